@@ -12,6 +12,7 @@ from typing import Final
 import uvloop
 
 from benchmarks import (
+    cluster,
     commit,
     compaction,
     comparison,
@@ -42,6 +43,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "health": health.measure,
     "heartbeat": heartbeat.measure,
     "commit": commit.measure,
+    "cluster": cluster.measure,
     "offered_rate": offered_rate.measure,
     "transactions": transactions.measure,
     "secured": secured.measure,
@@ -61,6 +63,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "health": lambda: health.measure(runs=3),
     "heartbeat": lambda: heartbeat.measure(comparison.QUICK, WITHOUT_KAFKA),
     "commit": lambda: commit.measure(comparison.QUICK),
+    "cluster": lambda: cluster.measure(comparison.QUICK, with_kafka=False),
     "offered_rate": lambda: offered_rate.measure(offered_rate.QUICK, (MOCK, KFAKE)),
     "transactions": lambda: transactions.measure(comparison.QUICK, ()),
     "secured": lambda: secured.measure(comparison.QUICK, with_kafka=False),
@@ -82,6 +85,7 @@ FIGURES: Final[dict[str, Sequence[str]]] = {
     "health": health.FIGURES,
     "heartbeat": heartbeat.FIGURES,
     "commit": commit.FIGURES,
+    "cluster": cluster.FIGURES,
     "offered_rate": offered_rate.FIGURES,
     "transactions": transactions.FIGURES,
     "secured": secured.FIGURES,

@@ -39,8 +39,8 @@ async def kafka(
     return server
 
 
-async def prepare(server: Server, topic: str, partitions: int, groups: Sequence[str]) -> None:
-    """Has a broker make a topic, and waits until it coordinates `groups`."""
+async def create_topic(server: Server, topic: str, partitions: int) -> None:
+    """Has a broker make a topic."""
     connection = await Connection.open(server)
     created = await connection.request(
         CreateTopicsRequest(
@@ -55,6 +55,13 @@ async def prepare(server: Server, topic: str, partitions: int, groups: Sequence[
         CreateTopicsResponse,
     )
     assert created.topics[0].error_code == ErrorCode.NONE, created
+    connection.transport.abort()
+
+
+async def prepare(server: Server, topic: str, partitions: int, groups: Sequence[str]) -> None:
+    """Has a broker make a topic, and waits until it coordinates `groups`."""
+    await create_topic(server, topic, partitions)
+    connection = await Connection.open(server)
     # The first question makes Kafka create its offsets topic.
     find = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups))
     describe = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)

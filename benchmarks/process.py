@@ -28,12 +28,15 @@ class Server:
     login: Login = ANYBODY
     http_port: int = 0
     """On the same host; 0 for what has none, or is not asked there."""
+    others: tuple[int, ...] = ()
+    """Process ids of those whose work for it counts as its own, as in a cluster."""
 
     def cpu_seconds(self) -> float:
-        """CPU time of all its threads so far, user and system."""
+        """CPU time of all its threads so far, user and system, and of the processes that it stands for."""
         nanoseconds = 0
-        for task in Path(f"/proc/{self.pid}/task").iterdir():
-            nanoseconds += int((task / "schedstat").read_text().split()[0])
+        for pid in (self.pid, *self.others):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                nanoseconds += int((task / "schedstat").read_text().split()[0])
         return nanoseconds / 1e9
 
     def resident_bytes(self) -> int:

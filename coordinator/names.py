@@ -28,6 +28,7 @@ class Node(NamedTuple):
     host: str
     port: int
     listener: str = ""
+    rack: str | None = None
 
 
 NOWHERE: Final = Node(-1, "", -1)

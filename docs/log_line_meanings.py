@@ -183,6 +183,18 @@ FORMATS: Final[Mapping[str, str]] = {
         "Commits wait. With `it is full` etcd has reached its quota: it needs compaction, defragmentation and "
         "`etcdctl alarm disarm`"
     ),
+    "etcd is full (alarm NOSPACE, %d bytes): it takes no commits until it is compacted and defragmented, and the "
+    "alarm is disarmed": (
+        "Clients wait for as long as a session lasts, then are told NOT_COORDINATOR. Nothing is lost: all goes on "
+        "when there is room ([cluster.md](cluster.md#to-be-watched))"
+    ),
+    "The database of etcd has %d bytes of the %d that it may have: it forgets old revisions with "
+    "--auto-compaction-retention, and gives back room when it is defragmented": (
+        "70 % of its quota: cluster.etcd.quota.bytes, or what etcd says. When it is full no commit is taken"
+    ),
+    "etcd at %s does not answer: %s": (
+        "With a quorum of the others all goes on; the next one that is lost may be one too many"
+    ),
     "The engine of the cluster does not do what the session needs: %s: %s": (
         "Told once for each kind of trouble. If it lasts until the end of the session, this broker lets go of all"
     ),

@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from pipeline.gold.anomalies.mixed_commits import MIXTURES
@@ -140,11 +140,15 @@ def _gone_on(
     records, last = groups.group_generations, so_far.get(LAST_COMMITS.name, LAST_COMMITS.empty(spark))
     owners = writers(groups.members, groups.assignments)
     summary = cells(commit_history(new, records, last), grain)
-    with warehouse.written_down(spark, "cells", summary) as made:
-        is_odd = (sf.col("rewinds") > 0) | (sf.col("mixed_commits") > 0)
+    is_odd = (sf.col("rewinds") > 0) | (sf.col("mixed_commits") > 0)
+    counter = Observation()
+    observed = summary.observe(counter, sf.count_if(is_odd).alias("odd"))
+    with warehouse.written_down(spark, "cells", observed) as made:
         groups_of_odd = sf.broadcast(made.where(is_odd).select(*GROUP).distinct())
         their_commits = new.join(groups_of_odd, list(GROUP), "left_semi")
         odd = commit_history(their_commits, records, last).where("is_rewind or is_mixed")
+        if not counter.get["odd"]:
+            odd = odd.where(sf.lit(False))  # Spark does not look for them then
         with (
             warehouse.written_down(spark, "cells", with_writers(made, owners)) as written,
             warehouse.written_down(spark, "odd_commits", with_writers(odd, owners)) as odd_ones,

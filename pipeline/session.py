@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import BadInput
 from pipeline.java_errors import without_greeting
+from pipeline.workload import Workload
 
 MIN_JAVA: Final = 17
 LOCAL: Final = "local[*,4]"
@@ -44,15 +45,24 @@ _STATIC: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.ui.enabled": "false",
 }
-_LITTLE: Final = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
+_SETTINGS: Final[dict[Workload, dict[str, str]]] = {
+    Workload.LITTLE: {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.shuffle.partitions": "1",
+    },
+    Workload.MODERATE: {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+    },
+    Workload.MUCH: {},
 }
-_LITTLE_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-"""For little data most code runs a few times: neither Spark nor Java earns back what compiling it well takes.
-Without its best compiler Java keeps 48 MB of compiled code: Spark fills them, and compiles the same again."""
+"""For little data most code runs a few times: Spark does not earn back what compiling it takes, nor what looking
+at each stage's data before the next one is planned takes."""
+_QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+"""The same is true of Java, up to more data. Without its best compiler it keeps 48 MB of compiled code: Spark fills
+them, and compiles the same again."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties").as_uri()
 
 
@@ -86,12 +96,15 @@ def driver_memory_mb(physical_bytes: int) -> int:
 
 
 def start(
-    master: str | None = None, settings: dict[str, str] | None = None, *, is_little: bool = False
+    master: str | None = None,
+    settings: dict[str, str] | None = None,
+    *,
+    workload: Workload = Workload.MUCH,
 ) -> SparkSession:
     """A session that runs the pipeline; the one that is active if there is one.
 
     In: the master's URL, None for what spark-submit or `SPARK_MASTER` says, failing that all local cores; Spark
-    settings that win over the pipeline's own; whether there is so little to do that starting is most of the work.
+    settings that win over the pipeline's own; how much there is to do, which counts where Spark runs here alone.
     Raises BadInput when Java is missing.
     """
     check_java()
@@ -112,9 +125,9 @@ def start(
                 builder = builder.config("spark.driver.memory", f"{driver_memory_mb(physical_bytes)}m")
             # Spark's default of 200 is for clusters: on one machine most of them would be empty tasks.
             builder = builder.config("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 1))))
-            if is_little:
-                java = f"{java} {_LITTLE_JAVA}"
-                settings = {**_LITTLE, **(settings or {})}
+            if workload < Workload.MUCH:
+                java = f"{java} {_QUICK_JAVA}"
+            settings = {**_SETTINGS[workload], **(settings or {})}
     if not submitted:
         for key, value in _STATIC.items():
             builder = builder.config(key, value)

@@ -1,13 +1,68 @@
-"""How much there is to do, asked before Spark starts: for a little, its virtual machine is started otherwise."""
+"""How much there is to do, asked before Spark starts: for a little, its virtual machine is started otherwise.
 
+What counts is what a command reads: of the log what no ingest has read, of the commits those that no build has
+folded. A guess is enough. Who guesses wrong waits longer, and gets the same tables.
+"""
+
+import json
 import os
+from enum import IntEnum
 from typing import Final
 
+from pipeline.directory import local_path
+from pipeline.kept import kept
 from pipeline.log_files import LogFiles
 from pipeline.segments import find_partitions, find_segments
+from pipeline.silver import COMMITS, INGEST_BATCHES, SILVER
+from pipeline.warehouse import CHECKPOINT, Warehouse, batch_path
 
 LITTLE_BYTES: Final = 8_000_000
 """Of log, or of tables: up to about here Spark spends more on compiling than on running what it compiled."""
+MODERATE_BYTES: Final = 32_000_000
+"""Of tables, some seven million commits: up to about here Java does, if Spark compiles."""
+_LOG_TO_TABLES: Final = 8
+"""A log becomes tables that are so much smaller, at least."""
+
+
+class Workload(IntEnum):
+    """How much there is to do. The most of two is that of both."""
+
+    LITTLE = 0
+    MODERATE = 1
+    MUCH = 2
+
+
+def of_ingest(log_dir: str, warehouse: str) -> Workload:
+    """Of reading what is new in a log. Raises BadInput, OSError."""
+    there = log_bytes(log_dir)  # asked in any case: the log may not be there
+    if local_path(warehouse) is None:
+        return Workload.MUCH
+    size_bytes = max(0, there - bytes_read(Warehouse(warehouse)))
+    return _of(size_bytes, size_bytes // _LOG_TO_TABLES)
+
+
+def of_build(warehouse: str, *, full: bool = False) -> Workload:
+    """Of a build. In: whether all commits are read again."""
+    if local_path(warehouse) is None:
+        return Workload.MUCH
+    place = Warehouse(warehouse)
+    now = None if full else kept(place)
+    others = (name for name in SILVER if name not in (COMMITS.name, INGEST_BATCHES.name))
+    parts = [now.place, *others] if now is not None else list(others)
+    done = 0 if now is None else now.through_batch
+    parts += [batch_path(COMMITS.name, batch) for batch in place.complete_batches() if batch > done]
+    size_bytes = sum(bytes_below(place.path(part)) for part in parts)
+    return _of(size_bytes, size_bytes)
+
+
+def of_report(warehouse: str) -> Workload:
+    """Of a report, which reads the gold tables."""
+    if local_path(warehouse) is None:
+        return Workload.MUCH
+    place = Warehouse(warehouse)
+    tables = [name for name in place.directory.names("") if name not in SILVER and not name.startswith("_")]
+    size_bytes = sum(bytes_below(place.path(name)) for name in tables)
+    return _of(size_bytes, size_bytes)
 
 
 def log_bytes(log_dir: str) -> int:
@@ -20,15 +75,32 @@ def log_bytes(log_dir: str) -> int:
     )
 
 
-def is_little(warehouse: str, new_bytes: int = 0) -> bool:
-    """Whether the tables of a warehouse, with so much more, are few. Not where only Spark knows how many they are,
-    behind a URL."""
-    if "://" in warehouse:
-        return False
-    size_bytes = new_bytes
-    for place, _, names in os.walk(warehouse):
+def bytes_read(warehouse: Warehouse) -> int:
+    """Of the log, by all ingests into a local warehouse, as the last entry of Spark's checkpoint says."""
+    offsets = f"{CHECKPOINT}/offsets"
+    batches = sorted(int(name) for name in warehouse.directory.names(offsets) if name.isdigit())
+    if not batches:
+        return 0
+    lines = warehouse.directory.read(f"{offsets}/{batches[-1]}").splitlines()
+    try:
+        return int(json.loads(lines[-1])["bytes_read"])
+    except (ValueError, LookupError, TypeError):
+        return 0  # whatever is wrong with it, Spark will say
+
+
+def bytes_below(path: str) -> int:
+    """Of all files in a directory and those below it; none where it is not."""
+    found = 0
+    for place, _, names in os.walk(path):
         for name in names:
-            size_bytes += os.lstat(os.path.join(place, name)).st_size
-            if size_bytes > LITTLE_BYTES:
-                return False
-    return size_bytes <= LITTLE_BYTES
+            try:
+                found += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:  # somebody else is at work
+                continue
+    return found
+
+
+def _of(size_bytes: int, of_tables: int) -> Workload:
+    if size_bytes <= LITTLE_BYTES:
+        return Workload.LITTLE
+    return Workload.MODERATE if of_tables <= MODERATE_BYTES else Workload.MUCH

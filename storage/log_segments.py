@@ -91,6 +91,15 @@ class LogSegments:
                 break
         return following[0].base_offset if following else end_offset
 
+    def size_from(self, offset: int, index_interval_bytes: int) -> int:
+        """How many bytes the batches have that end at or after an offset. Raises LogDamaged."""
+        first, *following = self._from(offset)
+        try:
+            size = first.size - first.position_of(offset, index_interval_bytes)
+        except CorruptBatch as error:
+            raise LogDamaged(first.path, error.reason, error.position) from error
+        return size + sum(segment.size for segment in following)
+
     def batches(self, from_offset: int, end_offset: int, index_interval_bytes: int) -> Iterator[StoredBatch]:
         """Every batch that ends at or after an offset. In: where the log ends now."""
         return walk_segments(self._from(from_offset), from_offset, end_offset, index_interval_bytes)

@@ -79,6 +79,11 @@ class ReadableLog:
             offset, size_bytes, self.log_end_offset, self.config.index_interval_bytes
         )
 
+    def size_from(self, offset: int) -> int:
+        """How many bytes the batches have that end at or after an offset. Raises OffsetOutOfRange, LogDamaged."""
+        self._require_within(offset)
+        return self._segments.size_from(offset, self.config.index_interval_bytes)
+
     def batches(self, from_offset: int | None = None) -> Iterator[StoredBatch]:
         """Every batch that ends at or after `from_offset` (default: the log start offset), checksums verified.
 

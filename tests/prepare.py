@@ -4,6 +4,7 @@ Without it each is built by the first test that asks, once, and waited for by th
 """
 
 from benchmarks.kfake.server import kfake_command
+from tests.cluster.etcd import linearizable
 from tests.console.page.daemon_page import axe_build
 from tests.docker import recipes
 from tests.ecosystem.program import CONNECT, STREAMS
@@ -27,6 +28,7 @@ def main() -> None:
         recipes.node("plain.js"),
         recipes.go("plain"),
         recipes.java("Plain"),
+        linearizable.checker(),
     ):
         print(" ".join(command))
     print(quick_jvm())

@@ -6,10 +6,11 @@ import sys
 
 import click
 
+from coordinator.cli.given_settings import given_settings
 from coordinator.cli.topics_option import topics_option
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import PROPERTIES, Config
-from coordinator.config.sources import PROFILES, Settings, read_settings
+from coordinator.config.sources import PROFILES, Settings
 
 EPILOG = """Properties have Kafka's names and defaults (group.initial.rebalance.delay.ms, ...). Later sources win:
 defaults, --profile, --config, the environment (KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS), -o, named options.
@@ -90,40 +91,12 @@ def command(
     if data_dir is not None:
         flags["log.dirs"] = data_dir
     try:
-        settings = read_settings(
-            profile=profile,
-            file_path=config_file,
-            file_text=None if config_file is None else _read_config(config_file),
-            environment=os.environ,
-            options=options,
-            flags=flags,
-            read=_read,
-        )
+        settings = given_settings(config_file, options, profile, flags)
         config = settings.parse()
         sys.exit(_run(config, settings, topics, brokers, log_level))
     except ConfigError as error:
         click.echo(f"groupd: {error}", err=True)
         sys.exit(2)
-
-
-def _read_config(path: str) -> str:
-    try:
-        return _read(path)
-    except ConfigError as error:
-        raise ConfigError(f"--config {error}") from error
-
-
-def _read(path: str) -> str:
-    """The text of a file. Raises ConfigError beginning with its path."""
-    from storage.files import OsFiles
-    from storage.os_error import reason_of
-
-    try:
-        return OsFiles().read(path).decode()
-    except OSError as error:
-        raise ConfigError(f"{path}: {reason_of(error, path)}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is not UTF-8 text at byte {error.start}") from error
 
 
 def _run(
@@ -132,6 +105,7 @@ def _run(
     # Nothing that a start makes is garbage; the server switches the collector on when everything is loaded.
     gc.disable()
     from coordinator.config.broker_listeners import check_brokers
+    from coordinator.config.broker_racks import racks_of
     from coordinator.config.listeners import doubts, parse_listeners
     from coordinator.daemon import run_daemon
     from coordinator.logger import start_log
@@ -140,6 +114,7 @@ def _run(
     start_log(log_level.upper())
     listeners, closed = parse_listeners(config)
     check_brokers(listeners, brokers)
+    racks_of(config.broker_rack, brokers)
     server_settings = ServerSettings(
         config=config,
         listeners=listeners,

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
 
 
 class Subcommands(click.Group):
-    """Each subcommand is `command` in the module of its name."""
+    """Each subcommand is `command` in the module of its name; of `import` that is `import_`."""
 
     def __init__(self, *, package: str, described: Mapping[str, str], **attributes: Any) -> None:
         """In: the package of the modules; the subcommands by name, with the first line of their help."""
@@ -22,7 +23,8 @@ class Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._described:
             return None
-        command: click.Command = import_module(f"{self._package}.{cmd_name}").command
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = import_module(f"{self._package}.{module}").command
         return command
 
     def resolve_command(

@@ -178,6 +178,18 @@ class Appender:
                 lost.append(Failed(partition, tuple(tickets), answer))
         return lost
 
+    def give_up(self, problem: EngineError) -> list[Failed]:
+        """Waits for the transaction in flight no longer: its partitions have to be taken and loaded again, under
+        new tokens, since it may still land."""
+        assert self._in_flight is not None, "nothing was asked"
+        parts, self._in_flight, self._sent = self._in_flight, None, None
+        lost = []
+        for partition, part in parts.items():
+            if not part.is_dropped:
+                later = [ticket for each in self._waiting.pop(partition, ()) for ticket in each.tickets]
+                lost.append(Failed(partition, (*part.tickets, *later), problem))
+        return lost
+
     @property
     def is_in_flight(self) -> bool:
         """Whether a transaction waits for its answer."""

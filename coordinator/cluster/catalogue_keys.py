@@ -3,14 +3,16 @@
 Every daemon has a mirror of the keys, which a watch keeps. It writes the difference between two of its own
 catalogues, never more: a topic that another daemon has made, and that this one has not taken up yet, is none of its
 business. Each key that changes is compared with what the mirror says of it, so of two daemons that change one topic
-at one time one is refused.
+at one time one has to look again: what both have changed is brought together (`catalogue_merge`).
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator.cluster.catalogue_merge import merged_configs, merged_topic
+from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import (
     ABSENT,
     Changes,
@@ -25,15 +27,14 @@ from coordinator.cluster.engine.engine import (
     WrittenAt,
 )
 from coordinator.cluster.keys import Keys
+from coordinator.cluster.member.watching import read_all
 
 BLOCK: Final = 1000
 _TRIES: Final = 60
 _RETRY_S: Final = 0.1
 _MOST_OPERATIONS: Final = 60
-
-
-class Refused(OSError):
-    """Another daemon has changed the same, or the engine cannot be asked."""
+_CONFLICTS: Final = 10
+"""After so many changes of others in between, one of our own is given up."""
 
 
 class SharedTopic(NamedTuple):
@@ -61,24 +62,42 @@ class CatalogueKeys:
         self._written_at: dict[bytes, int] = {}
         self._before: dict[bytes, bytes] = {}
         """What this daemon's own catalogue said when it was last written, without leaders."""
+        self._gone_meanwhile: dict[bytes, int] = {}
+        """Keys that were deleted while all of them are read, and at which revision."""
+        self._is_reading = asyncio.Lock()
         self._is_writing = asyncio.Lock()
 
     # The mirror
 
     async def read(self) -> int:
         """Reads all of it. Out: the revision from which on it is to be watched. Raises EngineError."""
-        revision = 0
-        self.topics, self.group_configs, self._written_at = {}, {}, {}
-        for begin, end in self.ranges:
-            while True:
-                page = await self._engine.read(Read(begin, end, 500))
-                revision = revision or page.revision
-                for entry in page.entries:
-                    self._put(entry)
-                if not page.has_more:
-                    break
-                begin = page.entries[-1].key + b"\0"
+        async with self._is_reading:
+            self._gone_meanwhile.clear()
+            entries: list[Entry] = []
+            revision = 0
+            for begin, end in self.ranges:
+                found, revision = await read_all(self._engine, begin, end, revision)
+                entries += found
+            # What was watched, or written here, since then is newer.
+            for key in [key for key, at in self._written_at.items() if at <= revision]:
+                self._drop(key)
+            for entry in entries:
+                if self._gone_meanwhile.get(entry.key, ABSENT) < entry.written_at:
+                    self._put_newer(entry)
         return revision + 1
+
+    async def look_at(self, keys: Iterable[bytes]) -> None:
+        """Reads some keys as they are now. Raises EngineError."""
+        for key in keys:
+            page = await self._engine.read(Read(key))
+            for entry in page.entries:
+                self._put_newer(entry)
+            if not page.entries and self._written_at.get(key, ABSENT) <= page.revision:
+                self._forget(key, page.revision)
+
+    async def look_for(self, names: Iterable[str]) -> None:
+        """Reads topics of these names as they are now. Raises EngineError."""
+        await self.look_at([self._keys.topic(name) for name in names])
 
     @property
     def ranges(self) -> list[tuple[bytes, bytes]]:
@@ -88,11 +107,14 @@ class CatalogueKeys:
     def changed(self, changes: Changes) -> None:
         """Takes what was watched; what is older than the mirror changes nothing."""
         for entry in changes.written:
-            if entry.written_at > self._written_at.get(entry.key, ABSENT):
-                self._put(entry)
+            self._put_newer(entry)
         for key in changes.deleted:
             if self._written_at.get(key, ABSENT) < changes.revision:
-                self._forget(key)
+                self._forget(key, changes.revision)
+
+    def _put_newer(self, entry: Entry) -> None:
+        if entry.written_at > self._written_at.get(entry.key, ABSENT):
+            self._put(entry)
 
     def _put(self, entry: Entry) -> None:
         self._written_at[entry.key] = entry.written_at
@@ -105,7 +127,13 @@ class CatalogueKeys:
         else:
             self.group_configs[name] = fields
 
-    def _forget(self, key: bytes) -> None:
+    def _forget(self, key: bytes, revision: int) -> None:
+        """A key was deleted at a revision."""
+        if self._is_reading.locked():
+            self._gone_meanwhile[key] = revision
+        self._drop(key)
+
+    def _drop(self, key: bytes) -> None:
         self._written_at.pop(key, None)
         kind, name = self._name(key)
         (self.topics if kind == "topics" else self.group_configs).pop(name, None)
@@ -158,41 +186,56 @@ class CatalogueKeys:
     async def _write(
         self, said: Mapping[bytes, bytes], changed: Sequence[bytes], removed: Sequence[bytes]
     ) -> None:
-        compares: list[WrittenAt] = []
-        operations: list[Put | Delete] = []
-        entries: list[tuple[bytes, bytes]] = []
-        for key in changed:
-            value = self._whole(key, said[key])
-            if value is None:
-                continue
-            compares.append(WrittenAt(key, self._written_at.get(key, ABSENT)))
-            operations.append(Put(key, value))
-            entries.append((key, value))
-        gone = [key for key in removed if key in self._written_at]
-        for key in gone:
-            compares.append(WrittenAt(key, self._written_at[key]))
-            operations.append(Delete(key))
-        if not operations:
-            return
-        outcome = await self._transact(Transaction(tuple(compares), tuple(operations)))
-        if not outcome.succeeded and not await self._is_done(entries, gone):
-            raise Refused("another broker of the cluster has just changed the same")
-        for key, value in entries:
-            self._put(Entry(key, value, 0, outcome.revision, 0))
-        for key in gone:
-            self._forget(key)
+        for _ in range(_CONFLICTS):
+            entries = [(key, value) for key in changed if (value := self._whole(key, said[key])) is not None]
+            gone = [key for key in removed if self._is_same(key)]
+            if not entries and not gone:
+                return
+            keys = [*(key for key, _ in entries), *gone]
+            outcome = await self._transact(
+                Transaction(
+                    tuple(WrittenAt(key, self._written_at.get(key, ABSENT)) for key in keys),
+                    (*(Put(key, value) for key, value in entries), *map(Delete, gone)),
+                )
+            )
+            if outcome.succeeded or await self._is_done(entries, gone):
+                for key, value in entries:
+                    self._put(Entry(key, value, 0, outcome.revision, 0))
+                for key in gone:
+                    self._forget(key, outcome.revision)
+                return
+            # Another broker has changed one of them: what both have changed is brought together.
+            await self.look_at(keys)
+        raise Refused("other brokers of the cluster keep changing the same")
 
-    def _whole(self, key: bytes, said: bytes) -> bytes | None:
-        """What a key is to be, with leaders; None where it is that already."""
+    def _is_same(self, key: bytes) -> bool:
+        """Whether what is there is what this daemon means, and has removed: not another topic of that name."""
+        if key not in self._written_at:
+            return False
         kind, name = self._name(key)
-        fields = json.loads(said)
+        return kind != "topics" or self.topics[name].topic_id == json.loads(self._before[key])["topic_id"]
+
+    def _whole(self, key: bytes, said_value: bytes) -> bytes | None:
+        """What a key is to be, with leaders; None where it is that already. Raises Refused."""
+        kind, name = self._name(key)
+        said = json.loads(said_value)
+        before = json.loads(self._before[key]) if key in self._before else None
         if kind != "topics":
-            return None if self.group_configs.get(name) == fields else said
+            there = self.group_configs.get(name, {})
+            merged = merged_configs(before or {}, said, there)
+            return None if merged == there else json.dumps(merged).encode()
         topic = self.topics.get(name)
-        has = None if topic is None else (topic.topic_id, topic.partitions, dict(topic.configs))
-        if has == (fields["topic_id"], fields["partitions"], fields["configs"]):
+        has = None
+        if topic is not None:
+            has = {
+                "topic_id": topic.topic_id,
+                "partitions": topic.partitions,
+                "configs": dict(topic.configs),
+            }
+        fields = merged_topic(name, before, said, has)
+        if fields == has:
             return None
-        leaders = [] if topic is None or topic.topic_id != fields["topic_id"] else list(topic.leaders)
+        leaders = [] if topic is None else list(topic.leaders)
         leaders += self._leaders(name, fields["partitions"])[len(leaders) :]
         return json.dumps(fields | {"leaders": leaders}).encode()
 

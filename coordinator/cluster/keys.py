@@ -71,6 +71,17 @@ class Keys:
         """What the cluster was made with."""
         return f"{self._root}meta".encode()
 
+    @property
+    def importing(self) -> bytes:
+        """There while a data directory is imported: which ones."""
+        return f"{self._root}importing".encode()
+
+    @property
+    def all(self) -> tuple[bytes, bytes]:
+        """The range of all keys of the cluster."""
+        root = self._root.encode()
+        return root, end_of(root)
+
     def topic(self, name: str) -> bytes:
         """A topic of the catalogue."""
         return f"{self._root}topics/{name}".encode()
@@ -87,12 +98,17 @@ class Keys:
         """That an internal topic is there which is made when somebody first needs it."""
         return f"{self._root}internal/{topic}".encode()
 
+    def shape(self, topic: str) -> bytes:
+        """How many partitions such a topic has, or will have, and its id."""
+        return f"{self._root}shape/{topic}".encode()
+
     @property
     def producer_ids(self) -> bytes:
         """Where the next block of producer ids begins."""
         return f"{self._root}producer_ids/next".encode()
 
     def all_of(self, kind: str) -> tuple[bytes, bytes]:
-        """The range of all keys of a kind: `brokers`, `owner`, `pin`, `topics`, `group_configs`, `internal`."""
+        """The range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`,
+        `internal`."""
         prefix = f"{self._root}{kind}/".encode()
         return prefix, end_of(prefix)

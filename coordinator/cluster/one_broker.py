@@ -10,10 +10,10 @@ from storage.topic_partition import TopicPartition
 class OneBroker:
     """An `Ownership`."""
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, rack: str | None = None) -> None:
         self.only = node_id
         self._replicas = (node_id,)
-        self._brokers = {node_id: Broker(node_id)}
+        self._brokers = {node_id: Broker(node_id, rack=rack)}
 
     @property
     def brokers(self) -> Mapping[int, Broker]:

@@ -19,6 +19,12 @@ _LEAST_SESSION_MS: Final = 2000
 class ClusterProperties(NamespaceProperties):
     """It has those of namespaces as well: a class with slots has one base."""
 
+    broker_rack: str = declared(
+        _STRING,
+        "",
+        "The rack of this broker, as clients are told; with --brokers N perhaps a list of N, by commas.",
+        PRINTABLE,
+    )
     broker_session_timeout_ms: int = declared(
         _INT,
         9000,
@@ -48,6 +54,13 @@ class ClusterProperties(NamespaceProperties):
     )
     cluster_etcd_key: str = declared(
         _STRING, "", "A file with the key of that certificate, in PEM. groupd's own.", FILE
+    )
+    cluster_etcd_quota_bytes: int = declared(
+        _LONG,
+        0,
+        "How large the database of etcd may grow (its --quota-backend-bytes), to warn in time; default: what etcd "
+        "says from 3.6 on, else 2 GiB, its own default. groupd's own.",
+        at_least(0),
     )
     cluster_append_timeout_ms: int = declared(
         _INT,

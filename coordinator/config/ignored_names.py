@@ -13,7 +13,7 @@ IGNORED_PROPERTIES: Final = frozenset(
     advertised.host.name advertised.port alter.config.policy.class.name
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
     auto.include.jmx.reporter auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
-    broker.id.generation.enable broker.rack client.quota.callback.class
+    broker.id.generation.enable client.quota.callback.class
     cluster.id config.providers control.plane.listener.name controlled.shutdown.enable
     controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
     controller.performance.always.log.threshold.ms controller.performance.sample.period.ms

@@ -88,8 +88,28 @@ class ControlCollector(Collector):
             "groupd_cluster_session_left_seconds",
             "Until this broker lets go of all that it owns, unless etcd answers before; 0 without a session",
         )
+        held = GaugeMetricFamily(
+            "groupd_cluster_engine_bytes", "What etcd holds of the partitions that this broker coordinates"
+        )
+        sizes = GaugeMetricFamily(
+            "groupd_cluster_etcd_bytes",
+            "Size of the database of each node of etcd, of those that answer",
+            labels=["endpoint"],
+        )
+        quota = GaugeMetricFamily(
+            "groupd_cluster_etcd_quota_bytes",
+            "How large the database of etcd may grow: cluster.etcd.quota.bytes, or what it says itself, or 2 GiB",
+        )
+        full = GaugeMetricFamily(
+            "groupd_cluster_etcd_full", "1 while etcd takes no writes for want of room (its alarm NOSPACE)"
+        )
         if engine is not None:
+            held.add_metric([], engine.engine_bytes)
+            for endpoint, size in engine.node_bytes.items():
+                sizes.add_metric([endpoint], size)
+            quota.add_metric([], engine.quota_bytes)
+            full.add_metric([], engine.is_full)
             fenced.add_metric([], engine.fenced)
             append.add_metric([], engine.append_seconds)
             left.add_metric([], engine.session_left_seconds)
-        yield from (fenced, append, left)
+        yield from (fenced, append, left, held, sizes, quota, full)

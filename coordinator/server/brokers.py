@@ -9,17 +9,19 @@ import logging
 import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from coordinator import clock
 from coordinator.cluster.in_process import InProcess, NotPossible
 from coordinator.cluster.one_broker import OneBroker
 from coordinator.cluster.ownership import MoveCause, Ownership
 from coordinator.config.broker_listeners import listeners_of_broker
+from coordinator.config.broker_racks import racks_of
 from coordinator.config.listeners import Listener
 from coordinator.engine.leader_epoch import begin_leader_epoch
 from coordinator.names import COORDINATED
 from coordinator.net.endpoint import Endpoint
+from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.listeners import Listeners
 from coordinator.server.start_failed import StartFailed
 from coordinator.topics.partition import HostedPartition
@@ -28,20 +30,10 @@ from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from coordinator.server.cluster.engine_view import EngineView
     from coordinator.server.server import Server
 
 _LOG: Final = logging.getLogger("Cluster")
-
-
-class EngineFigures(NamedTuple):
-    """How this daemon and the engine of its cluster get along."""
-
-    fenced: int
-    """How often an append was refused because another owns the partition."""
-    append_seconds: float
-    """The median of how long the last transactions took; NaN where there was none."""
-    session_left_seconds: float
-    """Until this daemon lets go of everything, unless the engine answers before."""
 
 
 class Brokers:
@@ -53,10 +45,15 @@ class Brokers:
         """By node id; the first is the server's own."""
         self.cluster: InProcess | None = None
         """None where there is one broker."""
-        self.ownership: Ownership = OneBroker(first) if server.cluster is None else server.cluster.ownership
+        racks = racks_of(server.settings.config.broker_rack, count)
+        self.ownership: Ownership = (
+            OneBroker(first, racks[0]) if server.cluster is None else server.cluster.ownership
+        )
         self._server = server
         if count > 1:
             self.cluster = InProcess(list(self.listeners), self._partitions, self._replication_factor)
+            for broker, rack in zip(self.cluster.known.values(), racks, strict=True):
+                broker.rack = rack
             self.cluster.gained, self.cluster.lost = self._gained, self._lost
             self.ownership = self.cluster
 
@@ -141,7 +138,11 @@ class Brokers:
     @property
     def engine_figures(self) -> EngineFigures | None:
         """Of a cluster on etcd; None without one."""
-        return None if self._server.cluster is None else EngineFigures(*self._server.cluster.figures)
+        return None if self._server.cluster is None else self._server.cluster.figures
+
+    async def engine_view(self) -> "EngineView | None":
+        """What the engine of a cluster knows of it; None without one."""
+        return None if self._server.cluster is None else await self._server.cluster.view()
 
     # Stopping and starting one
 

@@ -19,7 +19,10 @@ def routes_by_broker(
     answered together."""
     brokers = server.brokers
     if brokers.cluster is None:
-        return {server.settings.config.node_id: _routes(server, groups, of_transactions)}
+        routes = _routes(server, groups, of_transactions)
+        if server.cluster is not None:
+            routes = server.cluster.looking_first(routes, server.data_plane.catalogue)
+        return {server.settings.config.node_id: routes}
     from coordinator.server.handlers.of_broker import GroupRouterOfBroker  # nobody else needs it
 
     tables: dict[int, Routes] = {}

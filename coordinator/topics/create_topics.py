@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Container, Generator, Mapping, Sequence
 
+from coordinator.cluster.conflict import Exists
 from coordinator.config.config_key import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
@@ -55,8 +56,7 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
         if isinstance(outcome, Refusal):
             results.append(_refused(name, outcome))
         elif isinstance(made, Exception):
-            refusal = made if isinstance(made, Refusal) else Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(made))
-            results.append(_refused(name, refusal))
+            results.append(_refused(name, _refusal(name, made)))
         else:
             topic_id = catalogue.new_id() if made is None else made.topic_id
             alike = tuple(outcome.overrides.items())
@@ -221,6 +221,15 @@ def check_assignment(broker_ids: Sequence[int], brokers: Container[int]) -> None
         problem = "the assignment names more than one broker, and records have one replica here"
     if problem is not None:
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _refusal(name: str, problem: Exception) -> Refusal:
+    """Why a topic was not made."""
+    if isinstance(problem, Refusal):
+        return problem
+    if isinstance(problem, Exists):
+        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(problem))
 
 
 def _refused(name: str, error: Refusal) -> CreatableTopicResult:

@@ -33,4 +33,6 @@ def endpoints(leaders: Iterable[LeaderIdAndEpoch], ownership: Ownership, node: N
         for leader_id in dict.fromkeys(leader.leader_id for leader in leaders)
         if leader_id in ownership.brokers
     ]
-    return [NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port) for each in nodes]
+    return [
+        NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack) for each in nodes
+    ]

@@ -88,7 +88,8 @@ def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context
     nodes = [broker.seen_from(context.node) for broker in plane.ownership.brokers.values()]
     response = MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port) for node in nodes
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in nodes
         ],
         cluster_id=plane.cluster_id,
         controller_id=nodes[0].node_id,

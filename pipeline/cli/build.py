@@ -72,12 +72,12 @@ def build(warehouse: str, log_dir: str | None, master: str | None, **options: An
     from pipeline.build import build as run
     from pipeline.session import start
     from pipeline.warehouse import Warehouse
-    from pipeline.workload import is_little
+    from pipeline.workload import of_build
 
     shown = Shown()
     settings = settings_of(log_dir, shown=shown, **options)
     with shown:
-        spark = start(master, is_little=is_little(warehouse))
+        spark = start(master, workload=of_build(warehouse, full=settings.full))
         try:
             run(spark, Warehouse(warehouse), settings)
         finally:

@@ -45,12 +45,12 @@ def ingest(log_dir: str, warehouse: str, master: str | None, max_bytes: int | No
     from pipeline.ingest import ingest as run
     from pipeline.session import check_java, start
     from pipeline.warehouse import Warehouse
-    from pipeline.workload import is_little, log_bytes
+    from pipeline.workload import Workload, of_ingest
 
-    new_bytes = log_bytes(log_dir)
+    workload = of_ingest(log_dir, warehouse)
     check_java()
     with Shown() as shown:
-        spark = start(master, is_little=not follow and is_little(warehouse, new_bytes))
+        spark = start(master, workload=Workload.MUCH if follow else workload)
         try:
             with stop_on_interrupt() as stop:
                 done = run(

@@ -86,11 +86,11 @@ def report(warehouse: str, out: str, master: str | None, is_opened: bool, **opti
     from pipeline.report.page import check_out, write_report
     from pipeline.session import start
     from pipeline.warehouse import Warehouse
-    from pipeline.workload import is_little
+    from pipeline.workload import of_report
 
     selection = selection_of(**options)
     check_out(out)
-    spark = start(master, is_little=is_little(warehouse))
+    spark = start(master, workload=of_report(warehouse))
     try:
         write_report(spark, Warehouse(warehouse), out, selection)
     finally:

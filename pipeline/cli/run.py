@@ -35,16 +35,16 @@ def run(
     from pipeline.report.page import check_out, write_report
     from pipeline.session import check_java, start
     from pipeline.warehouse import Warehouse
-    from pipeline.workload import is_little, log_bytes
+    from pipeline.workload import of_build, of_ingest, of_report
 
     shown = Shown()
     settings = settings_of(log_dir, bootstrap, log_end_offsets, offsets_retention_minutes, full, shown)
     selection = selection_of(**options)
     check_out(out)
-    new_bytes = log_bytes(log_dir)
+    workload = max(of_ingest(log_dir, warehouse), of_build(warehouse, full=full), of_report(warehouse))
     check_java()
     with shown:
-        spark = start(master, is_little=is_little(warehouse, new_bytes))
+        spark = start(master, workload=workload)
         try:
             place = Warehouse(warehouse)
             with stop_on_interrupt() as stop:

@@ -24,6 +24,7 @@ from tests.cluster.model_engine import ModelEngine, ModelStore
 from tests.server.harness import Client, settings
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+ORDERS = (("orders", 3),)
 SESSION_MS = 300_000
 """Nobody's session ends because the machine is busy."""
 HANGS_S = 60
@@ -90,7 +91,9 @@ class Daemon:
 class Daemons:
     """All of them, by node id."""
 
-    def __init__(self, data_dir: Path, stack: AsyncExitStack, topics: Sequence[tuple[str, int]]) -> None:
+    def __init__(
+        self, data_dir: Path, stack: AsyncExitStack, topics: Sequence[tuple[str, int]] = ORDERS
+    ) -> None:
         self._topics = topics
         self.store = ModelStore()
         self.by_id: dict[int, Daemon] = {}
@@ -167,10 +170,17 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def daemons(
-    data_dir: Path, count: int, topics: Sequence[tuple[str, int]] = (("orders", 3),), **properties: str
-) -> AsyncIterator[Daemons]:
+async def daemons(data_dir: Path, count: int, **properties: str) -> AsyncIterator[Daemons]:
     """So many, which share what there is among them."""
+    async with daemons_with(ORDERS, data_dir, count, **properties) as all_of_them:
+        yield all_of_them
+
+
+@asynccontextmanager
+async def daemons_with(
+    topics: Sequence[tuple[str, int]], data_dir: Path, count: int, **properties: str
+) -> AsyncIterator[Daemons]:
+    """The same with other topics."""
     async with AsyncExitStack() as stack:
         all_of_them = Daemons(data_dir, stack, topics)
         try:

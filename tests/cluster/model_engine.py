@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from coordinator import clock
 from coordinator.cluster.engine.engine import (
@@ -15,6 +15,7 @@ from coordinator.cluster.engine.engine import (
     Transaction,
     Unavailable,
 )
+from coordinator.cluster.engine.node_status import NodeStatus
 from tests.cluster.model_map import ModelMap
 
 T = TypeVar("T")
@@ -72,6 +73,10 @@ class ModelEngine:
     def __init__(self, store: ModelStore) -> None:
         self.store = store
         self.is_cut = False
+        self.is_slow_to_see = False
+        """Watches say nothing."""
+        self.said: dict[str, Any] = {}
+        """What else it says of itself."""
 
     async def _do(self, act: Callable[[ModelMap], T]) -> T:
         await asyncio.sleep(0)
@@ -80,8 +85,17 @@ class ModelEngine:
             raise Unavailable("cut off")
         return self.store.do(act)
 
-    async def version(self) -> tuple[str, int, bool]:
-        return "3.6.0", 0, True
+    async def version(self) -> str:
+        return "3.6.0"
+
+    async def nodes(self) -> list[NodeStatus]:
+        if self.is_cut:
+            return [NodeStatus("model", problem="cut off")]
+        return [NodeStatus("model", "3.6.0", is_leader=True, has_leader=True, **self.said)]
+
+    async def lease_left_s(self, lease: int) -> int:
+        found = self.store.map.leases.get(lease)
+        return 0 if found is None else max(0, found.ends_ms - clock.boot_ms()) // 1000
 
     async def transact(self, transaction: Transaction) -> Outcome:
         return await self._do(lambda map_: map_.transact(transaction))
@@ -103,7 +117,7 @@ class ModelEngine:
         if revision <= self.store.forgotten:
             raise Compacted(str(self.store.forgotten))
         while True:
-            if not self.is_cut:
+            if not self.is_cut and not self.is_slow_to_see:
                 self.store.do(lambda _: None)
                 for changes in list(self.store.history):
                     if changes.revision <= seen:

@@ -46,10 +46,11 @@ class Routed(Client):
 
     async def _where(self, request: Any) -> Daemon:
         if isinstance(request, OF_TRANSACTIONS):
-            transactional_id = getattr(request, "transactional_id", None)
-            found = await self.coordinator(
-                transactional_id or request.v3_and_below_transactional_id, TRANSACTION
-            )
+            if isinstance(request, AddPartitionsToTxnRequest):
+                transactional_id = request.v3_and_below_transactional_id
+            else:
+                transactional_id = request.transactional_id or ""
+            found = await self.coordinator(transactional_id, TRANSACTION)
         elif isinstance(request, TxnOffsetCommitRequest | OffsetFetchRequest):
             found = await self.coordinator(request.group_id, GROUP)
         elif isinstance(request, ProduceRequest):

@@ -28,6 +28,20 @@ def test_what_gathers_while_one_is_in_flight_goes_with_the_next() -> None:
     assert appender.next() is None
 
 
+def test_what_is_given_up_is_given_up_with_all_that_waits_behind_it() -> None:
+    appender = Appender(KEYS)
+    appender.append(FIRST, 5, 0, 1, b"a", "a")
+    appender.append(SECOND, 6, 0, 1, b"x", "x")
+    appender.next()
+    appender.append(FIRST, 5, 1, 2, b"b", "b")
+    appender.drop(SECOND)
+    full = NoSpace("full")
+    assert appender.give_up(full) == [Failed(FIRST, ("a", "b"), full)]
+    assert appender.next() is None
+    appender.append(FIRST, 7, 0, 1, b"a", "again")
+    assert sent(appender.next()) == {KEYS.log("t", 0, 0): b"a"}
+
+
 def test_an_unknown_outcome_and_a_full_engine_have_the_same_transaction_sent_again() -> None:
     appender = Appender(KEYS)
     appender.append(FIRST, 5, 0, 1, b"a", "a")

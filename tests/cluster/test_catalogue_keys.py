@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.cluster.catalogue_keys import CatalogueKeys, Refused
+from coordinator.cluster.catalogue_keys import CatalogueKeys
+from coordinator.cluster.catalogue_merge import merged_configs
+from coordinator.cluster.conflict import Refused
+from coordinator.cluster.engine.engine import Page, Read
 from coordinator.cluster.keys import Keys
 from tests.cluster.model_engine import ModelEngine, ModelStore
 
@@ -60,18 +63,77 @@ async def test_what_another_made_is_not_undone_by_who_has_not_taken_it_up() -> N
     assert list(first.topics) == ["a"]
 
 
-async def test_of_two_that_change_one_topic_one_is_refused_and_leaders_stay() -> None:
+async def test_what_two_change_of_one_topic_is_brought_together() -> None:
     store = ModelStore()
     first = await catalogue(store)
     await first.write(document(("a", "id1", 2)))
     second = await catalogue(store)
     await first.write(document(("a", "id1", 3)))
+    await second.write(document(("a", "id1", 5)))
+    see(first, store)
+    assert first.topics["a"].partitions == len(first.topics["a"].leaders) == 5
+    # Who has not seen that it grew removes it all the same; one that was made anew it leaves alone.
+    third = await catalogue(store)
+    await first.write(document(("a", "id1", 6)))
+    await third.write(document())
+    await first.read()
+    assert first.topics == {}
     with pytest.raises(Refused):
-        await second.write(document(("a", "id1", 5)))
-    with pytest.raises(Refused):
-        await second.write(document())
-    see(second, store)
-    assert second.topics["a"].partitions == len(second.topics["a"].leaders) == 3
+        await second.write(document(("a", "id1", 7)))
+    fourth = await catalogue(store)
+    await fourth.write(document(("a", "id2", 1)))
+    second.begins_with(document(("a", "id1", 7)))
+    await second.write(document())
+    assert KEYS.topic("a") in store.map.entries
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "there", "merged"),
+    [
+        ({}, {"a": "1"}, {"b": "2"}, {"a": "1", "b": "2"}),
+        ({"a": "1", "b": "2"}, {"b": "2"}, {"a": "1", "b": "3", "c": "4"}, {"b": "3", "c": "4"}),
+        ({"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "2"}),
+        ({"a": "1"}, {"a": "1"}, {}, {}),
+    ],
+    ids=["both-set", "one-removes", "later-wins", "removed-meanwhile"],
+)
+def test_each_change_of_configs_counts(
+    before: dict[str, str], said: dict[str, str], there: dict[str, str], merged: dict[str, str]
+) -> None:
+    assert merged_configs(before, said, there) == merged
+
+
+class SlowEngine(ModelEngine):
+    """Something happens after each page that it reads."""
+
+    async def read(self, read: Read) -> Page:
+        page = await super().read(read)
+        await self.happens()
+        return page
+
+    async def happens(self) -> None:
+        """To be replaced."""
+
+
+async def test_the_mirror_is_whole_while_it_is_read_anew_and_forgets_nothing_newer() -> None:
+    store = ModelStore()
+    engine = SlowEngine(store)
+    keys = CatalogueKeys(engine, KEYS, lambda _, partitions: [1] * partitions)
+    other = await catalogue(store)
+    await other.write(document(("a", "id1", 1), ("b", "id2", 1)))
+    await keys.read()
+    seen: list[set[str]] = []
+
+    async def happens() -> None:
+        seen.append(set(keys.topics))
+        if len(seen) == 1:
+            await other.write(document(("b", "id2", 1), ("c", "id3", 1)))
+            see(keys, store)
+
+    engine.happens = happens  # type: ignore[method-assign]
+    await keys.read()
+    assert seen == [{"a", "b"}, {"b", "c"}]
+    assert set(keys.topics) == {"b", "c"}
 
 
 async def test_configs_of_groups_are_shared() -> None:

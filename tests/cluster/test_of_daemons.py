@@ -1,10 +1,14 @@
 """What people ask of a cluster that there is for several brokers in one process."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from coordinator.cluster.keys import Keys
 from coordinator.control.control import Control
 from coordinator.control.faults.rule import FaultRule
 from coordinator.control.problem import Problem, ProblemKind
@@ -16,10 +20,11 @@ from protocol.messages.alter_partition_reassignments import (
 )
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import Daemon, daemons, eventually
+from tests.cluster.daemons import CLUSTER_ID, SESSION_MS, Daemon, Daemons, daemons, eventually
+from tests.server.harness import heartbeat_request, join_alone, join_request
 
 OFFSETS = "__consumer_offsets"
-RULE = {"on": {"event": "GroupStabilized"}, "do": {"failover": True}}
+ELSEWHERE, LOADING = ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def reassign(daemon: Daemon, topic: str, number: int, replicas: list[int] | None) -> int:
@@ -66,17 +71,155 @@ async def test_every_owner_is_the_preferred_one(tmp_path: Path) -> None:
         assert result.error_code == ErrorCode.ELECTION_NOT_NEEDED
 
 
-async def test_a_failover_within_one_process_is_refused(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 1) as cluster:
-        owner = await cluster.owner()
-        control = Control(owner.server)
-        number = owner.server.runtime.partition_of("g").number
-        with pytest.raises(Problem) as refused:
-            await control.failover.partition(number, 0, 0)
-        assert refused.value.kind is ProblemKind.NOT_POSSIBLE
-        with pytest.raises(Problem) as fault:
-            control.faults.make(msgspec.convert(RULE, FaultRule))
-        assert fault.value.kind is ProblemKind.NOT_POSSIBLE
-        assert owner.coordinates("g")
+@asynccontextmanager
+async def controlled(daemon: Daemon) -> AsyncIterator[Control]:
+    """A daemon that people ask."""
+    control = Control(daemon.server)
+    try:
+        yield control
+    finally:
         control.close()
         await control.namespaces.close()
+
+
+async def other_than(cluster: Daemons, daemon: Daemon) -> Daemon:
+    """Another one, which the first one knows of."""
+    other = next(each for each in cluster.by_id.values() if each is not daemon)
+    await eventually(lambda: other.node_id in daemon.server.brokers.ownership.brokers)
+    return other
+
+
+async def test_a_group_fails_over_to_another_daemon_and_keeps_its_generation(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        other = await other_than(cluster, owner)
+        member, generation = await join_alone(owner.client, "g")
+        async with controlled(owner) as control:
+            moving = asyncio.ensure_future(control.failover.group("g", 200, 400, 5000, to=other.node_id))
+            told: list[tuple[int | ErrorCode, int | ErrorCode]] = []
+            while not moving.done():
+                told.append((await owner.committed(), await other.committed()))
+            answer = await moving
+        steps = list(dict.fromkeys(told))
+        assert (ELSEWHERE, ELSEWHERE) in steps
+        assert (ELSEWHERE, LOADING) in steps
+        assert (answer.owner, answer.group) == (other.node_id, None)
+        assert answer.served_after_ms >= 600
+        await eventually(lambda: other.coordinates("g"))
+        beat = await other.ask(heartbeat_request("g", member, generation), 3)
+        assert beat.error_code == ErrorCode.NONE
+
+
+async def test_a_group_that_fails_over_to_where_it_was_is_taken_anew(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        await join_alone(owner.client, "g")
+        partition = owner.server.runtime.partition_of("g")
+        assert partition.log is not None
+        assert partition.log.durability.outgoing is not None
+        token = partition.log.durability.outgoing.token
+        async with controlled(owner) as control:
+            moving = asyncio.ensure_future(control.failover.group("g", 100, 200, 0))
+            told: list[int | ErrorCode] = []
+            while not moving.done():
+                told.append(await owner.committed())
+            answer = await moving
+        assert list(dict.fromkeys(told))[:3] in ([-1, ELSEWHERE, LOADING], [ELSEWHERE, LOADING, -1])
+        assert answer.owner == owner.node_id
+        assert answer.group is not None
+        assert answer.group.generation_kept
+        assert partition.log.durability.outgoing.token > token
+
+
+async def test_who_does_not_coordinate_a_group_says_who_does(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        asked = await other_than(cluster, owner)
+        name = owner.server.runtime.partition_of("g").name
+        await eventually(lambda: asked.server.brokers.ownership.owner(name) == owner.node_id)
+        async with controlled(asked) as control:
+            for refused in (
+                control.failover.group("g", 0, 0, 0),
+                control.failover.partition(name.partition, 0, 0),
+            ):
+                with pytest.raises(Problem, match=f"broker {owner.node_id}") as problem:
+                    await refused
+                assert problem.value.kind is ProblemKind.NOT_POSSIBLE
+
+
+async def test_a_fault_moves_a_coordinator_to_another_daemon(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        other = await other_than(cluster, owner)
+        rule = {"on": {"event": "GroupStabilized"}, "do": {"failover": {"to": other.node_id}}}
+        async with controlled(owner) as control:
+            control.faults.make(msgspec.convert(rule, FaultRule))
+            # Who waits while it happens is told to look elsewhere.
+            assert (await owner.ask(join_request("g"), 3)).error_code == ELSEWHERE
+            await eventually(lambda: other.coordinates("g"))
+            assert await owner.committed() == ELSEWHERE
+
+
+async def test_the_status_says_what_the_engine_knows(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        other = await other_than(cluster, owner)
+        assert await owner.commit(1) == ErrorCode.NONE
+        partition = owner.server.runtime.partition_of("g")
+        assert partition.log is not None
+        assert partition.log.durability.outgoing is not None
+        for asked in (owner, other):
+            async with controlled(asked) as control:
+                status = await control.cluster.status()
+            [found] = [
+                part
+                for part in status.partitions
+                if (part.topic, part.partition) == (OFFSETS, partition.number)
+            ]
+            assert found.token == partition.log.durability.outgoing.token
+            assert found.leader_epoch == partition.log.leader_epochs.current
+            held = partition.log.size_bytes if asked is owner else None
+            assert found.engine_bytes == held
+            assert [broker.node_id for broker in status.brokers] == [1, 2]
+            for broker in status.brokers:
+                assert broker.broker_epoch
+                assert broker.session_left_seconds is not None
+                assert 0 < broker.session_left_seconds <= SESSION_MS / 1000
+            assert status.etcd is not None
+            assert status.etcd.single
+            assert status.etcd.problem is None
+        other.engine.is_cut = True
+        async with controlled(other) as control:
+            status = await control.cluster.status()
+        assert status.etcd is not None
+        assert status.etcd.problem
+        assert status.etcd.nodes[0].problem
+        other.engine.is_cut = False
+
+
+async def test_loading_is_held_once(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        other = await other_than(cluster, owner)
+        name = owner.server.runtime.partition_of("g").name
+        async with controlled(owner) as control:
+            moved = control.cluster.move(*name, other.node_id, 400, None)
+            await control.cluster.arrived(moved)
+        began = asyncio.get_running_loop().time()
+        assert await other.committed() == LOADING
+        await eventually(lambda: other.coordinates("g"))
+        assert asyncio.get_running_loop().time() - began > 0.2
+        pin = Keys(CLUSTER_ID).pin(*name)
+        await eventually(lambda: cluster.store.map.entries[pin].value == b"%d" % other.node_id)
+
+
+async def test_the_ledger_names_a_takeover_that_was_before_anybody_asked(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        await cluster.kill(owner)
+        heir = await cluster.owner()
+        async with controlled(heir) as control:
+            await join_alone(heir.client, "g")
+            [entry] = control.ledger.entries("g")
+            name = str(heir.server.runtime.partition_of("g").name)
+            assert f"{name}: broker {heir.node_id} owns it: claimed" in [act.what for act in entry.also]

@@ -69,33 +69,68 @@ def test_what_a_cluster_needs_and_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 async def test_an_etcd_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.server.cluster.cluster._JOIN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("coordinator.server.cluster.reach.TIMEOUT_S", 0.5)
     with pytest.raises(StartFailed, match=r"127\.0\.0\.1:1"):
         await join(with_id(tmp_path, ADVERTISED))
+
+
+async def test_an_etcd_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def version(_: ModelEngine) -> str:
+        return "3.3.27"
+
+    monkeypatch.setattr(ModelEngine, "version", version)
+    cluster = EtcdCluster(with_id(tmp_path, ADVERTISED), ModelEngine(ModelStore()), Keys(CLUSTER_ID))
+    with pytest.raises(StartFailed, match=r"3\.3\.27"):
+        await cluster.read()
 
 
 def found(directory: Path) -> set[Path]:
     return set(directory.rglob("*"))
 
 
-async def test_a_directory_that_was_used_without_a_cluster_is_refused_and_kept(tmp_path: Path) -> None:
+async def store_of(cluster_id: str, fresh: Path, *, is_there: bool) -> ModelStore:
+    """An engine that has the cluster already, made by a daemon with a fresh directory, or is empty."""
+    store = ModelStore()
+    if is_there:
+        how = replace(settings(fresh, ENDPOINTS), cluster_id=cluster_id)
+        await EtcdCluster(how, ModelEngine(store), Keys(cluster_id)).read()
+    return store
+
+
+async def refused(how: ServerSettings, store: ModelStore) -> str:
+    """Why it does not start, with an engine that stays as it was."""
+    assert how.cluster_id is not None
+    before = dict(store.map.entries)
+    cluster = EtcdCluster(how, ModelEngine(store), Keys(how.cluster_id))
+    with pytest.raises(StartFailed) as error:
+        await opened(how, cluster)
+    assert dict(store.map.entries) == before
+    return str(error.value)
+
+
+async def opened(how: ServerSettings, cluster: EtcdCluster) -> None:
+    """As at a start."""
+    await cluster.read()
+    Server(how, cluster=cluster).open()
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])
+async def test_a_directory_that_was_used_without_a_cluster_is_refused_and_kept(
+    tmp_path: Path, is_there: bool
+) -> None:
     async with serving(tmp_path / "data") as server:
         cluster_id = server.directory.meta.cluster_id
     before = found(tmp_path)
     how = replace(settings(tmp_path / "data", ENDPOINTS), cluster_id=cluster_id)
-    cluster = EtcdCluster(how, ModelEngine(ModelStore()), Keys(cluster_id))
-    await cluster.read()
-    with pytest.raises(StartFailed, match="without a cluster"):
-        Server(how, cluster=cluster).open()
+    store = await store_of(cluster_id, tmp_path / "fresh", is_there=is_there)
+    assert "without a cluster" in await refused(how, store)
     kept = {path for path in before if ".kafka_cleanshutdown" not in path.name}
     assert kept <= found(tmp_path)
 
 
-async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])
+async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path, is_there: bool) -> None:
     async with serving(tmp_path / "data"):
         pass
-    how = with_id(tmp_path, ENDPOINTS)
-    cluster = EtcdCluster(how, ModelEngine(ModelStore()), Keys(CLUSTER_ID))
-    await cluster.read()
-    with pytest.raises(StartFailed, match="CLUSTER_ID"):
-        Server(how, cluster=cluster).open()
+    store = await store_of(CLUSTER_ID, tmp_path / "fresh", is_there=is_there)
+    assert "CLUSTER_ID" in await refused(with_id(tmp_path, ENDPOINTS), store)

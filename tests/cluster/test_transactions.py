@@ -1,5 +1,6 @@
 """Transactions over three daemons: coordinator, leaders and the coordinator of the group are different ones."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,15 @@ from protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.cluster.daemons import Daemon, Daemons, daemons, eventually
+from tests.cluster.daemons import Daemon, Daemons, daemons_with, eventually
 from tests.cluster.routed import GROUP, TRANSACTION, Routed
 from tests.server.transactor import TOPICS, Transactor, until_answered
 
 PROPERTIES = {"transaction.state.log.num.partitions": "3"}
+
+
+def _has(daemon: Daemon, topic: str) -> bool:
+    return daemon.server.data_plane.catalogue.get(topic) is not None
 
 
 async def spread(cluster: Daemons, level: int = 2) -> tuple[Transactor, Routed]:
@@ -46,9 +51,7 @@ async def spread(cluster: Daemons, level: int = 2) -> tuple[Transactor, Routed]:
         answer = await first.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=5000), 5)
         assert answer.topics[0].error_code == ErrorCode.NONE, answer
         for daemon in cluster.by_id.values():
-            await eventually(
-                lambda daemon=daemon, name=name: bool(daemon.server.data_plane.catalogue.get(name))
-            )  # type: ignore[misc]
+            await eventually(partial(_has, daemon, name))
 
     async def are_all_there() -> bool:
         found = [await client.coordinator(str(number), TRANSACTION) for number in range(20)]
@@ -92,7 +95,7 @@ async def coordinator_of(cluster: Daemons, client: Routed, transactor: Transacto
 
 @pytest.mark.parametrize("level", [0, 2])
 async def test_what_is_committed_is_seen_everywhere_and_nothing_else(tmp_path: Path, level: int) -> None:
-    async with daemons(tmp_path, 3, (), **PROPERTIES) as cluster:
+    async with daemons_with((), tmp_path, 3, **PROPERTIES) as cluster:
         transactor, client = await spread(cluster, level)
         await transactor.begin(client)
         await transactor.transact(client)
@@ -105,7 +108,7 @@ async def test_what_is_committed_is_seen_everywhere_and_nothing_else(tmp_path: P
 async def test_a_commit_whose_coordinator_dies_before_the_markers_is_completed_by_its_heir(
     tmp_path: Path,
 ) -> None:
-    async with daemons(tmp_path, 3, (), **PROPERTIES) as cluster:
+    async with daemons_with((), tmp_path, 3, **PROPERTIES) as cluster:
         transactor, client = await spread(cluster)
         await transactor.begin(client)
         await transactor.transact(client)
@@ -129,7 +132,7 @@ async def test_a_commit_whose_coordinator_dies_before_the_markers_is_completed_b
 
 
 async def test_a_second_producer_of_an_id_ends_what_the_first_has_open_and_fences_it(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3, (), **PROPERTIES) as cluster:
+    async with daemons_with((), tmp_path, 3, **PROPERTIES) as cluster:
         zombie, client = await spread(cluster)
         await zombie.begin(client)
         await zombie.write(client)
@@ -148,7 +151,7 @@ async def test_a_second_producer_of_an_id_ends_what_the_first_has_open_and_fence
 
 
 async def test_the_coordinator_lists_and_describes_and_others_do_not(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3, (), **PROPERTIES) as cluster:
+    async with daemons_with((), tmp_path, 3, **PROPERTIES) as cluster:
         transactor, client = await spread(cluster)
         await transactor.begin(client)
         await transactor.write(client)
@@ -169,7 +172,7 @@ async def test_the_coordinator_lists_and_describes_and_others_do_not(tmp_path: P
 
 
 async def test_a_partition_that_is_gone_keeps_no_transaction_open(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3, (), **PROPERTIES) as cluster:
+    async with daemons_with((), tmp_path, 3, **PROPERTIES) as cluster:
         transactor, client = await spread(cluster)
         await transactor.begin(client)
         await transactor.write(client)
@@ -189,7 +192,7 @@ async def test_a_partition_that_is_gone_keeps_no_transaction_open(tmp_path: Path
 
 
 async def test_a_marker_is_taken_by_the_leader_alone(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, TOPICS, **PROPERTIES) as cluster:
+    async with daemons_with(TOPICS, tmp_path, 2, **PROPERTIES) as cluster:
         client = Routed(cluster)
         leader = await client.leader("orders", 0)
         topic = WritableTxnMarkerTopic(name="orders", partition_indexes=[0])
@@ -204,7 +207,7 @@ async def test_a_marker_is_taken_by_the_leader_alone(tmp_path: Path) -> None:
 
 
 async def test_the_topic_of_transactions_is_there_for_nobody_until_somebody_needs_it(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, TOPICS, **PROPERTIES) as cluster:
+    async with daemons_with(TOPICS, tmp_path, 2, **PROPERTIES) as cluster:
         first, second = cluster.by_id.values()
         assert not any(each.server.data_plane.catalogue.get(TRANSACTION_STATE) for each in (first, second))
         client = Routed(cluster)

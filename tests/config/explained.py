@@ -237,6 +237,13 @@ EXPLAINED: Final = (
         "The same.",
         refuses=lambda value: value == "",
     ),
+    Explained(
+        ("broker.rack",),
+        "any text",
+        "printable text",
+        "It is part of answers and of lines of the log.",
+        refuses=lambda value: not value.isprintable(),
+    ),
 )
 
 OWN: Final = (
@@ -248,6 +255,7 @@ OWN: Final = (
     "cluster.etcd.key",
     "cluster.etcd.password",
     "cluster.etcd.prefix",
+    "cluster.etcd.quota.bytes",
     "cluster.etcd.username",
     "cluster.listener.name",
     "cluster.move.delay.ms",

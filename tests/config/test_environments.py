@@ -148,13 +148,13 @@ def test_each_source_has_a_line_of_its_own() -> None:
         file_path="server.properties",
         file_text="zookeeper.connect=x\nprocess.roles=broker\nlistener.name.ssl.max.connections=5\n",
         environment={"KAFKA_HEAP_OPTS": "-Xmx1g", "PATH": "/bin"},
-        options=("broker.rack=a", "confluent.balancer.enable=true"),
+        options=("background.threads=1", "confluent.balancer.enable=true"),
     )
     file, environment, options = settings.warnings()
     assert "server.properties" in file
     assert file.endswith(": listener.name.ssl.max.connections, process.roles, zookeeper.connect")
     assert environment.endswith(": KAFKA_HEAP_OPTS")
-    assert options.endswith(": broker.rack, confluent.balancer.enable")
+    assert options.endswith(": background.threads, confluent.balancer.enable")
     assert settings.texts == {}
 
 

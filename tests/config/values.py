@@ -110,6 +110,7 @@ _FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
         "a b:1",
         "http://a:1",
     ),
+    "broker.rack": ("", "r1", "r1,r2", " r 1 ", "r\u0007x"),
     "cluster.etcd.prefix": ("", "/groupd", "/a/b", "groupd", "/a/", "/a b"),
     "cluster.etcd.username": _CLAIMS,
     "cluster.etcd.password": _PASSWORDS,

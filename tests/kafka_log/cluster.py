@@ -1,7 +1,7 @@
 """A real cluster of three brokers, the first of which is the controller, too."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tests.free_ports import free_ports
@@ -23,9 +23,10 @@ class Node(KafkaBroker):
         controller_port: int,
         properties: Mapping[str, str],
         version: str,
+        java_options: Sequence[str],
     ) -> None:
         os.makedirs(directory)
-        super().__init__(directory, properties, version, ("-Xmx384m",))
+        super().__init__(directory, properties, version, java_options)
         self._node_id = node_id
         self._ports = [port, controller_port]
         self.bootstrap = f"127.0.0.1:{port}"
@@ -47,12 +48,24 @@ class Node(KafkaBroker):
 class KafkaCluster:
     """Three processes. Whoever starts it has to end it, by `kill`."""
 
-    def __init__(self, directory: str, properties: Mapping[str, str], version: str = NEWEST) -> None:
-        """In: a directory for what they keep; what all are told."""
+    def __init__(
+        self,
+        directory: str,
+        properties: Mapping[str, str],
+        version: str = NEWEST,
+        java_options: Sequence[str] = ("-Xmx384m",),
+    ) -> None:
+        """In: a directory for what they keep; what all are told; which Kafka; options of each JVM."""
         *ports, controller_port = free_ports(len(NODE_IDS) + 1)
         self.nodes = {
             node_id: Node(
-                os.path.join(directory, str(node_id)), node_id, port, controller_port, properties, version
+                os.path.join(directory, str(node_id)),
+                node_id,
+                port,
+                controller_port,
+                properties,
+                version,
+                java_options,
             )
             for node_id, port in zip(NODE_IDS, ports, strict=True)
         }

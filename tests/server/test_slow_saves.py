@@ -66,6 +66,13 @@ class GatedFiles(FaultyFiles):
                 self.is_syncing.clear()
         self._goes_on.release()
 
+    def let_all_go(self) -> None:
+        """From here on nothing waits."""
+        self.is_slow = False
+        with self._counting:
+            self._goes_on.release(max(1, self._waiting))
+            self._waiting = 0
+
 
 def alteration(name: str, value: str) -> IncrementalAlterConfigsRequest:
     config = AlterableConfig(name=name, config_operation=0, value=value)
@@ -132,11 +139,12 @@ async def test_a_neighbour_is_answered_while_the_disk_takes_its_time(
             if files.is_syncing.is_set():
                 beat = await neighbour.call(heartbeat_request("members", member_id, generation_id), 3)
                 assert beat.error_code == ErrorCode.NONE
-                assert not answering.done()
+                # Later ones may be of the log itself, which is synced beside.
+                assert saves or not answering.done()
                 saves += 1
                 files.let_one_go()
             await asyncio.sleep(0.001)
-        files.is_slow = False
+        files.let_all_go()
         assert saves > 0
         assert files.on_the_loop == 0
         assert is_done(answering.result(), files.crash())
@@ -151,8 +159,7 @@ async def test_producers_that_come_meanwhile_share_one_reservation() -> None:
             client.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 1)
         assert await asyncio.to_thread(files.is_syncing.wait, TIMEOUT_S)
         await clients.pop().__aexit__()  # whoever goes away leaves the others their ids
-        files.is_slow = False
-        files.let_one_go()
+        files.let_all_go()
         ids = [(await client.receive()).producer_id for client in clients]
         assert len(set(ids)) == len(ids)
         assert max(ids) < 1000

@@ -7,6 +7,7 @@ import click
 from coordinator.cli.control.default_subcommand import DefaultSubcommand
 
 SUBCOMMANDS: Final = {
+    "import": "Make a cluster on etcd of what a data directory has.",
     "move": "Have another broker coordinate a group, or own a partition.",
     "start": "Start a broker again.",
     "status": "List brokers, and which of them owns which partition.",

@@ -30,6 +30,7 @@ from coordinator.cluster.engine.engine import (
     Transaction,
     Unavailable,
 )
+from coordinator.cluster.engine.node_status import NodeStatus
 from coordinator.cluster.etcd.messages import MESSAGES, created_at, written_at
 from coordinator.cluster.etcd.watch_stream import entry_of, watch_stream
 
@@ -174,12 +175,43 @@ class EtcdEngine:
             self._move_on(at)
             raise
 
-    async def version(self) -> tuple[str, int, bool]:
-        """Of the node that is asked: its release, the size of its database in bytes, whether it has a leader."""
+    async def version(self) -> str:
+        """The release of the node that is asked."""
         answer = await self._call(
             "Maintenance/Status", MESSAGES["StatusRequest"](), "StatusResponse", self._timeout_s
         )
-        return answer.version, answer.dbSize, bool(answer.leader)
+        return str(answer.version)
+
+    async def nodes(self) -> list[NodeStatus]:
+        """How each node is, of those that are known. Raises nothing."""
+        return list(await asyncio.gather(*map(self._node, range(len(self.endpoints)))))
+
+    async def _node(self, at: int) -> NodeStatus:
+        endpoint = self.endpoints[at]
+        try:
+            channel, metadata = await self._channel(at)
+            answer = await self._ask(
+                channel, metadata, "Maintenance/Status", MESSAGES["StatusRequest"](), "StatusResponse"
+            )
+        except grpc.aio.AioRpcError as error:
+            return NodeStatus(endpoint, problem=str(self._meant(error)))
+        return NodeStatus(
+            endpoint,
+            answer.version,
+            is_leader=answer.leader != 0 and answer.leader == answer.header.member_id,
+            has_leader=answer.leader != 0,
+            size_bytes=answer.dbSize,
+            quota_bytes=answer.dbSizeQuota,
+            is_full=any("NOSPACE" in text for text in answer.errors),
+        )
+
+    async def lease_left_s(self, lease: int) -> int:
+        """Until a lease ends, if nobody renews it; 0 for one that is gone. Raises EngineError."""
+        request = MESSAGES["LeaseTimeToLiveRequest"](ID=lease)
+        answer = await self._call(
+            "Lease/LeaseTimeToLive", request, "LeaseTimeToLiveResponse", self._timeout_s
+        )
+        return max(0, int(answer.TTL))
 
     async def close(self) -> None:
         """See `Engine`."""
@@ -192,13 +224,24 @@ class EtcdEngine:
 
     async def _call(self, method: str, request: Any, answer: str, timeout_s: float) -> Any:
         async def ask(channel: grpc.aio.Channel, metadata: Any) -> Any:
-            return await channel.unary_unary(
-                f"/etcdserverpb.{method}",
-                request_serializer=type(request).SerializeToString,
-                response_deserializer=MESSAGES[answer].FromString,
-            )(request, timeout=timeout_s, metadata=metadata)
+            return await self._ask(channel, metadata, method, request, answer, timeout_s)
 
         return await self._tried(ask)
+
+    async def _ask(
+        self,
+        channel: grpc.aio.Channel,
+        metadata: Any,
+        method: str,
+        request: Any,
+        answer: str,
+        timeout_s: float | None = None,
+    ) -> Any:
+        return await channel.unary_unary(
+            f"/etcdserverpb.{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=MESSAGES[answer].FromString,
+        )(request, timeout=timeout_s or self._timeout_s, metadata=metadata)
 
     async def _tried(self, ask: Callable[[grpc.aio.Channel, Any], Awaitable[Any]]) -> Any:
         at = self._at
@@ -219,8 +262,9 @@ class EtcdEngine:
         if self._at == at:
             self._at = (at + 1) % len(self.endpoints)
 
-    async def _channel(self) -> tuple[grpc.aio.Channel, tuple[tuple[str, str], ...]]:
-        at = self._at
+    async def _channel(self, at: int | None = None) -> tuple[grpc.aio.Channel, tuple[tuple[str, str], ...]]:
+        """To an endpoint, by default the one whose turn it is."""
+        at = self._at if at is None else at
         channel = self._channels[at]
         if channel is None:
             channel = self._channels[at] = self._connect(self.endpoints[at])
@@ -228,11 +272,7 @@ class EtcdEngine:
             request = MESSAGES["AuthenticateRequest"](
                 name=self._credentials.username, password=self._credentials.password
             )
-            answer = await channel.unary_unary(
-                "/etcdserverpb.Auth/Authenticate",
-                request_serializer=type(request).SerializeToString,
-                response_deserializer=MESSAGES["AuthenticateResponse"].FromString,
-            )(request, timeout=self._timeout_s)
+            answer = await self._ask(channel, (), "Auth/Authenticate", request, "AuthenticateResponse")
             self._token = answer.token
         return channel, (("token", self._token),) if self._token else ()
 

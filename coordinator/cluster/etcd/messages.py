@@ -55,7 +55,12 @@ _DECLARED: Final = {
     "AuthenticateRequest": "1 name string, 2 password string",
     "AuthenticateResponse": "1 header Header, 2 token string",
     "StatusRequest": "",
-    "StatusResponse": "1 header Header, 2 version string, 3 dbSize int64, 4 leader uint64",
+    # errors: also alarms, as text. dbSizeQuota: from 3.6 on.
+    "StatusResponse": (
+        "1 header Header, 2 version string, 3 dbSize int64, 4 leader uint64, 8 errors string*, 12 dbSizeQuota int64"
+    ),
+    "LeaseTimeToLiveRequest": "1 ID int64",
+    "LeaseTimeToLiveResponse": "1 header Header, 2 ID int64, 3 TTL int64, 4 grantedTTL int64",
 }
 _CREATE, _MOD = 1, 2
 

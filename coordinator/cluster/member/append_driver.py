@@ -1,7 +1,12 @@
-"""Sends the transactions of `Appender`: one at a time, the same again until it is known what became of it."""
+"""Sends the transactions of `Appender`: one at a time, the same again until it is known what became of it.
+
+An engine that is full says so at once, and sessions go on: nothing else would ever end the waiting. What has waited
+for so long as a session lasts is given up then, as it would be without a quorum.
+"""
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final
@@ -24,8 +29,10 @@ class AppendDriver:
         appender: Appender,
         done: Callable[[Hashable], None],
         lost: Callable[[Partition, Hashable, str], None],
+        full_timeout_s: float = math.inf,
     ) -> None:
-        """In: who is told of a ticket that the engine has it; and of one of which nothing is known, with why."""
+        """In: who is told of a ticket that the engine has it; and of one of which nothing is known, with why; for
+        how long an engine is waited for that is full."""
         self.fenced = 0
         """How often a partition was found to be another's."""
         self.seconds: deque[float] = deque(maxlen=1000)
@@ -34,6 +41,9 @@ class AppendDriver:
         self._appender = appender
         self._done = done
         self._lost = lost
+        self._full_timeout_s = full_timeout_s
+        self._full_since_ns = 0
+        """0 while it is not."""
         self._task: asyncio.Task[None] | None = None
 
     def append(
@@ -76,9 +86,11 @@ class AppendDriver:
                 except Exception as problem:  # noqa: BLE001 - what waits must not wait for ever for that
                     _LOG.error("An append", exc_info=problem)
                     answer = Unavailable(repr(problem))
+                if isinstance(answer, Outcome):
+                    self._full_since_ns = 0
                 for outcome in self._appender.answered(answer):
                     self._tell(outcome)
-                if not self._appender.is_in_flight:
+                if not self._appender.is_in_flight or self._is_given_up(answer):
                     break
                 if not told and clock.monotonic_ns() - started_ns > _TELL_AFTER_S * 1e9:
                     told = True
@@ -86,6 +98,18 @@ class AppendDriver:
                     _LOG.error("The engine of the cluster takes no commits: %s", why)
                 await asyncio.sleep(_RETRY_S)
             self.seconds.append((clock.monotonic_ns() - started_ns) / 1e9)
+
+    def _is_given_up(self, answer: Outcome | EngineError) -> bool:
+        """Whether what is in flight is waited for no longer."""
+        if not isinstance(answer, NoSpace):
+            return False
+        now_ns = clock.monotonic_ns()
+        self._full_since_ns = self._full_since_ns or now_ns
+        if now_ns - self._full_since_ns < self._full_timeout_s * 1e9:
+            return False
+        for outcome in self._appender.give_up(answer):
+            self._tell(outcome)
+        return True
 
     def _tell(self, outcome: Done | Fenced | Failed) -> None:
         if isinstance(outcome, Done):
@@ -96,7 +120,7 @@ class AppendDriver:
             self.fenced += 1
             reason = "another broker owns it"
         else:
-            kind = "too large" if isinstance(outcome.problem, TooLarge) else "refused"
+            kind = "too large" if isinstance(outcome.problem, TooLarge) else "not taken"
             reason = f"what was appended is {kind}: {outcome.problem}"
         self._appender.drop(outcome.partition)
         for ticket in outcome.tickets[:1]:  # it is given up with the first

@@ -24,6 +24,7 @@ from coordinator.cluster.engine.engine import (
     Engine,
     EngineError,
     Entry,
+    NoSpace,
     Outcome,
     Page,
     Put,
@@ -39,6 +40,7 @@ from coordinator.cluster.session import Began, Ended, Event, Session
 
 _LOG: Final = logging.getLogger("Cluster")
 _RETRY_S: Final = 0.1
+_FULL_RETRY_S: Final = 1.0
 _SWEEP_S: Final = 0.5
 _HANDOVER_S: Final = 2.0
 
@@ -237,7 +239,8 @@ class Member:
                 return await self._engine.read(command)
             return await self._engine.transact(command)
         except EngineError as error:
-            await asyncio.sleep(_RETRY_S)
+            # One that is full says so at once, and each partition would ask again and again.
+            await asyncio.sleep(_FULL_RETRY_S if isinstance(error, NoSpace) else _RETRY_S)
             return error
 
     def _lose(self, partition: Partition, cause: Cause) -> Owned:
@@ -270,11 +273,12 @@ class Member:
         if owned is not None and partition not in self._busy and not self._is_draining:
             self._begin(partition, self._claim(partition, owned.token, Cause.RETAKEN))
 
-    async def move(self, partition: Partition, to: int | None) -> None:
-        """Has a broker own a partition, for as long as it lives; None: whoever it is placed at. Raises
-        EngineError."""
+    async def move(self, partition: Partition, to: int | None, hold_loading_ms: int = 0) -> None:
+        """Has a broker own a partition, for as long as it lives; None: whoever it is placed at. In: for how long
+        at least it is to say then that it loads, once. Raises EngineError."""
         pin = self._keys.pin(*partition)
-        operation = Delete(pin) if to is None else Put(pin, b"%d" % to)
+        value = b"%d %d" % (to or 0, hold_loading_ms) if hold_loading_ms else b"%d" % (to or 0)
+        operation = Delete(pin) if to is None else Put(pin, value)
         await self._engine.transact(Transaction((), (operation,)))
 
     # Ending

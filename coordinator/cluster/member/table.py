@@ -25,11 +25,13 @@ class Table:
         """At which revision each of them registered: the broker epoch."""
         self.owners: dict[tuple[str, int], int] = {}
         self.pins: dict[tuple[str, int], int] = {}
+        self.holds: dict[tuple[str, int], tuple[int, int]] = {}
+        """Of pins: for how many milliseconds at least the partition is to be loading then, and the revision."""
         self._prefixes = {kind: keys.all_of(kind)[0] for kind in KINDS}
 
     def clear(self) -> None:
         """Nothing is known."""
-        self.brokers, self.incarnations, self.owners, self.pins = {}, {}, {}, {}
+        self.brokers, self.incarnations, self.owners, self.pins, self.holds = {}, {}, {}, {}, {}
 
     def changed(self, changes: Changes) -> None:
         """Takes what was watched."""
@@ -49,12 +51,21 @@ class Table:
                 node_id,
                 {name: port for name, (_, port) in listeners.items()},
                 {name: host for name, (host, _) in listeners.items()},
+                fields["rack"] or None,
+                entry.lease,
+                entry.created_at,
             )
             self.brokers = dict(sorted(self.brokers.items()))
             self.incarnations[node_id] = entry.created_at
+        elif kind == "owner":
+            self.owners[_partition(rest)] = int(entry.value)
         elif kind:
-            table = self.owners if kind == "owner" else self.pins
-            table[_partition(rest)] = int(entry.value)
+            partition = _partition(rest)
+            pinned_to, *hold_ms = entry.value.split()
+            self.pins[partition] = int(pinned_to)
+            self.holds.pop(partition, None)
+            if hold_ms:
+                self.holds[partition] = int(hold_ms[0]), entry.written_at
 
     def _forget(self, key: bytes) -> None:
         kind, rest = self._split(key)

@@ -12,10 +12,9 @@ _RETRY_S: Final = 0.2
 _PAGE: Final = 500
 
 
-async def read_all(engine: Engine, begin: bytes, end: bytes) -> tuple[list[Entry], int]:
-    """All keys of a range, and the revision at which they were so. Raises EngineError."""
+async def read_all(engine: Engine, begin: bytes, end: bytes, revision: int = 0) -> tuple[list[Entry], int]:
+    """All keys of a range, and the revision at which they were so: that one, or now. Raises EngineError."""
     found: list[Entry] = []
-    revision = 0
     while True:
         page = await engine.read(Read(begin, end, _PAGE, revision))
         revision = revision or page.revision

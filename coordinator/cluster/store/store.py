@@ -151,15 +151,16 @@ class Store:
             limit = min(limit * 4, MOST_PAGE_KEYS) if is_small else PAGE_KEYS
 
     async def _read(self, read: Read) -> Page:
-        return await _repeated(lambda: self._engine.read(read))
+        return await repeated(lambda: self._engine.read(read))
 
     async def _transact(self, transaction: Transaction) -> None:
-        outcome: Outcome = await _repeated(lambda: self._engine.transact(transaction))
+        outcome: Outcome = await repeated(lambda: self._engine.transact(transaction))
         if not outcome.succeeded:
             raise TokenLost
 
 
-async def _repeated(ask: Callable[[], Awaitable[T]]) -> T:
+async def repeated(ask: Callable[[], Awaitable[T]]) -> T:
+    """Asks again while the outcome is not known. Raises what else the engine says."""
     for _ in range(TRIES - 1):
         try:
             return await ask()

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from coordinator.console.api.request_values import bad_request
 from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.cluster.cluster import BrokerStatus, ClusterStatus, Moved, default_topic
+from coordinator.control.cluster.cluster import BrokerStatus, ClusterStatus, EtcdStatus, Moved, default_topic
 from coordinator.control.control import Control
 from coordinator.control.duration import duration_ms
 from coordinator.control.problem import ProblemKind
@@ -27,7 +27,7 @@ class MoveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 async def cluster_status(control: Control, _: Call) -> ClusterStatus:
     """All brokers, and all partitions with their owners."""
-    return control.cluster.status()
+    return await control.cluster.status()
 
 
 async def move(control: Control, call: Call) -> Moved:
@@ -65,19 +65,48 @@ def _node_id(call: Call) -> int:
 def _broker_text(broker: BrokerStatus) -> str:
     where = ", ".join(f"{name}://{address}" for name, address in broker.listeners.items())
     state = "live" if broker.live else "stopped"
-    return f"broker {broker.node_id}  {where}  {state}  owns {broker.owned_partitions} partitions"
+    text = f"broker {broker.node_id}  {where}  {state}  owns {broker.owned_partitions} partitions"
+    if broker.rack is not None:
+        text += f"  rack {printable(broker.rack)}"
+    if broker.broker_epoch is not None:
+        text += f"  epoch {broker.broker_epoch}"
+    left_s = broker.session_left_seconds
+    return text if left_s is None else f"{text}  session ends in {left_s:.1f} s"
 
 
 def _status_text(status: ClusterStatus) -> str:
     lines = [_broker_text(broker) for broker in status.brokers]
+    if status.etcd is not None:
+        lines += _etcd_lines(status.etcd)
     for topic in dict.fromkeys(part.topic for part in status.partitions):
         parts = [part for part in status.partitions if part.topic == topic]
         owners = " ".join(
             f"{part.partition}:{'none' if part.owner is None else part.owner}@{part.leader_epoch}"
+            f"{f'({part.engine_bytes} B)' if part.engine_bytes else ''}"
             for part in parts
         )
         lines.append(f"{'coordinators in ' if topic in COORDINATED else ''}{printable(topic)}  {owners}")
     return "\n".join(lines)
+
+
+def _etcd_lines(etcd: EtcdStatus) -> list[str]:
+    lines = []
+    for node in etcd.nodes:
+        if node.problem is not None:
+            lines.append(f"etcd {node.endpoint}  does not answer: {printable(node.problem)}")
+            continue
+        part = "leader" if node.leader else "follower"
+        size = f"{node.db_bytes:,} bytes, {100 * node.db_bytes // etcd.quota_bytes} % of its quota"
+        lines.append(f"etcd {node.endpoint}  {printable(node.version)}  {part}  {size}")
+    if etcd.single:
+        lines.append("etcd has one node: while that is gone nothing is served. That is fine for tests.")
+    if etcd.full:
+        lines.append(
+            "etcd is full (NOSPACE): it needs compaction, defragmentation and `etcdctl alarm disarm`."
+        )
+    if etcd.problem is not None:
+        lines.append(f"etcd does not say who owns what: {printable(etcd.problem)}")
+    return lines
 
 
 def _moved_text(moved: Moved) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
@@ -16,6 +16,9 @@ from coordinator.server.server import Server
 from coordinator.topics.leader_epoch import current_epoch
 from storage.topic_partition import TopicPartition
 
+if TYPE_CHECKING:
+    from coordinator.server.cluster.engine_view import EngineView
+
 T = TypeVar("T")
 
 KIND: Final = "cluster"
@@ -25,31 +28,61 @@ ARRIVES_S: Final = 10
 
 class BrokerStatus(Struct, frozen=True, kw_only=True):
     """`live`: whether it is not stopped; `listeners`: where clients connect to, by name; `owned_partitions`: those
-    of coordinators and of topics that it leads."""
+    of coordinators and of topics that it leads. In a cluster on etcd `broker_epoch` is when it registered, and
+    `session_left_seconds` when others take over unless it is heard of; None elsewhere, and where etcd does not
+    answer."""
 
     node_id: int
     live: bool
     listeners: dict[str, str]
     owned_partitions: int
+    rack: str | None = None
+    broker_epoch: int | None = None
+    session_left_seconds: float | None = None
 
 
 class PartitionStatus(Struct, frozen=True, kw_only=True):
     """`owner`: the broker that coordinates or leads it, None while there is none; `leader_epoch` is 0 while its log
-    is not open."""
+    is not open. Of coordinators in a cluster on etcd: `token`, which every append compares, and of those that the
+    broker owns that is asked `engine_bytes`, what etcd holds of it."""
 
     topic: str
     partition: int
     owner: int | None
     replicas: list[int]
     leader_epoch: int
+    token: int | None = None
+    engine_bytes: int | None = None
+
+
+class EtcdNode(Struct, frozen=True, kw_only=True):
+    """A node of etcd. `problem`: why it did not answer, and then nothing else is known of it."""
+
+    endpoint: str
+    version: str
+    leader: bool
+    db_bytes: int
+    problem: str | None
+
+
+class EtcdStatus(Struct, frozen=True, kw_only=True):
+    """The etcd of a cluster. `single`: it is of one node, without which nothing is served; `full`: it takes no
+    writes (its alarm NOSPACE); `problem`: why it does not say who owns what."""
+
+    nodes: list[EtcdNode]
+    quota_bytes: int
+    full: bool
+    single: bool
+    problem: str | None
 
 
 class ClusterStatus(Struct, frozen=True, kw_only=True):
-    """`moves`: how often partitions came to another owner, or lost their only one, by why."""
+    """`moves`: how often partitions came to another owner, or lost their only one, by why; `etcd`: None without."""
 
     brokers: list[BrokerStatus]
     partitions: list[PartitionStatus]
     moves: dict[str, int]
+    etcd: EtcdStatus | None = None
 
 
 class Moved(Struct, frozen=True, kw_only=True):
@@ -71,7 +104,7 @@ class Cluster:
         if server.brokers.cluster is not None:
             server.brokers.cluster.listeners.append(self._moved_by_others)
         if server.cluster is not None:
-            server.cluster.listeners.append(self._told)
+            server.cluster.news.attach(self._told)
 
     def _moved_by_others(
         self, partition: TopicPartition, before: int | None, owner: int | None, cause: MoveCause
@@ -83,8 +116,9 @@ class Cluster:
     def _told(self, partition: TopicPartition, what: str) -> None:
         self._acts.note(KIND, f"{partition}: {what}", has_line=True)
 
-    def status(self) -> ClusterStatus:
+    async def status(self) -> ClusterStatus:
         """As it is now."""
+        view = await self._brokers.engine_view()
         ownership = self._brokers.ownership
         known = sorted({*self._brokers.listeners, *ownership.brokers})
         owned = dict.fromkeys(known, 0)
@@ -100,16 +134,21 @@ class Cluster:
                         partition=partition.name.partition,
                         owner=owner,
                         replicas=list(ownership.replicas(partition.name)),
-                        leader_epoch=current_epoch(partition),
+                        leader_epoch=current_epoch(partition)
+                        if view is None
+                        else view.epochs.get(partition.name, current_epoch(partition)),
+                        token=None if view is None else view.tokens.get(partition.name),
+                        engine_bytes=None if view is None else view.engine_bytes.get(partition.name),
                     )
                 )
         return ClusterStatus(
-            brokers=[self._broker(node_id, owned[node_id]) for node_id in known],
+            brokers=[self._broker(node_id, owned[node_id], view) for node_id in known],
             partitions=partitions,
             moves=self._brokers.moves,
+            etcd=None if view is None else _etcd(view),
         )
 
-    def _broker(self, node_id: int, owned: int) -> BrokerStatus:
+    def _broker(self, node_id: int, owned: int, view: "EngineView | None" = None) -> BrokerStatus:
         broker, own = self._brokers.ownership.brokers.get(node_id), self._brokers.listeners.get(node_id)
         if own is not None:
             listeners = {
@@ -120,7 +159,13 @@ class Cluster:
             assert broker is not None, node_id
             listeners = {name: f"{host}:{broker.ports[name]}" for name, host in broker.hosts.items()}
         return BrokerStatus(
-            node_id=node_id, live=broker is not None, listeners=listeners, owned_partitions=owned
+            node_id=node_id,
+            live=broker is not None,
+            listeners=listeners,
+            owned_partitions=owned,
+            rack=None if broker is None else broker.rack,
+            broker_epoch=None if broker is None or not broker.epoch else broker.epoch,
+            session_left_seconds=None if view is None else view.sessions_left_s.get(node_id),
         )
 
     # Doing something
@@ -188,6 +233,25 @@ class Cluster:
     def _noted(self, node_id: int, what: str, by: str | None) -> BrokerStatus:
         self._acts.note(KIND, what, None, by)
         return self._broker(node_id, len(self._brokers.partitions_of(node_id)))
+
+
+def _etcd(view: "EngineView") -> EtcdStatus:
+    return EtcdStatus(
+        nodes=[
+            EtcdNode(
+                endpoint=node.endpoint,
+                version=node.version,
+                leader=node.is_leader,
+                db_bytes=node.size_bytes,
+                problem=node.problem or None,
+            )
+            for node in view.nodes
+        ],
+        quota_bytes=view.quota_bytes,
+        full=any(node.is_full for node in view.nodes),
+        single=len(view.nodes) == 1,
+        problem=view.problem or None,
+    )
 
 
 def default_topic(topic: str | None) -> str:

@@ -2,7 +2,8 @@
 while the partition is loading (heartbeats are fine then, as in Kafka), and then it is read anew from the disk.
 
 With several brokers it may go to another one, which then says that it loads; until then FindCoordinator names the
-old one.
+old one. In a cluster on etcd that is another process: how members fare there is not seen here. What comes back to
+where it was is taken anew there, too, under another token.
 
 The groups that share an offsets partition move together. What becomes of them is their members' doing: those that
 come back in time keep generation and assignment.
@@ -98,17 +99,21 @@ class Failover:
         self._ownership = server.runtime.ownership
         self._cluster = server.brokers.ownership
         self._moves: dict[int, _Move] = {}
+        self._awaited: set[asyncio.Task[None]] = set()
+        """Of moves in a cluster on etcd."""
 
     @property
     def under_way(self) -> int:
         """How many partitions are on their way."""
         return len(self._moves)
 
-    def check_possible(self) -> None:
-        """Raises Problem (not-possible): what was read anew here would need to be claimed anew before."""
-        if self._server.cluster is not None:
-            detail = "In a cluster on etcd coordinators go to another broker: groupd cluster move."
-            raise Problem(ProblemKind.NOT_POSSIBLE, "not in a cluster", detail)
+    def _check_here(self, partition: GroupPartition) -> None:
+        """Raises Problem (not-possible) for a partition that another process coordinates."""
+        if self._cluster.is_far(partition.name):
+            owner = self._cluster.owner(partition.name)
+            who = "no broker" if owner is None else f"broker {owner}"
+            detail = f"{partition.name} is coordinated by {who}: ask the one that coordinates it."
+            raise Problem(ProblemKind.NOT_POSSIBLE, "not coordinated here", detail)
 
     async def group(
         self,
@@ -122,6 +127,7 @@ class Failover:
         """Moves the partition of a group, and waits at most `settle_ms` for its members to be back. Whoever gives
         up waiting changes nothing. In: the broker that it comes to, None for the one where it is. Raises Problem:
         no-such-group, loading, bad-request, not-possible."""
+        self._check_here(self._server.runtime.partition_of(group_id))
         partition = self._asker.partition_of(group_id)
         before = self._view(group_id)
         if before is None:
@@ -132,6 +138,8 @@ class Failover:
         listeners.append(rebalances.happened)
         try:
             answer = await self._moved(partition, not_coordinator_ms, loading_ms, group_id, by, to)
+            if self._cluster.is_far(partition.name):
+                return answer
             after = await self._settled(before, rebalances, settle_ms)
         finally:
             listeners.remove(rebalances.happened)
@@ -180,7 +188,7 @@ class Failover:
             if not 0 <= span_ms <= LONGEST_MS:
                 detail = f"{field}: at most 10 minutes."
                 raise Problem(ProblemKind.BAD_REQUEST, f"{field} is wrong", detail, {"pointer": f"/{field}"})
-        self.check_possible()
+        self._check_here(partition)
         if partition.machine is None:
             detail = f"{partition.name} is {partition.state.value}: it cannot move now."
             raise Problem(ProblemKind.LOADING, f"{partition.name} is {partition.state.value}", detail)
@@ -217,18 +225,20 @@ class Failover:
         to: int | None,
     ) -> _Move:
         assert partition.machine is not None
-        assert self._server.cluster is None, partition.name
         move = self._moves[partition.number] = _Move(partition, by, to)
         move.groups = partition.machine.group_ids()
-        if len(self._moves) == 1:
+        cluster = self._server.cluster
+        if cluster is None and len(self._moves) == 1:
             self._ownership.was_read.append(self._was_read)
         count = len(move.groups)
         where = "" if to is None else f" to broker {to}"
         what = f"{partition.name} moves{where}, with it {count} group{'' if count == 1 else 's'}"
         self._acts.note(KIND, what, group_id, by)
-        self._ownership.release(
-            partition, partition.epoch + 1, f"failover asked for by {printable(by or 'control')}"
-        )
+        reason = f"failover asked for by {printable(by or 'control')}"
+        if cluster is None:
+            self._ownership.release(partition, partition.epoch + 1, reason)
+        else:
+            cluster.put_aside(partition.name, reason)
         if not_coordinator_ms:
             move.timer = self._server.loop.call_later(not_coordinator_ms / 1000, self._take, move, loading_ms)
         else:
@@ -238,10 +248,36 @@ class Failover:
     def _take(self, move: _Move, loading_ms: int) -> None:
         move.timer = None
         partition, to = move.partition, move.to
+        cluster = self._server.cluster
+        if cluster is not None:
+            if to in self._cluster.brokers and to is not None and to != self._cluster.owner(partition.name):
+                cluster.move(partition.name, to, loading_ms / 1000)
+            else:
+                cluster.retake(partition.name, loading_ms / 1000)
+            awaited = self._server.loop.create_task(self._until_served(move, loading_ms))
+            self._awaited.add(awaited)
+            awaited.add_done_callback(self._awaited.discard)
+            return
         if to is not None and to in self._cluster.brokers and to != self._cluster.owner(partition.name):
             self._server.brokers.move(partition.name, to, loading_ms / 1000)
             return
         self._ownership.take(partition, partition.epoch + 1, loading_ms / 1000)
+
+    async def _until_served(self, move: _Move, loading_ms: int) -> None:
+        """Of one in a cluster: until this broker has read it again, or another one has claimed it, and has said for
+        so long that it loads."""
+        name = move.partition.name
+        while True:
+            is_far, owner = self._cluster.is_far(name), self._cluster.owner(name)
+            if is_far and owner is not None:
+                await asyncio.sleep(loading_ms / 1000)
+                break
+            if not is_far and move.partition.state in (PartitionState.OWNED, PartitionState.FAILED):
+                break
+            await asyncio.sleep(LOOK_S)
+        self._moves.pop(name.partition, None)
+        if not move.served.done():
+            move.served.set_result(True)
 
     def _was_read(self, partition: GroupPartition) -> None:
         move = self._moves.pop(partition.number, None)
@@ -269,6 +305,8 @@ class Failover:
             if move.timer is not None:
                 move.timer.cancel()
                 self._take(move, 0)
+        for awaited in self._awaited:
+            awaited.cancel()
 
     def _group_after(self, before: GroupView, rebalances: "_Rebalances", served_ms: int) -> GroupAfter:
         """The time of a group may stand still or be ahead: whether a member was heard since is a matter of the

@@ -133,8 +133,6 @@ class Faults:
         return name
 
     def _check(self, fault: "Fault") -> None:
-        if fault.action.kind == "failover":
-            self._failover.check_possible()
         if fault.action.kills and not self._may_harm:
             detail = "crash: process ends the daemon. It needs control.enable=true, in so many words."
             raise Problem(ProblemKind.CONTROL_OFF, "control is not on in so many words", detail)

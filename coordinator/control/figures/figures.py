@@ -10,7 +10,8 @@ from coordinator.control.figures.durations import Durations
 from coordinator.control.figures.group_history import GroupHistories
 from coordinator.control.ledger.ledger import Ledger
 from coordinator.control.slices import Slices
-from coordinator.server.brokers import Brokers, EngineFigures
+from coordinator.server.brokers import Brokers
+from coordinator.server.engine_figures import EngineFigures
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ _HASH: Final = Struct("<q")
 
 
 def topic_hash(topic: TopicImage) -> int:
-    """The hash of a topic: its id, name and number of partitions. (Kafka's also has the racks of the replicas:
-    there are none where no broker has a rack.)"""
+    """The hash of a topic: its id, name and number of partitions. (Kafka's also has the racks of the replicas. No
+    assignor looks at racks, and only a directory of brokers with racks that is taken over has other hashes: its
+    groups are assigned anew, once.)"""
     name = topic.name.encode("utf-16-le", "surrogatepass")
     parts = [_VERSION, _LITTLE_ID.pack(*_ID.unpack(topic.topic_id)), name, _NUMBER.pack(len(name) // 2)]
     parts.append(_NUMBER.pack(topic.partitions))

@@ -8,13 +8,12 @@ from collections.abc import Callable
 
 from coordinator import clock
 from coordinator.answers import GOODBYE, NO_ANSWER, PARKED, Later, Silence
-from coordinator.names import Node
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import SLICE_NS, RunQueue
 from coordinator.net.slot import Slot
-from coordinator.security.principal import Principal
 from coordinator.server.authorization.permits import Permits
 from coordinator.server.authorization.verdict import Guard, Pass, Refused, Steps, Verdict
+from coordinator.server.handlers.stand import Stand
 
 PermitsOf = Callable[[Caller], Permits]
 """What a caller may do."""
@@ -92,38 +91,7 @@ def _advance(steps: Steps) -> Verdict | None:
     return None
 
 
-class _Stand:
-    """Stands for a caller, also when its request is no longer at hand."""
-
-    __slots__ = (
-        "_caller",
-        "api_name",
-        "api_version",
-        "client_host",
-        "client_id",
-        "connection_id",
-        "is_large",
-        "node",
-        "principal",
-    )
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-        self.client_id: str = caller.client_id
-        self.client_host: str = caller.client_host
-        self.connection_id: int = caller.connection_id
-        self.principal: Principal = caller.principal
-        self.node: Node = caller.node
-        self.api_name: str = caller.api_name
-        self.api_version: int = caller.api_version
-        self.is_large: bool = caller.is_large
-
-    def answer_later(self, *, parks: bool) -> Slot:
-        """Where the answer goes."""
-        return self._caller.answer_later(parks=parks)
-
-
-class _Finishing(_Stand):
+class _Finishing(Stand):
     """A caller whose answer is finished before it is sent."""
 
     __slots__ = ("_finish",)
@@ -133,12 +101,12 @@ class _Finishing(_Stand):
         self._finish = finish
 
     def answer_later(self, *, parks: bool) -> Slot:
-        slot = self._caller.answer_later(parks=parks)
+        slot = self.caller.answer_later(parks=parks)
         slot.finish = self._finish
         return slot
 
 
-class _Closing(_Stand):
+class _Closing(Stand):
     """A caller whose connection is to be closed."""
 
     __slots__ = ("slots",)
@@ -148,12 +116,12 @@ class _Closing(_Stand):
         self.slots: list[Slot] = []
 
     def answer_later(self, *, parks: bool) -> Slot:
-        slot = self._caller.answer_later(parks=parks)
+        slot = self.caller.answer_later(parks=parks)
         self.slots.append(slot)
         return slot
 
 
-class _Waiting(_Stand):
+class _Waiting(Stand):
     """The steps that are left of one verdict; then, whom the handler answers."""
 
     __slots__ = ("_guarded", "_request", "_run_queue", "_slot", "_steps")
@@ -170,7 +138,7 @@ class _Waiting(_Stand):
 
     def begin(self) -> None:
         """Takes the place of the answer."""
-        self._slot = self._caller.answer_later(parks=True)
+        self._slot = self.caller.answer_later(parks=True)
         self._wait()
 
     def _wait(self) -> None:

@@ -10,15 +10,13 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from coordinator import clock
 from coordinator.cluster.append import Appender, Partition
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.claims import Owned
-from coordinator.cluster.engine.engine import Denied, Engine, EngineError
-from coordinator.cluster.in_process import NotPossible
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.append_driver import AppendDriver
 from coordinator.cluster.member.member import Cause, Member, Ownings
@@ -27,16 +25,26 @@ from coordinator.cluster.store.store import Store
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
-from coordinator.names import CONSUMER_OFFSETS, COORDINATED, TRANSACTION_STATE, LogFlush
-from coordinator.server.cluster.meta import Meta, read_or_write_meta
+from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE, LogFlush
+from coordinator.net.routes import Routes
+from coordinator.server.cluster.engine_health import EngineHealth
+from coordinator.server.cluster.engine_view import EngineView, look
+from coordinator.server.cluster.looking_first import LookingFirst
+from coordinator.server.cluster.member_directory import REMEDY, prepare, why_no_new_cluster
+from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_write_meta
+from coordinator.server.cluster.moves import Moves
 from coordinator.server.cluster.ownership import ClusterOwnership
+from coordinator.server.cluster.ownership_news import OwnershipNews
+from coordinator.server.cluster.reach import Nodes, reached
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
 from coordinator.server.cluster.transactions import ClusterTransactions, listener_between_brokers
+from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.topic_partition import TopicPartition
@@ -45,20 +53,7 @@ if TYPE_CHECKING:
     from coordinator.server.server import Server
 
 _LOG: Final = logging.getLogger("Cluster")
-MARKER: Final = ".cluster"
-"""In a data directory: the id of the cluster that it belongs to."""
-_JOIN_TIMEOUT_S: Final = 15.0
 _LEAVE_TIMEOUT_S: Final = 5.0
-_OLDEST: Final = (3, 4)
-
-
-class Nodes(Engine, Protocol):
-    """An engine that says what it is."""
-
-    endpoints: tuple[str, ...]
-
-    async def version(self) -> tuple[str, int, bool]:
-        """See `EtcdEngine`."""
 
 
 class EtcdCluster:
@@ -71,18 +66,22 @@ class EtcdCluster:
         self._keys = keys
         self._loop = asyncio.get_running_loop()
         self.member: Member | None = None
-        self.listeners: list[Callable[[TopicPartition, str], None]] = []
-        """Who is told of each partition that was gained or lost, and why."""
+        self.news = OwnershipNews()
+        """Of each partition that was gained or lost, and why."""
+        self.moves_on_purpose = Moves(engine, keys, self._the_member, self._in_background)
         self.ownership = ClusterOwnership(
-            self._the_member, lambda: self.catalogue.keys, config.node_id, self._pin
+            self._the_member, lambda: self.catalogue.keys, config.node_id, self.moves_on_purpose.pin
         )
         self.catalogue = SharedCatalogue(
             self._loop, engine, CatalogueKeys(engine, keys, self.ownership.leaders)
         )
-        self.appends = AppendDriver(engine, Appender(keys), self._done, self._not_done)
+        self.appends = AppendDriver(
+            engine, Appender(keys), self._done, self._not_done, config.broker_session_timeout_ms / 1000
+        )
+        self.health = EngineHealth(engine, config.cluster_etcd_quota_bytes)
         self.replication = Replication(self, self._doubted)
         self._store = Store(engine, keys)
-        self.meta = Meta(0, b"", 0, b"")
+        self.meta = Meta(0, b"")
         self.transactions = ClusterTransactions(
             engine,
             keys,
@@ -90,7 +89,7 @@ class EtcdCluster:
             config.node_id,
             listener_between_brokers(settings.listeners, config.cluster_listener_name),
             self.replicated,
-            self._own_transactions,
+            lambda partitions: self._the_member().coordinate(TRANSACTION_STATE, partitions),
         )
         self._logs: ReplicatedLogs
         self._sealer: Sealer
@@ -105,64 +104,27 @@ class EtcdCluster:
 
     async def read(self) -> None:
         """What the engine says. Raises StartFailed."""
-        endpoints = ", ".join(self.engine.endpoints)
-        problem: EngineError | None = None
-        try:
-            async with asyncio.timeout(_JOIN_TIMEOUT_S):
-                while True:
-                    try:
-                        await self._read()
-                        return
-                    except Denied as error:
-                        raise StartFailed(
-                            f"cluster.etcd.username: etcd ({endpoints}) lets nobody in: {error}"
-                        ) from error
-                    except EngineError as error:
-                        problem = error
-                        await asyncio.sleep(0.2)
-        except TimeoutError:
-            raise StartFailed(
-                f"cluster.etcd.endpoints: no answer from etcd ({endpoints}): {problem}"
-            ) from problem
+        await reached(self.engine, self._read)
 
     async def _read(self) -> None:
-        version, _, _ = await self.engine.version()
-        numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
-        if numbers < _OLDEST:
-            raise StartFailed(
-                f"cluster.etcd.endpoints: etcd {version} is too old, 3.4 is the oldest that will do"
-            )
-        config = self._config
-        new = Meta(
-            config.offsets_topic_num_partitions,
-            random_topic_id(),
-            config.transaction_state_log_num_partitions,
-            random_topic_id(),
-        )
-        self.meta = await read_or_write_meta(self.engine, self._keys, new)
-        await self.transactions.read()
+        settings, config = self._settings, self._config
+        assert settings.cluster_id is not None
+        why_not = why_no_new_cluster(settings.files, settings.data_dir, settings.cluster_id)
+        new = None if why_not else new_meta(config.offsets_topic_num_partitions, random_topic_id())
+        try:
+            self.meta = await read_or_write_meta(self.engine, self._keys, new)
+        except NoCluster as error:
+            if why_not is None:
+                raise
+            raise StartFailed(f"{why_not}; {error}. {REMEDY}") from error
+        await self.transactions.read(config.transaction_state_log_num_partitions)
         await self.catalogue.read()
 
     def prepare(self, directory: DataDirectory) -> None:
-        """Makes a data directory that of this cluster. What it has of coordinators is a copy, and goes. Raises
-        StartFailed, StorageError, OSError."""
+        """Makes a data directory that of this cluster. Raises StartFailed, StorageError, OSError."""
+        assert self._settings.cluster_id is not None
+        prepare(directory, self._settings.cluster_id, self.meta)
         self._logs = ReplicatedLogs(self._loop, self._store, directory, self.replication, self._owned)
-        files, path = directory.files, f"{directory.path}/{MARKER}"
-        cluster_id = self._settings.cluster_id
-        assert cluster_id is not None
-        if directory.meta.cluster_id != cluster_id:
-            raise StartFailed(
-                f"{directory.path} is of cluster {directory.meta.cluster_id}, and CLUSTER_ID says {cluster_id}"
-            )
-        if not files.exists(path):
-            if directory.partitions() or directory.journaled() or directory.read_catalogue() is not None:
-                raise StartFailed(
-                    f"{directory.path} was used without a cluster, and what it holds would be lost to it: "
-                    "use an empty log.dirs"
-                )
-            files.write_atomically(path, cluster_id.encode())
-        copies = [each for each in directory.partitions() if each.topic in COORDINATED]
-        directory.delete_logs(dict.fromkeys(copies))
         self.catalogue.write_copy(directory)
 
     def shape(self, logs: InternalTopicLogs) -> None:
@@ -184,17 +146,17 @@ class EtcdCluster:
             replication=self.replication,
         )
 
+    def looking_first(self, routes: Routes, catalogue: Catalogue) -> Routes:
+        """The same table, in which topics that are not known are looked for before that is said."""
+        return LookingFirst(catalogue, self.catalogue.look_for).altered(routes)
+
     def attach(self, server: "Server") -> None:
         """To parts that are open."""
         self._server = server
         plane = server.data_plane
         self.catalogue.attach(plane.catalogue, server.directory, server.topics_changed)
         plane.producer_ids.reserve = self.catalogue.reserve_producer_ids
-        transactions = server.transactions
-        transactions.cluster, self.transactions.begun = self.transactions, transactions.begin
-        logs = transactions.logs
-        logs.partitions, logs.topic_id = self.meta.transaction_partitions, self.meta.transaction_topic_id
-        logs.new_partitions = 0
+        self.transactions.attach(server.transactions)
 
     def start(self) -> None:
         """Registers, once the listeners are there, and begins to own."""
@@ -207,19 +169,18 @@ class EtcdCluster:
             self.engine,
             self._keys,
             config.node_id,
-            registration(uuid4().hex, listeners),
+            registration(uuid4().hex, listeners, config.broker_rack),
             config.broker_session_timeout_ms,
             config.cluster_move_delay_ms,
             {CONSUMER_OFFSETS: self.meta.partitions},
             Ownings(self._gained, self._lost),
         )
         self.catalogue.start()
-        if self.transactions.is_begun:
-            server.transactions.begin()
         self.transactions.start()
         self.member.start()
         self._sealer = Sealer(self._store, self._logs, server.engine.partitions, self._doubted)
         self._sealer.start()
+        self.health.start()
         self._in_background(self._begin())
 
     async def _begin(self) -> None:
@@ -230,9 +191,6 @@ class EtcdCluster:
         await self.catalogue.declare(self._settings.topics)
         await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
-
-    def _own_transactions(self) -> None:
-        self._the_member().coordinate(TRANSACTION_STATE, self.meta.transaction_partitions)
 
     def look(self) -> bool:
         """Whether the session lives; where its time is over, everything is given up before this returns."""
@@ -257,36 +215,29 @@ class EtcdCluster:
         runtime = self._server.engine.runtimes[partition.topic]
         machine = runtime.partitions[partition.number]
         _LOG.info("Owner of %s, leader epoch %d: %s", machine.name, owned.epoch, cause)
-        self._tell(machine.name, f"broker {self._config.node_id} owns it: {cause}")
-        runtime.ownership.take(machine, machine.epoch + 1)
+        self.news.tell(machine.name, f"broker {self._config.node_id} owns it: {cause}")
+        runtime.ownership.take(machine, machine.epoch + 1, self.moves_on_purpose.hold_s(partition))
+
+    def _dropped(self, partition: Partition) -> None:
+        """What it was about to append, or to bring to others, is not its business any more."""
+        self.appends.drop(partition)
+        if partition.topic == TRANSACTION_STATE:
+            self._server.transactions.lost(partition.number)
 
     def _lost(self, partition: Partition, cause: Cause) -> None:
         runtime = self._server.engine.runtimes[partition.topic]
         machine = runtime.partitions[partition.number]
         self._dropped(partition)
         _LOG.info("No longer owner of %s: %s", machine.name, cause)
-        self._tell(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
+        self.news.tell(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
         runtime.ownership.release(machine, machine.epoch + 1, str(cause))
         self._server.topics.complete(self._server.data_plane.interrupted(machine.name, clock.monotonic_ms()))
-
-    def _dropped(self, partition: Partition) -> None:
-        """What it was about to append or to bring to others is not its business any more."""
-        self.appends.drop(partition)
-        if partition.topic == TRANSACTION_STATE:
-            self._server.transactions.lost(partition.number)
-
-    def _tell(self, partition: TopicPartition, what: str) -> None:
-        for listener in self.listeners:
-            listener(partition, what)
 
     def _doubted(self, name: TopicPartition) -> None:
         """It was given up here; it is taken anew if it is still owned."""
         partition = Partition(*name)
-        self._dropped(partition)
-        self._tell(name, f"broker {self._config.node_id} gives it up: {Cause.DOUBTED}")
-        runtime = self._server.engine.runtimes[name.topic]
-        machine = runtime.partitions[name.partition]
-        runtime.ownership.release(machine, machine.epoch + 1, "it is doubted what the engine has")
+        self.news.tell(name, f"broker {self._config.node_id} gives it up: {Cause.DOUBTED}")
+        self.put_aside(name, "it is doubted what the engine has")
         self._the_member().doubt(partition)
 
     # Appends
@@ -341,6 +292,7 @@ class EtcdCluster:
         """Ends at once; the session ends by itself."""
         self.appends.abandon()
         self.transactions.close()
+        self.health.stop()
         for task in self._tasks:
             task.cancel()
         if self.member is not None:
@@ -350,25 +302,18 @@ class EtcdCluster:
 
     def move(self, partition: TopicPartition, to: int, hold_loading_s: float) -> bool:
         """Asks that a broker own a partition; whether it does not yet. Raises NotPossible."""
-        member = self._the_member()
-        if partition.topic not in COORDINATED:
-            raise NotPossible(f"the records of {partition} are on one broker, and stay there")
-        if hold_loading_s:
-            raise NotPossible("hold_loading is for several brokers in one process")
-        if to not in member.table.brokers:
-            raise NotPossible(f"there is no broker {to}, or it does not live")
-        self._pin(partition, to)
-        return self.ownership.owner(partition) != to
+        return self.moves_on_purpose.move(partition, to, hold_loading_s, self.ownership.owner(partition))
 
-    def _pin(self, partition: TopicPartition, to: int) -> None:
-        self._in_background(self._move(self._the_member(), Partition(*partition), to))
+    def retake(self, partition: TopicPartition, hold_loading_s: float) -> None:
+        """Takes anew what was put aside, if it is still owned; it is loading for so long at least."""
+        self.moves_on_purpose.retake(partition, hold_loading_s)
 
-    @staticmethod
-    async def _move(member: Member, partition: Partition, to: int) -> None:
-        try:
-            await member.move(partition, to)
-        except EngineError as error:
-            _LOG.error("%s-%d could not be moved to broker %d: %r", *partition, to, error)
+    def put_aside(self, partition: TopicPartition, reason: str) -> None:
+        """This broker owns it still, and serves it no longer: it is moved, or taken anew, after that."""
+        self._dropped(Partition(*partition))
+        runtime = self._server.engine.runtimes[partition.topic]
+        machine = runtime.partitions[partition.partition]
+        runtime.ownership.release(machine, machine.epoch + 1, reason)
 
     @property
     def owned_counts(self) -> dict[int, int]:
@@ -381,11 +326,42 @@ class EtcdCluster:
         return {str(cause): count for cause, count in self._the_member().moves.items()}
 
     @property
-    def figures(self) -> tuple[int, float, float]:
-        """See `EngineFigures`."""
+    def figures(self) -> EngineFigures:
+        """How this daemon and the engine get along."""
+        member = self._the_member()
         taken = sorted(self.appends.seconds)
-        median = taken[len(taken) // 2] if taken else math.nan
-        return self.appends.fenced, median, self._the_member().keeper.left_ms / 1000
+        return EngineFigures(
+            fenced=self.appends.fenced,
+            append_seconds=taken[len(taken) // 2] if taken else math.nan,
+            session_left_seconds=member.keeper.left_ms / 1000,
+            engine_bytes=sum(map(self.engine_bytes, member.owned)),
+            node_bytes={node.endpoint: node.size_bytes for node in self.health.nodes if not node.problem},
+            quota_bytes=self.health.quota_bytes,
+            is_full=self.health.is_full,
+        )
+
+    async def view(self) -> EngineView:
+        """What the engine knows of the cluster."""
+        member, keeper = self._the_member(), self._the_member().keeper
+        await self.health.look()
+        looked = await look(self.engine, self._keys, member.table)
+        return EngineView(
+            nodes=self.health.nodes,
+            quota_bytes=self.health.quota_bytes,
+            tokens=looked.tokens,
+            epochs=looked.epochs,
+            sessions_left_s={**looked.sessions_left_s, member.node_id: keeper.left_ms / 1000},
+            engine_bytes={TopicPartition(*each): self.engine_bytes(each) for each in list(member.owned)},
+            problem=looked.problem,
+        )
+
+    def engine_bytes(self, partition: Partition) -> int:
+        """What the engine holds of a partition that this daemon owns; 0 while it is not read."""
+        log = self._server.engine.runtimes[partition.topic].partitions[partition.number].log
+        manifest = None if log is None else self._logs.manifests.get(log)
+        if log is None or manifest is None:
+            return 0
+        return manifest.size + log.size_from(manifest.end_offset)
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -1,12 +1,11 @@
 """Joining a cluster: what does not answer, or does not fit, stops the start."""
 
-from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
 from coordinator.cluster.keys import Keys
 from coordinator.server.cluster.cluster import EtcdCluster
+from coordinator.server.cluster.connect import connect
 from coordinator.server.cluster.transactions import listener_between_brokers
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
-from storage.os_error import reason_of
 
 
 async def join(settings: ServerSettings) -> "EtcdCluster":
@@ -16,9 +15,7 @@ async def join(settings: ServerSettings) -> "EtcdCluster":
     if why_not is not None:
         raise StartFailed(why_not)
     assert cluster_id is not None
-    engine = EtcdEngine(
-        config.cluster_etcd_endpoints, config.cluster_append_timeout_ms, _credentials(settings)
-    )
+    engine = connect(config, settings.files)
     cluster = EtcdCluster(settings, engine, Keys(cluster_id, config.cluster_etcd_prefix))
     try:
         await cluster.read()
@@ -49,23 +46,3 @@ def refusal(settings: ServerSettings) -> str | None:
     if mechanisms and any(listener.protocol.has_sasl for listener in settings.listeners):
         return f"sasl.enabled.mechanisms: the brokers of a cluster do not share users of {mechanisms[0]} yet"
     return None
-
-
-def _credentials(settings: ServerSettings) -> Credentials:
-    config = settings.config
-
-    def read(name: str, path: str) -> bytes | None:
-        if not path:
-            return None
-        try:
-            return settings.files.read(path)
-        except OSError as error:
-            raise StartFailed(f"{name}: {path}: {reason_of(error, path)}") from error
-
-    return Credentials(
-        config.cluster_etcd_username,
-        config.cluster_etcd_password,
-        read("cluster.etcd.ca", config.cluster_etcd_ca),
-        read("cluster.etcd.cert", config.cluster_etcd_cert),
-        read("cluster.etcd.key", config.cluster_etcd_key),
-    )

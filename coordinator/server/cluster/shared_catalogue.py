@@ -8,12 +8,13 @@ same steps, which then find nothing to write.
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from coordinator import clock
-from coordinator.cluster.catalogue_keys import CatalogueKeys, Refused, SharedTopic
+from coordinator.cluster.catalogue_keys import CatalogueKeys, SharedTopic
+from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import Changes, Engine, EngineError
 from coordinator.topics.answer import (
     ConfigChanged,
@@ -35,6 +36,7 @@ from storage.uuid_text import uuid_from_text, uuid_to_text
 _LOG: Final = logging.getLogger("Cluster")
 _TIMEOUT_S: Final = 30
 _RETRY_S: Final = 0.2
+_LOOK_S: Final = 5.0
 
 Told = Callable[[Sequence[TopicChange]], None]
 
@@ -51,6 +53,8 @@ class SharedCatalogue:
         self._told: Told
         self._tasks: list[asyncio.Task[None]] = []
         self._is_due = asyncio.Event()
+        self._is_taken_up = asyncio.Event()
+        """Set each time that what was due was taken up, as far as it could be."""
 
     # Before the server opens
 
@@ -131,10 +135,28 @@ class SharedCatalogue:
                     _LOG.info("Topic %s is not made yet: %s", name, reason_of(error))
                 await asyncio.sleep(_RETRY_S)
 
-    async def look(self) -> None:
-        """Takes up what the keys say now, at the latest. Raises EngineError."""
-        await self.keys.read()
-        self._is_due.set()
+    async def look_for(self, names: Sequence[str] | None) -> None:
+        """Takes up topics of these names as they are now, None: whatever there is; where the engine does not say
+        so, or that takes long, nothing."""
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                if names is None:
+                    await self.keys.read()
+                else:
+                    await self.keys.look_for(names)
+                self._is_due.set()
+                while not self._has_taken_up(self.keys.topics if names is None else names):
+                    self._is_taken_up.clear()
+                    await self._is_taken_up.wait()
+        except (EngineError, TimeoutError) as error:
+            _LOG.info("Topics of the cluster could not be looked for: %r", error)
+
+    def _has_taken_up(self, names: Iterable[str]) -> bool:
+        for name in names:
+            shared, topic = self.keys.topics.get(name), self._catalogue.get(name)
+            if shared is not None and (topic is None or len(topic.partitions) < shared.partitions):
+                return False
+        return True
 
     async def _watch(self, begin: bytes, end: bytes) -> None:
         revision = self._revision
@@ -168,6 +190,7 @@ class SharedCatalogue:
             except Exception as problem:  # noqa: BLE001 - the next change may be taken up
                 _LOG.error("Taking up topics", exc_info=problem)
                 is_done = True
+            self._is_taken_up.set()
             if not is_done:
                 await asyncio.sleep(_RETRY_S)
                 self._is_due.set()

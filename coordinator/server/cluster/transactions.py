@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.cluster.engine.engine import (
     ABSENT,
@@ -34,9 +34,14 @@ from coordinator.server.cluster.remote_consents import RemoteConsents
 from coordinator.server.cluster.remote_markers import AGAIN, Marker, RemoteMarkers
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.marker_writer import WritesMarkers
+from coordinator.topics.topic import random_topic_id
 from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.shard import TransactionShard
 from protocol.errors import ErrorCode
+from storage.uuid_text import uuid_from_text, uuid_to_text
+
+if TYPE_CHECKING:
+    from coordinator.server.transactions import Transactions
 
 _LOG: Final = logging.getLogger("Cluster")
 _RETRY_S: Final = 0.2
@@ -56,15 +61,16 @@ class ClusterTransactions:
         node_id: int,
         listener: str | None,
         replicated: Replicated,
-        own: Callable[[], None],
+        own: Callable[[int], None],
     ) -> None:
-        """In: by which listener brokers reach each other; who has the partitions of the topic claimed here."""
+        """In: by which listener brokers reach each other; who has the partitions of the topic, so many, claimed
+        here."""
         self.is_begun = False
         """Whether the topic is there."""
-        self.begun: Callable[[], object]
-        """Who is told that it is; set by whoever wants to be."""
         self.replicated = replicated
-        self.own = own
+        self._own = own
+        self._partitions, self._topic_id = 0, b""
+        self._transactions: Transactions
         self._engine = engine
         self._keys = keys
         self._ownership = ownership
@@ -83,13 +89,34 @@ class ClusterTransactions:
 
     # The topic
 
-    async def read(self) -> None:
-        """Whether it is there. Raises EngineError."""
+    async def read(self, new_partitions: int) -> None:
+        """What the cluster says of it. In: how many partitions it is to have, if nobody has said so yet. Raises
+        EngineError."""
+        key = self._keys.shape(TRANSACTION_STATE)
+        fields = {"partitions": new_partitions, "topic_id": uuid_to_text(random_topic_id())}
+        await self._engine.transact(
+            EngineTransaction((CreatedAt(key, ABSENT),), (Put(key, json.dumps(fields).encode()),))
+        )
+        found: dict[str, Any] = json.loads((await self._engine.read(Read(key))).entries[0].value)
+        self._partitions, self._topic_id = int(found["partitions"]), uuid_from_text(found["topic_id"])
         page = await self._engine.read(Read(self._keys.internal(TRANSACTION_STATE)))
         self.is_begun = bool(page.entries)
 
+    def attach(self, transactions: "Transactions") -> None:
+        """To those of a server, which may not have begun."""
+        self._transactions = transactions
+        transactions.cluster = self
+        logs = transactions.logs
+        logs.partitions, logs.topic_id, logs.new_partitions = self._partitions, self._topic_id, 0
+
+    def own(self) -> None:
+        """Has its partitions claimed, those that are placed here."""
+        self._own(self._partitions)
+
     def start(self) -> None:
-        """Begins to watch for it."""
+        """Begins, if it is there, or to watch for it."""
+        if self.is_begun:
+            self._transactions.begin()
         begin, end = self._keys.all_of("internal")
         self._in_background(keep(self._engine, begin, end, self._seen, self._changed))
 
@@ -119,7 +146,7 @@ class ClusterTransactions:
     def _see(self) -> None:
         if not self.is_begun:
             self.is_begun = True
-            self.begun()
+            self._transactions.begin()
 
     # Other brokers
 

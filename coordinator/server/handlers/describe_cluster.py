@@ -35,7 +35,7 @@ class DescribeClusterHandler:
             cluster_id=self._cluster_id,
             controller_id=nodes[0].node_id,
             brokers=[
-                DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port)
+                DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
                 for node in nodes
             ],
             cluster_authorized_operations=ON_CLUSTER if asked else NOT_ASKED,

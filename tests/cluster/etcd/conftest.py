@@ -1,7 +1,9 @@
 """Three daemons on an etcd of three nodes; and engines that have to keep one contract."""
 
+import itertools
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -9,6 +11,7 @@ import pytest
 
 from coordinator.cluster.engine.engine import Engine
 from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from tests.cluster.etcd.link import Link
 from tests.cluster.etcd.nodes import EtcdNodes
 from tests.cluster.model_engine import ModelEngine, ModelStore
 from tests.free_ports import free_ports
@@ -21,9 +24,15 @@ SESSION_MS = 2000
 class Groupds:
     """The daemons of a cluster, each with a port of its own."""
 
-    def __init__(self, directory: Path, etcd: EtcdNodes, count: int) -> None:
+    def __init__(self, directory: Path, etcd: EtcdNodes, count: int, *, are_linked: bool = False) -> None:
+        """In: whether clients reach each daemon, and each daemon etcd, by links that can be cut."""
         self.etcd = etcd
-        self.ports = free_ports(count)
+        self._ports = free_ports(count)
+        self.front = [Link(port) for port in self._ports] if are_linked else []
+        """From clients, one to each daemon."""
+        self.behind = [[Link(port) for port in etcd.ports] for _ in self.front]
+        """From each daemon, one to each node of etcd."""
+        self.ports = [link.port for link in self.front] or self._ports
         self._directory = directory
         self._daemons: dict[int, Daemon] = {}
         for number in range(count):
@@ -37,13 +46,15 @@ class Groupds:
     def start(self, number: int) -> None:
         """Starts one, or starts it again."""
         address = f"127.0.0.1:{self.ports[number]}"
+        ports = [link.port for link in self.behind[number]] if self.behind else self.etcd.ports
+        endpoints = ",".join(f"127.0.0.1:{port}" for port in ports)
         self._daemons[number] = Daemon(
             str(self._directory / f"data{number}"),
             *("--advertise", address, "--topic", "orders:3"),
-            *("-o", f"node.id={number + 1}", "-o", f"cluster.etcd.endpoints={self.etcd.endpoints}"),
+            *("-o", f"node.id={number + 1}", "-o", f"cluster.etcd.endpoints={endpoints}"),
             *("-o", f"broker.session.timeout.ms={SESSION_MS}", "-o", "cluster.move.delay.ms=0"),
             *("-o", "offsets.topic.num.partitions=5"),
-            listen=address,
+            listen=f"127.0.0.1:{self._ports[number]}",
         )
 
     def signal(self, number: int, what: signal.Signals) -> None:
@@ -62,22 +73,30 @@ class Groupds:
         """Kills all."""
         for number in list(self._daemons):
             self.kill(number)
+        for link in itertools.chain(self.front, *self.behind):
+            link.close()
 
 
-@pytest.fixture(scope="module")
-def groupds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
-    directory = tmp_path_factory.mktemp("cluster")
+@contextmanager
+def three_daemons(directory: Path, *, are_linked: bool = False) -> Iterator[Groupds]:
+    """On an etcd of three nodes, for as long as the context lasts."""
     etcd = EtcdNodes(directory, 3)
     try:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("CLUSTER_ID", CLUSTER_ID)
-            daemons = Groupds(directory, etcd, 3)
+            daemons = Groupds(directory, etcd, 3, are_linked=are_linked)
             try:
                 yield daemons
             finally:
                 daemons.close()
     finally:
         etcd.close()
+
+
+@pytest.fixture(scope="module")
+def groupds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
+    with three_daemons(tmp_path_factory.mktemp("cluster")) as daemons:
+        yield daemons
 
 
 @pytest.fixture(scope="module")

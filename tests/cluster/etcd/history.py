@@ -17,6 +17,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from tests.cluster.etcd.linearizable import COMMIT, FETCH, Operations, now_ns
 from tests.server.harness import Client
 
 ANSWER_S = 2.0
@@ -26,7 +27,8 @@ AGAIN_S = 0.02
 class History:
     """What was asked of one group, and what came of it."""
 
-    def __init__(self, ports: Sequence[int], group: str) -> None:
+    def __init__(self, ports: Sequence[int], group: str, operations: Operations | None = None) -> None:
+        """In: the daemons' ports; who else is told what is done to partition 0."""
         self.acknowledged = -1
         """The greatest number that was."""
         self.commits = self.reads = 0
@@ -34,8 +36,10 @@ class History:
         """What was acknowledged before a read, and what it gave."""
         self.longest_pause_s = 0.0
         self._ports = ports
-        self._group = group
+        self.group = group
+        self._operations = Operations() if operations is None else operations
         self._numbers = itertools.count()
+        self._key = f"{group}/orders/0"
         self._tasks: list[asyncio.Task[None]] = []
         self._last = asyncio.get_running_loop().time()
 
@@ -102,7 +106,7 @@ class History:
         for port in self._ports:
             with contextlib.suppress(OSError, TimeoutError, EOFError):
                 async with Client(port=port) as client:
-                    answer = await self._call(client, FindCoordinatorRequest(key=self._group), 3)
+                    answer = await self._call(client, FindCoordinatorRequest(key=self.group), 3)
                     if not answer.error_code:
                         return int(answer.port)
         return None
@@ -113,12 +117,19 @@ class History:
         return await client.receive(ANSWER_S)
 
     async def _write(self, client: Client) -> bool:
-        number = next(self._numbers)
+        number, client_id, begin = next(self._numbers), self._operations.client(), now_ns()
         part = OffsetCommitRequestPartition(partition_index=0, committed_offset=number)
         topic = OffsetCommitRequestTopic(name="orders", partitions=[part])
-        answer = await self._call(client, OffsetCommitRequest(group_id=self._group, topics=[topic]), 2)
-        if answer.topics[0].partitions[0].error_code:
+        is_done = False
+        try:
+            answer = await self._call(client, OffsetCommitRequest(group_id=self.group, topics=[topic]), 2)
+            is_done = not answer.topics[0].partitions[0].error_code
+        finally:
+            if not is_done:  # whoever lost its partition meanwhile may have written it before
+                self._operations.may_happen(self._key, client_id, number, begin)
+        if not is_done:
             return False
+        self._operations.happened(self._key, client_id, COMMIT, number, begin)
         now = asyncio.get_running_loop().time()
         self.longest_pause_s = max(self.longest_pause_s, now - self._last)
         self._last = now
@@ -127,16 +138,17 @@ class History:
         return True
 
     async def _read(self, client: Client) -> bool:
-        before = self.acknowledged
+        before, begin = self.acknowledged, now_ns()
         found = await self._fetched(client)
         if found is None:
             return False
         self.reads += 1
+        self._operations.happened(self._key, self._operations.client(), FETCH, found, begin)
         if found < before:
             self.stale.append((before, found))
         return True
 
     async def _fetched(self, client: Client) -> int | None:
         topic = OffsetFetchRequestTopic(name="orders", partition_indexes=[0])
-        answer = await self._call(client, OffsetFetchRequest(group_id=self._group, topics=[topic]), 2)
+        answer = await self._call(client, OffsetFetchRequest(group_id=self.group, topics=[topic]), 2)
         return None if answer.error_code else int(answer.topics[0].partitions[0].committed_offset)

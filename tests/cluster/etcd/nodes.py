@@ -29,17 +29,28 @@ def etcd_binary() -> str:
 class EtcdNodes:
     """Some nodes that are one etcd."""
 
-    def __init__(self, directory: Path, count: int, *options: str) -> None:
-        """In: options of etcd, for each node."""
+    def __init__(self, directory: Path, count: int, *options: str, scheme: str = "http") -> None:
+        """In: options of etcd, for each node; whether clients come over TLS (`https`), whose options these say."""
+        self._scheme = scheme
         self._binary = etcd_binary()
         self._options = options
         self._directory = directory
-        ports = free_ports(2 * count)
-        self._client, self._peer = ports[:count], ports[count:]
+        ports = free_ports(3 * count)
+        self._client, self._peer, self._metrics = (ports[first::3] for first in range(3))
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         for number in range(count):
             self.start(number)
         self.until_healthy()
+
+    @property
+    def pids(self) -> list[int]:
+        """Of those that run."""
+        return [process.pid for process in self._processes.values()]
+
+    @property
+    def ports(self) -> list[int]:
+        """For clients, of each node."""
+        return self._client
 
     @property
     def endpoints(self) -> str:
@@ -49,13 +60,15 @@ class EtcdNodes:
     def start(self, number: int) -> None:
         """Starts one, or starts it again."""
         peers = [f"n{each}=http://127.0.0.1:{port}" for each, port in enumerate(self._peer)]
-        client, peer = (f"http://127.0.0.1:{ports[number]}" for ports in (self._client, self._peer))
+        client = f"{self._scheme}://127.0.0.1:{self._client[number]}"
+        peer = f"http://127.0.0.1:{self._peer[number]}"
         with (self._directory / f"etcd{number}.log").open("ab") as log:
             self._processes[number] = subprocess.Popen(
                 [
                     *(self._binary, "--name", f"n{number}", "--data-dir", self._directory / f"etcd{number}"),
                     *("--listen-client-urls", client, "--advertise-client-urls", client),
                     *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+                    *("--listen-metrics-urls", f"http://127.0.0.1:{self._metrics[number]}"),
                     *("--initial-cluster", ",".join(peers), "--initial-cluster-state", "new"),
                     *self._options,
                 ],
@@ -96,7 +109,7 @@ class EtcdNodes:
     def until_healthy(self) -> None:
         """Waits until there is a leader."""
         ends = time.monotonic() + START_S
-        for port in (self._client[number] for number in self._processes):
+        for port in (self._metrics[number] for number in self._processes):
             while True:
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
@@ -109,7 +122,7 @@ class EtcdNodes:
     def leader(self) -> int:
         """The number of the node that leads."""
         for number in self._processes:
-            url = f"http://127.0.0.1:{self._client[number]}/metrics"
+            url = f"http://127.0.0.1:{self._metrics[number]}/metrics"
             with urllib.request.urlopen(url, timeout=5) as answer:
                 if b"\netcd_server_is_leader 1" in answer.read():
                     return number

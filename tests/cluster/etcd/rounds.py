@@ -1,21 +1,24 @@
-"""The faults of `test_faults.py`, again and again: python -m tests.cluster.etcd.rounds --rounds 50
+"""The faults of `test_faults.py` and `test_cuts.py`, again and again.
 
-Ends with 1 as soon as something acknowledged is lost, or something stale was answered; says what was longest.
+python -m tests.cluster.etcd.rounds [--rounds 50] [FAULT ...]
+
+Ends with 1 where something acknowledged was lost, something stale was answered, or what clients saw cannot have
+happened one after the other; says what was longest.
 """
 
 import argparse
 import asyncio
+import random
 import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import pytest
-
-from tests.cluster.etcd.conftest import CLUSTER_ID, SESSION_MS, Groupds
+from tests.cluster.etcd.conftest import SESSION_MS, Groupds, three_daemons
 from tests.cluster.etcd.history import History
-from tests.cluster.etcd.nodes import EtcdNodes
+from tests.cluster.etcd.linearizable import OK, Operations, as_lines, verdicts
+from tests.cluster.etcd.stock_history import StockHistory
 
 Fault = Callable[[Groupds, History], Awaitable[None]]
 
@@ -69,7 +72,33 @@ async def quorum(groupds: Groupds, history: History) -> None:
     groupds.etcd.until_healthy()
 
 
-FAULTS: dict[str, Fault] = {"kill": kill, "pause": pause, "leader": leader, "stall": stall, "quorum": quorum}
+async def cut(groupds: Groupds, history: History) -> None:
+    """Any one of the cuts there are, of the owner or another daemon, for up to two sessions."""
+    chance = random.Random(history.group)
+    daemon = await history.owner() if chance.random() < 0.7 else chance.randrange(len(groupds.ports))
+    behind = groupds.behind[daemon]
+    links = chance.choice([behind, behind, [chance.choice(behind)], [groupds.front[daemon]]])
+    how = chance.choice([{}, {"answers": False}, {"requests": False}, None])
+    delay_s = chance.uniform(0.05, SESSION_MS / 1000)
+    for link in links:
+        if how is None:
+            link.slow(delay_s)
+        else:
+            link.cut(**how)
+    await asyncio.sleep(chance.uniform(0.2, 2) * SESSION_MS / 1000)
+    for link in links:
+        link.mend()
+    await history.until_more()
+
+
+FAULTS: dict[str, Fault] = {
+    "kill": kill,
+    "pause": pause,
+    "leader": leader,
+    "stall": stall,
+    "quorum": quorum,
+    "cut": cut,
+}
 
 
 async def rounds(groupds: Groupds, count: int, names: list[str]) -> int:
@@ -77,25 +106,37 @@ async def rounds(groupds: Groupds, count: int, names: list[str]) -> int:
     wrong = 0
     for name in names:
         pauses: list[float] = []
-        commits = reads = 0
+        commits = reads = seen = 0
         for number in range(count):
-            history = History(groupds.ports, f"{name}-{number}")
+            operations = Operations()
+            history = History(groupds.ports, f"{name}-{number}", operations)
+            stock = StockHistory(groupds.bootstrap, history.group, 1, operations)
             history.start()
+            stock.start()
             await history.until_more()
             history.longest_pause_s = 0
             await FAULTS[name](groupds, history)
             await history.until_more()
+            await asyncio.to_thread(stock.stop)
             await history.stop()
             last = await history.last()
+            judged = await asyncio.to_thread(verdicts, operations)
             commits, reads = commits + history.commits, reads + history.reads
+            seen += len(operations)
             pauses.append(history.longest_pause_s)
-            if history.stale or last < history.acknowledged:
+            if history.stale or last < history.acknowledged or set(judged.values()) != {OK}:
                 wrong += 1
-                print(f"{name} {number}: stale {history.stale}, {last} of {history.acknowledged}")
+                seen_file = Path(tempfile.gettempdir()) / f"{history.group}.jsonl"
+                seen_file.write_text(as_lines(operations))
+                print(
+                    f"{name} {number}: stale {history.stale}, {last} of {history.acknowledged}, {judged}; "
+                    f"all of it in {seen_file}"
+                )
         pauses.sort()
         print(
-            f"{name}: {count} rounds, {commits} commits, {reads} reads, {wrong} wrong; longest time without a "
-            f"commit: median {pauses[len(pauses) // 2]:.1f} s, most {pauses[-1]:.1f} s",
+            f"{name}: {count} rounds, {commits} commits, {reads} reads, {seen} operations in all, "
+            f"{wrong} wrong so far; longest time without a commit: median {pauses[len(pauses) // 2]:.1f} s, "
+            f"most {pauses[-1]:.1f} s",
             flush=True,
         )
     return wrong
@@ -107,17 +148,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("faults", nargs="*", default=list(FAULTS))
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as environment:
-        environment.setenv("CLUSTER_ID", CLUSTER_ID)
-        etcd = EtcdNodes(Path(directory), 3)
-        try:
-            groupds = Groupds(Path(directory), etcd, 3)
-            try:
-                return min(1, asyncio.run(rounds(groupds, given.rounds, given.faults or list(FAULTS))))
-            finally:
-                groupds.close()
-        finally:
-            etcd.close()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        three_daemons(Path(directory), are_linked=True) as groupds,
+    ):
+        return min(1, asyncio.run(rounds(groupds, given.rounds, given.faults or list(FAULTS))))
 
 
 if __name__ == "__main__":

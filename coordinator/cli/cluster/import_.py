@@ -1,0 +1,98 @@
+"""`groupd cluster import`."""
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from coordinator.cli.given_settings import given_settings
+from coordinator.cli.standard_streams import warn
+from coordinator.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from coordinator.config.properties import Config
+    from coordinator.config.sources import Settings
+
+EPILOG = """Properties come from --config, the environment and -o, as for `groupd serve`; cluster.etcd.endpoints is
+needed. Nothing of the cluster may be in etcd yet, no process may use the directories, and no transaction may be
+open in them. What was broken off is simply run again. Afterwards each directory is that of its node in the cluster.
+
+\b
+groupd cluster import --data-dir data -o cluster.etcd.endpoints=etcd1:2379,etcd2:2379,etcd3:2379
+groupd cluster import --data-dir copy1 --data-dir copy2 --data-dir copy3 --config server.properties
+
+Exit codes: 0 done; 2 it could not be done."""
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--data-dir",
+    "data_dirs",
+    required=True,
+    multiple=True,
+    metavar="DIR",
+    help="What to import; of several nodes of one cluster, each.",
+)
+@click.option(
+    "--node-id", type=click.IntRange(0, 2**31 - 1), metavar="ID", help="The node that DIR has to be of."
+)
+@click.option(
+    "--config", "config_file", metavar="FILE", help="A properties file in Java's form, as Kafka's own."
+)
+@click.option("-o", "options", multiple=True, metavar="NAME=VALUE", help="Set a property; may be repeated.")
+def command(
+    data_dirs: tuple[str, ...], node_id: int | None, config_file: str | None, options: tuple[str, ...]
+) -> None:
+    """Make a cluster of what a data directory has that was used without one, or of copies of one that is lost."""
+    from coordinator.server.cluster.local_directory import NotImported
+    from coordinator.server.start_failed import StartFailed
+    from storage.errors import StorageError
+    from storage.os_error import reason_of
+
+    try:
+        settings = given_settings(config_file, options)
+        config = settings.parse()
+        if not config.is_cluster:
+            raise ConfigError(
+                "cluster.etcd.endpoints: which etcd? Say it with -o, --config or the environment"
+            )
+        if node_id is None and "node.id" in settings.origins and len(data_dirs) == 1:
+            node_id = config.node_id
+        lines = asyncio.run(_run(settings, config, [os.path.abspath(each) for each in data_dirs], node_id))
+    except (ConfigError, NotImported, StartFailed) as error:
+        warn(str(error))
+        sys.exit(2)
+    except (StorageError, OSError) as error:
+        warn(f"{reason_of(error)}: import again")
+        sys.exit(2)
+    for line in lines:
+        click.echo(line)
+
+
+async def _run(settings: "Settings", config: "Config", paths: list[str], node_id: int | None) -> list[str]:
+    try:
+        from coordinator.server.cluster.connect import connect
+        from coordinator.server.cluster.importing import import_directories
+    except ImportError as error:
+        raise ConfigError(
+            f"cluster.etcd.endpoints: {error.name} is missing: pip install groupd[cluster]"
+        ) from error
+    from storage.files import OsFiles
+
+    files = OsFiles()
+    engine = connect(config, files)
+    try:
+        done = await import_directories(
+            engine, files, paths, config, settings.texts, node_id, settings.cluster_id
+        )
+    finally:
+        await engine.close()
+    if done.was_done:
+        lines = [f"Cluster {done.cluster_id} was imported from there before."]
+    else:
+        offsets = f"{done.size_bytes:,} bytes of __consumer_offsets"
+        lines = [f"Cluster {done.cluster_id} is made. Topics: {done.topics}; {offsets}."]
+        lines += [f"Left out: {line}" for line in done.left_out]
+    return [*lines, f"Start its brokers with CLUSTER_ID={done.cluster_id}"]

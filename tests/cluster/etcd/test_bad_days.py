@@ -1,0 +1,312 @@
+"""What operators meet with etcd, each with a real one: clients see Kafka's errors, one line names the cause, and it
+goes on when the cause is gone, with all that was acknowledged."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.engine.engine import Delete, NoSpace, Put, Transaction, end_of
+from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from coordinator.server.cluster import engine_health, reach
+from coordinator.server.cluster.join import join
+from coordinator.server.server import Server
+from coordinator.server.settings import ServerSettings
+from coordinator.server.start_failed import StartFailed
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.cluster.daemons import CLUSTER_ID, Daemon, eventually
+from tests.cluster.etcd.nodes import EtcdNodes
+from tests.cluster.model_engine import ModelEngine, ModelStore
+from tests.interop.build import CHECKOUT
+from tests.server.harness import serving, settings
+from tests.server.tls.certificates import Identity
+
+pytestmark = pytest.mark.timeout(120)
+SESSION_MS = 2000
+QUOTA_BYTES = 4 << 20
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
+    """A node to which nothing happens; tests have prefixes of their own."""
+    nodes = EtcdNodes(tmp_path_factory.mktemp("one"), 1)
+    try:
+        yield nodes
+    finally:
+        nodes.close()
+
+
+def how_of(data: Path, nodes: EtcdNodes, **properties: str) -> ServerSettings:
+    """How a daemon is started. In: properties, with `_` for `.`."""
+    texts = {
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:9092",
+        "broker.session.timeout.ms": str(SESSION_MS),
+        "cluster.etcd.endpoints": nodes.endpoints,
+        "cluster.etcd.prefix": f"/{data.parent.name}",
+        **{name.replace("_", "."): text for name, text in properties.items()},
+    }
+    return replace(settings(data, texts, topics=[("orders", 1)]), cluster_id=CLUSTER_ID)
+
+
+async def opened(how: ServerSettings) -> Server:
+    """A daemon that listens. Raises StartFailed."""
+    server = Server(how, cluster=await join(how))
+    server.open()
+    await server.listen()
+    return server
+
+
+@asynccontextmanager
+async def daemon_of(how: ServerSettings) -> AsyncIterator[Daemon]:
+    """One that is ready, and coordinates everything."""
+    server = await opened(how)
+    try:
+        await asyncio.wait_for(server.ready.wait(), 60)
+        daemon = Daemon(how.config.node_id, server, ModelEngine(ModelStore()))
+        await eventually(lambda: server.data_plane.catalogue.get("orders") is not None)
+        async with daemon.client:
+            yield daemon
+    finally:
+        await server.close()
+
+
+async def until_committed(daemon: Daemon, offset: int) -> None:
+    """Commits, as clients do: again and again."""
+    async with asyncio.timeout(30):
+        while True:
+            if await daemon.commit(offset) == ErrorCode.NONE:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def fill(engine: EtcdEngine) -> None:
+    """Puts more than etcd takes."""
+    for number in range(100):
+        await engine.transact(Transaction((), (Put(b"/junk/%d" % number, b"x" * 100_000),)))
+
+
+async def make_room(nodes: EtcdNodes, engine: EtcdEngine) -> None:
+    """As operators do."""
+    junk = Delete(b"/junk/", end_of(b"/junk/"))
+    revision = (await engine.transact(Transaction((), (junk,)))).revision
+    nodes.ask("kv/compaction", revision=str(revision), physical=True)
+    nodes.ask("maintenance/defragment")
+    for alarm in nodes.ask("maintenance/alarm", action="GET")["alarms"]:
+        nodes.ask("maintenance/alarm", action="DEACTIVATE", alarm="NOSPACE", memberID=alarm["memberID"])
+
+
+async def refused_start(how: ServerSettings, patience_s: float = 0) -> str:
+    """Why it does not start. In: for how long etcd is waited for, where that is not as ever."""
+    with pytest.MonkeyPatch.context() as patch:
+        if patience_s:
+            patch.setattr(reach, "TIMEOUT_S", patience_s)
+        with pytest.raises(StartFailed) as error:
+            await opened(how)
+    return str(error.value)
+
+
+async def test_an_etcd_that_is_full_is_named_and_all_goes_on_when_it_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(engine_health, "PERIOD_S", 0.1)
+    nodes = EtcdNodes(tmp_path, 1, "--quota-backend-bytes", str(QUOTA_BYTES))
+    engine = EtcdEngine(nodes.endpoints.split(","), 2000, Credentials())
+    try:
+        how = how_of(tmp_path / "data", nodes, cluster_etcd_quota_bytes=str(QUOTA_BYTES))
+        async with daemon_of(how) as daemon:
+            await until_committed(daemon, 1)
+            with pytest.raises(NoSpace):
+                await fill(engine)
+            assert daemon.server.cluster is not None
+            health = daemon.server.cluster.health
+            await eventually(lambda: health.is_full)
+            assert health.size_bytes > 0.7 * health.quota_bytes
+            # Whoever waits is told, at the latest when a session would have ended.
+            assert await daemon.commit(2) == ErrorCode.NOT_COORDINATOR
+            assert await daemon.committed() == ErrorCode.NOT_COORDINATOR
+            answer = await daemon.ask(FindCoordinatorRequest(key="g"), 3)
+            assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            assert len([line for line in caplog.messages if "NOSPACE" in line]) == 1
+            await make_room(nodes, engine)
+            await eventually(lambda: daemon.coordinates("g"))
+            assert await daemon.committed() == 1
+            await until_committed(daemon, 3)
+            assert await daemon.committed() == 3
+            await eventually(lambda: not health.is_full)
+    finally:
+        await engine.close()
+        nodes.close()
+
+
+async def test_an_etcd_without_a_quorum_at_the_start_is_named(tmp_path: Path, etcd: EtcdNodes) -> None:
+    how = how_of(tmp_path / "data", etcd)
+    for number in (0, 1):
+        etcd.pause(number)
+    try:
+        said = await refused_start(how, 1.5)
+    finally:
+        for number in (0, 1):
+            etcd.resume(number)
+        etcd.until_healthy()
+    assert "cluster.etcd.endpoints" in said
+    assert etcd.endpoints.split(",")[0] in said
+    async with daemon_of(how) as daemon:
+        await until_committed(daemon, 1)
+        view = await daemon.server.brokers.engine_view()
+        assert view is not None
+        assert sorted(node.is_leader for node in view.nodes) == [False, False, True]
+        assert all(node.version.startswith("3.") and node.size_bytes for node in view.nodes)
+        assert set(view.tokens) == set(view.epochs) == set(view.engine_bytes)
+        assert 0 < view.sessions_left_s[1] <= SESSION_MS / 1000
+        assert view.problem == ""
+
+
+async def test_a_password_that_is_wrong_is_named_and_a_right_one_is_enough(tmp_path: Path) -> None:
+    nodes = EtcdNodes(tmp_path, 1)
+    try:
+        for name in ("root", "groupd"):
+            nodes.ask("auth/user/add", name=name, password=f"{name}'s")
+            nodes.ask("auth/role/add", name=name)
+            nodes.ask("auth/user/grant", user=name, role=name)
+        # Base 64 of /mine/ and of what ends the range.
+        mine = {"permType": "READWRITE", "key": "L21pbmUv", "range_end": "L21pbmUw"}
+        nodes.ask("auth/role/grant", name="groupd", perm=mine)
+        nodes.ask("auth/enable")
+        user = {"cluster_etcd_username": "groupd", "cluster_etcd_prefix": "/mine"}
+        for wrong in (
+            {**user, "cluster_etcd_password": "wrong"},
+            {**user, "cluster_etcd_password": "groupd's", "cluster_etcd_prefix": "/others"},
+            {},
+        ):
+            said = await refused_start(how_of(tmp_path / "data", nodes, **wrong))
+            assert "cluster.etcd.username" in said
+        async with daemon_of(
+            how_of(tmp_path / "data", nodes, **user, cluster_etcd_password="groupd's")
+        ) as daemon:
+            await until_committed(daemon, 1)
+            assert daemon.server.cluster is not None
+            await daemon.server.cluster.health.look()
+            assert not daemon.server.cluster.health.nodes[0].problem
+    finally:
+        nodes.close()
+
+
+def certificates(directory: Path) -> dict[str, str]:
+    """Paths of what etcd and daemons show and trust, by name."""
+    authority, other = Identity.authority(), Identity.authority("CN=other")
+    server, client = authority.sign("CN=etcd", ("127.0.0.1",)), authority.sign("CN=groupd")
+    texts = {
+        "ca": authority.certificate_pem,
+        "other": other.certificate_pem,
+        "server": server.chain_pem,
+        "server.key": server.key_pem(),
+        "client": client.chain_pem,
+        "client.key": client.key_pem(),
+    }
+    paths = {name: str(directory / f"{name}.pem") for name in texts}
+    for name, text in texts.items():
+        Path(paths[name]).write_text(text)
+    return paths
+
+
+async def test_certificates_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    paths = certificates(tmp_path)
+    nodes = EtcdNodes(
+        tmp_path,
+        1,
+        *("--client-cert-auth", "--trusted-ca-file", paths["ca"]),
+        *("--cert-file", paths["server"], "--key-file", paths["server.key"]),
+        scheme="https",
+    )
+    try:
+        shown = {"cluster_etcd_cert": paths["client"], "cluster_etcd_key": paths["client.key"]}
+        wrong: list[dict[str, str]] = [
+            {"cluster_etcd_ca": paths["other"], **shown},
+            {"cluster_etcd_ca": paths["ca"]},
+            {},
+        ]
+        for properties in wrong:
+            said = await refused_start(how_of(tmp_path / "data", nodes, **properties), 1.0)
+            assert "cluster.etcd.endpoints" in said
+        nowhere = str(tmp_path / "nowhere")
+        said = await refused_start(how_of(tmp_path / "data", nodes, cluster_etcd_ca=nowhere))
+        assert "cluster.etcd.ca" in said
+        assert nowhere in said
+        right = {"cluster_etcd_ca": paths["ca"], **shown}
+        async with daemon_of(how_of(tmp_path / "data", nodes, **right)) as daemon:
+            await until_committed(daemon, 1)
+    finally:
+        nodes.close()
+
+
+async def test_a_daemon_without_advertised_listeners_is_refused(tmp_path: Path, one: EtcdNodes) -> None:
+    how = how_of(tmp_path / "data", one)
+    listeners = [replace(each, advertised=None) for each in how.listeners]
+    assert "advertised.listeners" in await refused_start(replace(how, listeners=listeners))
+
+
+async def test_the_second_of_two_daemons_with_one_id_waits_and_says_so(
+    tmp_path: Path, one: EtcdNodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with daemon_of(how_of(tmp_path / "1", one, cluster_etcd_prefix="/twins")) as first:
+        second = await opened(how_of(tmp_path / "2", one, cluster_etcd_prefix="/twins"))
+        try:
+            await eventually(lambda: any("node.id" in line for line in caplog.messages))
+            await until_committed(first, 7)
+            assert not second.ready.is_set()
+            # As signal 9 would: its session is left to end.
+            assert first.server.cluster is not None
+            assert first.server.cluster.member is not None
+            first.server.cluster.member.abandon()
+            await asyncio.wait_for(second.ready.wait(), 30)
+            daemon = Daemon(1, second, ModelEngine(ModelStore()))
+            async with daemon.client:
+                assert await daemon.committed() == 7
+        finally:
+            await second.close()
+
+
+async def test_a_directory_of_no_cluster_or_of_another_one_is_refused(tmp_path: Path, one: EtcdNodes) -> None:
+    for cluster_id, said in ((CLUSTER_ID, "without a cluster"), ("B" * 22, "CLUSTER_ID")):
+        data = tmp_path / cluster_id
+        how = replace(settings(data), cluster_id=cluster_id)
+        server = Server(how)
+        server.open()
+        await server.close()
+        assert said in await refused_start(how_of(data, one))
+
+
+async def test_the_command_imports_a_directory(tmp_path: Path, one: EtcdNodes) -> None:
+    data = tmp_path / "data"
+    async with serving(data) as server:
+        cluster_id = server.directory.meta.cluster_id
+        daemon = Daemon(1, server, ModelEngine(ModelStore()))
+        async with daemon.client:
+            assert await daemon.commit(5) == ErrorCode.NONE
+    how = replace(how_of(data, one), cluster_id=cluster_id)
+
+    def imported(*options: str) -> subprocess.CompletedProcess[str]:
+        prefix = f"cluster.etcd.prefix={how.config.cluster_etcd_prefix}"
+        return subprocess.run(
+            [
+                *(sys.executable, "-m", "coordinator", "cluster", "import", "--data-dir", str(data)),
+                *("-o", f"cluster.etcd.endpoints={one.endpoints}", "-o", prefix, *options),
+            ],
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    wrong = await asyncio.to_thread(imported, "--node-id", "2")
+    assert (wrong.returncode, "node.id" in wrong.stderr) == (2, True)
+    done = await asyncio.to_thread(imported)
+    assert (done.returncode, cluster_id in done.stdout) == (0, True), done.stderr
+    async with daemon_of(how) as daemon:
+        assert await daemon.committed() == 5

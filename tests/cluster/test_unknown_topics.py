@@ -1,0 +1,120 @@
+"""A topic that another daemon has just made is looked for before a client is told that there is none."""
+
+import asyncio
+from pathlib import Path
+
+from protocol.errors import ErrorCode
+from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.cluster.daemons import Daemon, Daemons, daemons, eventually
+from tests.cluster.test_of_daemons import other_than
+
+NEW = CreatableTopic(name="new", num_partitions=2, replication_factor=1, assignments=[], configs=[])
+
+
+async def create(daemon: Daemon) -> int:
+    """The error code."""
+    answer = await daemon.ask(CreateTopicsRequest(topics=[NEW], timeout_ms=5000), 5)
+    return int(answer.topics[0].error_code)
+
+
+async def commit(daemon: Daemon, topic: str, partition: int = 0) -> int:
+    """The error code."""
+    part = OffsetCommitRequestPartition(partition_index=partition, committed_offset=1)
+    topics = [OffsetCommitRequestTopic(name=topic, partitions=[part])]
+    answer = await daemon.ask(OffsetCommitRequest(group_id="g", topics=topics), 2)
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+async def grow(daemon: Daemon, count: int) -> int:
+    """The error code."""
+    wanted = CreatePartitionsTopic(name="new", count=count, assignments=None)
+    answer = await daemon.ask(
+        CreatePartitionsRequest(topics=[wanted], timeout_ms=5000, validate_only=False), 0
+    )
+    return int(answer.results[0].error_code)
+
+
+async def behind(cluster: Daemons) -> tuple[Daemon, Daemon]:
+    """The coordinator, which is slow to see what others do, and another daemon."""
+    owner = await cluster.owner()
+    other = await other_than(cluster, owner)
+    owner.engine.is_slow_to_see = True
+    return owner, other
+
+
+async def test_a_commit_for_it_is_taken(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner, other = await behind(cluster)
+        assert await create(other) == ErrorCode.NONE
+        assert owner.server.data_plane.catalogue.get("new") is None
+        assert await commit(owner, "new") == ErrorCode.NONE
+        assert await grow(other, 3) == ErrorCode.NONE
+        assert await commit(owner, "new", 2) == ErrorCode.NONE
+        for partition, topic in ((3, "new"), (0, "nothing")):
+            assert await commit(owner, topic, partition) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_metadata_names_it_and_nobody_makes_it_again(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner, other = await behind(cluster)
+        assert await create(other) == ErrorCode.NONE
+        made = other.server.data_plane.catalogue.get("new")
+        assert made is not None
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=False)
+        [topic] = (await owner.ask(asked, 10)).topics
+        assert (topic.error_code, topic.topic_id) == (ErrorCode.NONE, made.topic_id)
+    async with daemons(tmp_path / "again", 2) as cluster:
+        owner, other = await behind(cluster)
+        assert await create(other) == ErrorCode.NONE
+        assert await create(owner) == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+async def test_of_two_daemons_that_make_it_at_one_time_one_is_told_that_it_is_there(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner, other = await behind(cluster)
+        codes = await asyncio.gather(create(owner), create(other))
+        assert sorted(codes) == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+async def test_by_its_id_it_is_found_too(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner, other = await behind(cluster)
+        assert await create(other) == ErrorCode.NONE
+        made = other.server.data_plane.catalogue.get("new")
+        assert made is not None
+        asked = MetadataRequest(topics=[MetadataRequestTopic(topic_id=made.topic_id, name=None)])
+        [topic] = (await owner.ask(asked, 12)).topics
+        assert (topic.error_code, topic.name) == (ErrorCode.NONE, "new")
+
+
+async def test_an_engine_that_does_not_answer_holds_nobody_for_long(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 1) as cluster:
+        owner = await cluster.owner()
+        owner.engine.is_cut = True
+        assert await commit(owner, "nothing") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_two_daemons_that_change_one_topic_at_a_time_both_do(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner, other = await behind(cluster)
+        assert await create(other) == ErrorCode.NONE
+        assert await commit(owner, "new") == ErrorCode.NONE
+        for daemon, name, value in ((other, "retention.ms", "5000"), (owner, "max.message.bytes", "6000")):
+            config = AlterableConfig(name=name, value=value)
+            resource = AlterConfigsResource(resource_type=2, resource_name="new", configs=[config])
+            answer = await daemon.ask(AlterConfigsRequest(resources=[resource], validate_only=False), 1)
+            assert answer.responses[0].error_code == ErrorCode.NONE
+        owner.engine.is_slow_to_see = False
+        both = {"retention.ms": "5000", "max.message.bytes": "6000"}
+        for daemon in (owner, other):
+            topic = daemon.server.data_plane.catalogue.get("new")
+            assert topic is not None
+            await eventually(lambda topic=topic: topic.overrides == both)  # type: ignore[misc]
