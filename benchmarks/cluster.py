@@ -139,11 +139,11 @@ async def measure(pace: Pace = FULL, *, with_kafka: bool = True) -> Report:
 def _report(pace: Pace, missing: str) -> Report:
     return Report(
         "Offset commits in a cluster, per CPU-second",
-        "Three daemons on three nodes of etcd, three brokers of Kafka, and one daemon alone that syncs each commit, "
+        "Three daemons on three nodes of etcd, three brokers of Kafka, one daemon alone that syncs its commits, "
         "all on this machine. Connections commit one topic partition at a time "
         f"(OffsetCommit v{COMMIT_VERSION}) for one group of one member or for four in turn, all coordinated by "
         "the broker that they are connected to, which is a third of the "
-        f"{OFFSETS_PARTITIONS} offsets partitions. {pace.rounds} rounds of {pace.seconds:g} s, in turn. A commit is "
+        f"{OFFSETS_PARTITIONS} offsets partitions. {pace.rounds} rounds of {pace.seconds:g} s in turn. A commit is "
         "answered when a majority of etcd's nodes has synced it; with Kafka, when three brokers have it in "
         f"memory. CPU time is that of the owner alone, or of all processes of the cluster.{missing} {METHOD}",
         columns([OWNER, ALL], "commits per CPU-second"),
