@@ -94,12 +94,21 @@ class Keys:
         """What a group is configured with."""
         return f"{self._root}group_configs/{group_id}".encode()
 
+    def internal(self, topic: str) -> bytes:
+        """That an internal topic is there which is made when somebody first needs it."""
+        return f"{self._root}internal/{topic}".encode()
+
+    def shape(self, topic: str) -> bytes:
+        """How many partitions such a topic has, or will have, and its id."""
+        return f"{self._root}shape/{topic}".encode()
+
     @property
     def producer_ids(self) -> bytes:
         """Where the next block of producer ids begins."""
         return f"{self._root}producer_ids/next".encode()
 
     def all_of(self, kind: str) -> tuple[bytes, bytes]:
-        """The range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`."""
+        """The range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`,
+        `internal`."""
         prefix = f"{self._root}{kind}/".encode()
         return prefix, end_of(prefix)

@@ -76,6 +76,14 @@ class ClusterProperties(NamespaceProperties):
         at_least(0),
     )
 
+    cluster_listener_name: str = declared(
+        _STRING,
+        "",
+        "By which listener the brokers of a cluster reach each other, which has to be a PLAINTEXT one; default: "
+        "the first of those. groupd's own.",
+        PRINTABLE,
+    )
+
     @property
     def is_cluster(self) -> bool:
         """Whether this broker is one of a cluster."""

@@ -5,7 +5,7 @@ Whoever asks is told once per marker what came of it, when it is as durable as w
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from coordinator import clock
 from coordinator.answers import Later
@@ -37,6 +37,13 @@ class TransactionEnd(NamedTuple):
     transaction_version: int
 
 
+class WritesMarkers(Protocol):
+    """Whoever writes markers."""
+
+    def write(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
+        """Writes one marker."""
+
+
 class MarkerWriter:
     """All methods belong to the event loop's thread."""
 
@@ -66,6 +73,9 @@ class MarkerWriter:
     # Topics
 
     def _write_to_topic(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
+        if self._data_plane.ownership.is_far(partition):
+            done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
         marker = EndMarker(end.is_committed, end.coordinator_epoch)
         written = self._data_plane.write_marker(
             partition.topic,

@@ -21,7 +21,7 @@ from coordinator import clock
 from coordinator.engine.runtime import Runtime
 from coordinator.net.peer import printable
 from coordinator.net.run_queue import SLICE_NS
-from coordinator.server.marker_writer import MarkerWriter, TransactionEnd
+from coordinator.server.marker_writer import TransactionEnd, WritesMarkers
 from coordinator.transactions.requests import WriteMarkers
 from coordinator.transactions.shard import TransactionShard
 from protocol.errors import ErrorCode
@@ -45,7 +45,7 @@ class Markers:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        writer: MarkerWriter,
+        writer: WritesMarkers,
         runtime: Runtime[TransactionShard],
         ended: Callable[[str], None],
     ) -> None:
@@ -71,6 +71,13 @@ class Markers:
         if not self._is_closed:
             delivery = self._under_way[transactional_id] = _Delivery(request)
             self._get_in_line(delivery)
+
+    def forget(self, number: int) -> None:
+        """The coordinator of this partition is elsewhere, or is to be read again: whoever it is asks for what is
+        left to be written."""
+        partition_of = self._runtime.partition_of
+        for transactional_id in [each for each in self._under_way if partition_of(each).number == number]:
+            del self._under_way[transactional_id]
 
     def close(self) -> None:
         """Writes no more. What is not written is by the next start."""

@@ -214,7 +214,7 @@ class Server:
             self.cluster.shape(offsets.logs)
         topic = offsets.internal_topic(self.topic_images.current, begins_epochs=settings.brokers > 1)
         if self.cluster is not None:
-            topic = self.cluster.replicated(topic, offsets.logs, self.directory)
+            topic = self.cluster.replicated(topic, offsets.logs)
         self.runtime = runtime = self.engine.add(topic)
         self.engine.workers.update(group_workers())
         runtime.fired = log_expiry

@@ -9,7 +9,7 @@ Produce, TxnOffsetCommit ─▶ Consents ─▶ the same                   │ m
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from coordinator import clock
 from coordinator.cluster.ownership import Ownership
@@ -43,6 +43,9 @@ from coordinator.transactions.requests import PRODUCER_ID, TRANSACTION_MARKERS
 from protocol.apis import ApiKey
 from storage.checkpoint import Draft
 
+if TYPE_CHECKING:
+    from coordinator.server.cluster.transactions import ClusterTransactions
+
 T = TypeVar("T")
 
 
@@ -62,19 +65,23 @@ class TransactionParts:
         arrival: clock.Arrival,
         events: tuple[Metrics, LineLimit],
         changed: Callable[[Sequence[TopicChange]], None],
+        cluster: "ClusterTransactions | None",
     ) -> None:
-        """In: what counts events and what bounds their lines; who is told what became of topics."""
-        self.runtime = engine.add(transaction_topic(logs, config))
-        self.router = TransactionRouter(self.runtime, config.view(TransactionConfig))
+        """In: what counts events and what bounds their lines; who is told what became of topics; what brings
+        things to other daemons."""
+        topic, transaction_config = transaction_topic(logs, config), config.view(TransactionConfig)
+        self.runtime = engine.add(topic if cluster is None else cluster.replicated(topic, logs))
+        self.router = TransactionRouter(self.runtime, transaction_config)
         self.consents = Consents(
             loop,
-            self.router,
+            self.router if cluster is None else cluster.consents(self.runtime, transaction_config),
             arrival,
             config.add_partitions_to_txn_retry_backoff_ms,
             config.add_partitions_to_txn_retry_backoff_max_ms,
         )
         self.writer = MarkerWriter(data_plane, topics, groups, arrival, changed)
-        self.markers = Markers(loop, self.writer, self.runtime, self.consents.ended)
+        everywhere = self.writer if cluster is None else cluster.markers(self.writer)
+        self.markers = Markers(loop, everywhere, self.runtime, self.consents.ended)
         self._groups = groups.runtime
         self._topics = topics
         self._data_plane = data_plane

@@ -33,6 +33,7 @@ from protocol.messages.init_producer_id import InitProducerIdRequest
 from storage.data_directory import DataDirectory
 
 if TYPE_CHECKING:
+    from coordinator.server.cluster.transactions import ClusterTransactions
     from coordinator.server.transaction_parts import TransactionParts
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
@@ -80,8 +81,8 @@ class Transactions:
         )
         self.parts: TransactionParts | None = None
         """There since it was first needed."""
-        self.refused: str | None = None
-        """Why there are none here, if so; set by whoever says so."""
+        self.cluster: ClusterTransactions | None = None
+        """What is different in one daemon of a cluster; set by that."""
         self.is_begun = False
         self._is_made = False
         self._is_closing = False
@@ -151,6 +152,7 @@ class Transactions:
                 self._arrival,
                 self._events,
                 self._changed,
+                self.cluster,
             )
             self.parts.runtime.ownership.was_read.append(lambda _: self._was_read())
         return self.parts
@@ -171,7 +173,8 @@ class Transactions:
             self.begin()
 
     def begin(self) -> str | None:
-        """Makes the topic unless it is there, and has its partitions read. Out: why it cannot be made, if so."""
+        """Makes the topic unless it is there, and has its partitions read; in a cluster, once all of it knows. Out:
+        why it cannot be made, if so."""
         if self.is_begun:
             return None
         if self._is_closing:
@@ -181,6 +184,9 @@ class Transactions:
             if self._events[1].admit(TRANSACTION_STATE):
                 _LOG.error("%s cannot be made: %s", TRANSACTION_STATE, refusal)
             return refusal
+        if self.cluster is not None and not self.cluster.is_begun:
+            self.cluster.make()
+            return None
         logs = self.logs
         if not logs.is_there:
             self._data_plane.catalogue.open_files.keep_for_coordinators(logs.partitions)
@@ -196,9 +202,13 @@ class Transactions:
             lambda number: partitions[number].readable_offset,
             lambda number: partitions[number].producers,
         )
-        self._making = self._loop.call_later(MAKING_S, self._made)
-        for partition in partitions:
-            runtime.ownership.take(partition, epoch=0)
+        if self.cluster is not None:
+            self._is_made = True  # whoever asks for a coordinator is told who owns it by then
+            self.cluster.own()
+        else:
+            self._making = self._loop.call_later(MAKING_S, self._made)
+            for partition in partitions:
+                runtime.ownership.take(partition, epoch=0)
         if not logs.is_there:
             created = TopicCreated(TRANSACTION_STATE, logs.topic_id, logs.partitions, automatic=True)
             self._changed([created])
@@ -206,8 +216,8 @@ class Transactions:
 
     def _why_not(self) -> str | None:
         """Why the topic is not made: there may be no room for it."""
-        if self.refused is not None:
-            return self.refused
+        if self.cluster is not None and self.cluster.refused is not None:
+            return self.cluster.refused
         settings, logs = self._settings, self.logs
         files = self._data_plane.catalogue.open_files
         if not logs.is_there and files.most - files.promised < logs.partitions:
@@ -242,7 +252,10 @@ class Transactions:
     # Transactions that are nobody's
 
     def groups_read(self) -> None:
-        """The groups are there: what nobody knows can be told from what somebody does."""
+        """The groups are there: what nobody knows can be told from what somebody does. Not in a cluster, where
+        others may know."""
+        if self.cluster is not None:
+            return
         if not self.is_begun and open_transactions(self._data_plane, self._groups.runtime):
             self.begin()
         self._look_for_hanging()
@@ -253,8 +266,13 @@ class Transactions:
             self.groups_read()
 
     def _look_for_hanging(self) -> None:
-        if self.is_begun and not self._has_looked:
+        if self.is_begun and not self._has_looked and self.cluster is None:
             self._has_looked = self._needed().end_hanging()
+
+    def lost(self, number: int) -> None:
+        """This daemon of a cluster coordinates a partition no longer, or is to read it again."""
+        if self.parts is not None:
+            self.parts.markers.forget(number)
 
     def close(self) -> None:
         """Begins nothing, writes no more markers, and lets nobody wait."""

@@ -1,7 +1,7 @@
 """Daemons of one cluster in this process, each a server of its own, over the model of the engine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator.cluster.keys import Keys
 from coordinator.engine.partition import PartitionState
+from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.cluster.cluster import EtcdCluster
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
@@ -23,6 +24,7 @@ from tests.cluster.model_engine import ModelEngine, ModelStore
 from tests.server.harness import Client, settings
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+ORDERS = (("orders", 3),)
 SESSION_MS = 300_000
 """Nobody's session ends because the machine is busy."""
 HANGS_S = 60
@@ -42,7 +44,19 @@ class Daemon:
         """The partitions of groups that it owns."""
         assert self.server.cluster is not None
         assert self.server.cluster.member is not None
-        return {partition.number for partition in self.server.cluster.member.owned}
+        return {
+            partition.number
+            for partition in self.server.cluster.member.owned
+            if partition.topic == CONSUMER_OFFSETS
+        }
+
+    @property
+    def transactions(self) -> set[int]:
+        """The partitions of transactions that it owns, and has read."""
+        parts = self.server.transactions.parts
+        if parts is None:
+            return set()
+        return {part.number for part in parts.runtime.partitions if part.state is PartitionState.OWNED}
 
     def coordinates(self, group: str) -> bool:
         """Whether it owns the partition of a group, and has read it."""
@@ -77,7 +91,10 @@ class Daemon:
 class Daemons:
     """All of them, by node id."""
 
-    def __init__(self, data_dir: Path, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, data_dir: Path, stack: AsyncExitStack, topics: Sequence[tuple[str, int]] = ORDERS
+    ) -> None:
+        self._topics = topics
         self.store = ModelStore()
         self.by_id: dict[int, Daemon] = {}
         self._data_dir = data_dir
@@ -93,7 +110,7 @@ class Daemons:
             **properties,
         }
         how = replace(
-            settings(self._data_dir / (directory or str(node_id)), texts, topics=[("orders", 3)]),
+            settings(self._data_dir / (directory or str(node_id)), texts, topics=self._topics),
             cluster_id=CLUSTER_ID,
         )
         engine = ModelEngine(self.store)
@@ -103,7 +120,7 @@ class Daemons:
         server.open()
         await server.listen()
         await asyncio.wait_for(server.ready.wait(), HANGS_S)
-        await eventually(lambda: server.data_plane.catalogue.get("orders") is not None)
+        await eventually(lambda: all(server.data_plane.catalogue.get(name) for name, _ in self._topics))
         daemon = self.by_id[node_id] = Daemon(node_id, server, engine)
         await self._stack.enter_async_context(daemon.client)
         return daemon
@@ -155,8 +172,17 @@ async def eventually(holds: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def daemons(data_dir: Path, count: int, **properties: str) -> AsyncIterator[Daemons]:
     """So many, which share what there is among them."""
+    async with daemons_with(ORDERS, data_dir, count, **properties) as all_of_them:
+        yield all_of_them
+
+
+@asynccontextmanager
+async def daemons_with(
+    topics: Sequence[tuple[str, int]], data_dir: Path, count: int, **properties: str
+) -> AsyncIterator[Daemons]:
+    """The same with other topics."""
     async with AsyncExitStack() as stack:
-        all_of_them = Daemons(data_dir, stack)
+        all_of_them = Daemons(data_dir, stack, topics)
         try:
             for node_id in range(1, count + 1):
                 await all_of_them.start(node_id, **properties)

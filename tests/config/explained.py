@@ -257,6 +257,7 @@ OWN: Final = (
     "cluster.etcd.prefix",
     "cluster.etcd.quota.bytes",
     "cluster.etcd.username",
+    "cluster.listener.name",
     "cluster.move.delay.ms",
     "control.enable",
     "control.hosts",

@@ -89,7 +89,7 @@ class Member:
         self._engine = engine
         self._keys = keys
         self._move_delay_ms = move_delay_ms
-        self._topics = topics
+        self._topics = dict(topics)
         self._ownings = ownings
         self._busy: dict[Partition, asyncio.Task[None]] = {}
         """Partitions that are being claimed or given back."""
@@ -113,6 +113,11 @@ class Member:
             reader = keep(self._engine, begin, end, partial(self._read, kind), self._watched)
             self._tasks.append(loop.create_task(reader))
         self._tasks.append(loop.create_task(self._run()))
+
+    def coordinate(self, topic: str, partitions: int) -> None:
+        """From now on the partitions of one more topic are owned."""
+        self._topics[topic] = partitions
+        self._look_again()
 
     @property
     def is_settled(self) -> bool:

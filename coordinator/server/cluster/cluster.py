@@ -25,7 +25,7 @@ from coordinator.cluster.store.store import Store
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
-from coordinator.names import CONSUMER_OFFSETS, LogFlush
+from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE, LogFlush
 from coordinator.net.routes import Routes
 from coordinator.server.cluster.engine_health import EngineHealth
 from coordinator.server.cluster.engine_view import EngineView, look
@@ -39,6 +39,7 @@ from coordinator.server.cluster.reach import Nodes, reached
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
+from coordinator.server.cluster.transactions import ClusterTransactions, listener_between_brokers
 from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.settings import ServerSettings
@@ -81,6 +82,15 @@ class EtcdCluster:
         self.replication = Replication(self, self._doubted)
         self._store = Store(engine, keys)
         self.meta = Meta(0, b"")
+        self.transactions = ClusterTransactions(
+            engine,
+            keys,
+            self.ownership,
+            config.node_id,
+            listener_between_brokers(settings.listeners, config.cluster_listener_name),
+            self.replicated,
+            lambda partitions: self._the_member().coordinate(TRANSACTION_STATE, partitions),
+        )
         self._logs: ReplicatedLogs
         self._sealer: Sealer
         self._server: Server
@@ -107,12 +117,14 @@ class EtcdCluster:
             if why_not is None:
                 raise
             raise StartFailed(f"{why_not}; {error}. {REMEDY}") from error
+        await self.transactions.read(config.transaction_state_log_num_partitions)
         await self.catalogue.read()
 
     def prepare(self, directory: DataDirectory) -> None:
         """Makes a data directory that of this cluster. Raises StartFailed, StorageError, OSError."""
         assert self._settings.cluster_id is not None
         prepare(directory, self._settings.cluster_id, self.meta)
+        self._logs = ReplicatedLogs(self._loop, self._store, directory, self.replication, self._owned)
         self.catalogue.write_copy(directory)
 
     def shape(self, logs: InternalTopicLogs) -> None:
@@ -120,11 +132,8 @@ class EtcdCluster:
         logs.partitions, logs.topic_id = self.meta.partitions, self.meta.topic_id
         logs.new_partitions = 0
 
-    def replicated(
-        self, topic: InternalTopic[M], logs: InternalTopicLogs, directory: DataDirectory
-    ) -> InternalTopic[M]:
+    def replicated(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
         """The same internal topic, with its logs in the engine."""
-        self._logs = ReplicatedLogs(self._loop, self._store, directory, self.replication, self._owned)
 
         def open_log(number: int) -> Any:
             return self._logs.open(TopicPartition(topic.name, number), logs.config, logs.topic_id)
@@ -147,7 +156,7 @@ class EtcdCluster:
         plane = server.data_plane
         self.catalogue.attach(plane.catalogue, server.directory, server.topics_changed)
         plane.producer_ids.reserve = self.catalogue.reserve_producer_ids
-        server.transactions.refused = "the brokers of a cluster serve no transactions yet"
+        self.transactions.attach(server.transactions)
 
     def start(self) -> None:
         """Registers, once the listeners are there, and begins to own."""
@@ -167,8 +176,9 @@ class EtcdCluster:
             Ownings(self._gained, self._lost),
         )
         self.catalogue.start()
+        self.transactions.start()
         self.member.start()
-        self._sealer = Sealer(self._store, self._logs, lambda: server.runtime.partitions, self._doubted)
+        self._sealer = Sealer(self._store, self._logs, server.engine.partitions, self._doubted)
         self._sealer.start()
         self.health.start()
         self._in_background(self._begin())
@@ -176,10 +186,10 @@ class EtcdCluster:
     async def _begin(self) -> None:
         """The server is ready when it has a session, and has read what it owned at first."""
         member = self._the_member()
-        partitions = self._server.runtime.partitions
+        partitions = self._server.engine.partitions
         await _until(lambda: member.keeper.session.is_live(clock.boot_ms()) and member.is_settled)
         await self.catalogue.declare(self._settings.topics)
-        await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions))
+        await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
 
     def look(self) -> bool:
@@ -208,10 +218,16 @@ class EtcdCluster:
         self.news.tell(machine.name, f"broker {self._config.node_id} owns it: {cause}")
         runtime.ownership.take(machine, machine.epoch + 1, self.moves_on_purpose.hold_s(partition))
 
+    def _dropped(self, partition: Partition) -> None:
+        """What it was about to append, or to bring to others, is not its business any more."""
+        self.appends.drop(partition)
+        if partition.topic == TRANSACTION_STATE:
+            self._server.transactions.lost(partition.number)
+
     def _lost(self, partition: Partition, cause: Cause) -> None:
         runtime = self._server.engine.runtimes[partition.topic]
         machine = runtime.partitions[partition.number]
-        self.appends.drop(partition)
+        self._dropped(partition)
         _LOG.info("No longer owner of %s: %s", machine.name, cause)
         self.news.tell(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
         runtime.ownership.release(machine, machine.epoch + 1, str(cause))
@@ -263,7 +279,7 @@ class EtcdCluster:
         """Until what was asked is answered, or no longer than a while."""
         try:
             async with asyncio.timeout(_LEAVE_TIMEOUT_S / 2):
-                await _until(lambda: not any(len(part.gate) for part in self._server.runtime.partitions))
+                await _until(lambda: not any(len(part.gate) for part in self._server.engine.partitions()))
         except TimeoutError:
             _LOG.warning("The engine has not taken everything in time; who waits is told to look elsewhere")
 
@@ -275,6 +291,7 @@ class EtcdCluster:
     def abandon(self) -> None:
         """Ends at once; the session ends by itself."""
         self.appends.abandon()
+        self.transactions.close()
         self.health.stop()
         for task in self._tasks:
             task.cancel()
@@ -293,7 +310,7 @@ class EtcdCluster:
 
     def put_aside(self, partition: TopicPartition, reason: str) -> None:
         """This broker owns it still, and serves it no longer: it is moved, or taken anew, after that."""
-        self.appends.drop(Partition(*partition))
+        self._dropped(Partition(*partition))
         runtime = self._server.engine.runtimes[partition.topic]
         machine = runtime.partitions[partition.partition]
         runtime.ownership.release(machine, machine.epoch + 1, reason)

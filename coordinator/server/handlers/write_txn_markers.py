@@ -11,7 +11,7 @@ from coordinator.names import TRANSACTION_STATE
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.merge import Combining, Merge, Part, Put
-from coordinator.server.marker_writer import MarkerWriter, TransactionEnd
+from coordinator.server.marker_writer import TransactionEnd, WritesMarkers
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -27,7 +27,7 @@ from storage.topic_partition import TopicPartition
 class WriteTxnMarkersHandler:
     """Answers WriteTxnMarkers."""
 
-    def __init__(self, writer: MarkerWriter, run_queue: RunQueue) -> None:
+    def __init__(self, writer: WritesMarkers, run_queue: RunQueue) -> None:
         self._writer = writer
         self._run_queue = run_queue
 

@@ -1,0 +1,256 @@
+"""Transactions of a stock client over three daemons, whose coordinator is killed, or cannot tell anybody."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.cluster.etcd.conftest import Groupds
+from tests.server.harness import Client
+
+pytestmark = pytest.mark.timeout(300)
+PARTITIONS = 3
+TRANSACTION = 1
+TOPIC = "moved"
+PATIENT_S = 60
+
+
+class Transactor:
+    """Transaction n writes n to every partition, and commits the offset n for its group."""
+
+    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        self.transactional_id = transactional_id
+        self.committed: set[int] = set()
+        self.doubtful: set[int] = set()
+        """Those whose end is not known."""
+        self.number = 0
+        self._is_more = threading.Condition()
+        self._bootstrap = bootstrap
+        self._producer = self._new()
+
+    def _new(self) -> Producer:
+        producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "transactional.id": self.transactional_id,
+                "transaction.timeout.ms": 30_000,
+                "reconnect.backoff.max.ms": 500,
+                "linger.ms": 0,
+            }
+        )
+        producer.init_transactions(PATIENT_S)
+        return producer
+
+    @property
+    def group(self) -> str:
+        """Whose offsets it commits."""
+        return f"group-{self.transactional_id}"
+
+    def write(self) -> None:
+        """Begins the next one. Raises KafkaException."""
+        self.number += 1
+        self._producer.begin_transaction()
+        for partition in range(PARTITIONS):
+            value = json.dumps([self.transactional_id, self.number])
+            self._producer.produce(TOPIC, value, partition=partition)
+        self._producer.flush(PATIENT_S)
+        offsets = [TopicPartition(TOPIC, 0, self.number)]
+        self._producer.send_offsets_to_transaction(offsets, _group_metadata(self._bootstrap, self.group))
+
+    def commit(self) -> None:
+        """Ends it. Raises KafkaException, and then it is doubtful."""
+        self.doubtful.add(self.number)
+        self._producer.commit_transaction(PATIENT_S)
+        self.doubtful.discard(self.number)
+        with self._is_more:
+            self.committed.add(self.number)
+            self._is_more.notify_all()
+
+    def abort(self) -> None:
+        """Gives it up. Raises KafkaException."""
+        self._producer.abort_transaction(PATIENT_S)
+
+    def transact(self) -> None:
+        """One whole transaction; where it meets an error that a producer cannot pass, the producer is made anew."""
+        try:
+            self.write()
+            self.commit()
+        except KafkaException as problem:
+            error = problem.args[0]
+            if error.txn_requires_abort():
+                with contextlib.suppress(KafkaException):
+                    self.abort()
+                    self.doubtful.discard(self.number)
+                    return
+            self._producer = self._new()
+
+    def until_more(self, count: int) -> None:
+        """Until so many more were acknowledged."""
+        with self._is_more:
+            wanted = len(self.committed) + count
+            assert self._is_more.wait_for(lambda: len(self.committed) >= wanted, PATIENT_S)
+
+    def check(self) -> None:
+        """What a reader of committed records finds is what was promised, once; and so is the group's offset."""
+        found = read_committed(self._bootstrap, self.transactional_id)
+        first = found[0]
+        assert all(numbers == first for numbers in found), found
+        assert first == sorted(set(first)), first
+        assert self.committed <= set(first) <= self.committed | self.doubtful
+        assert committed_offset(self._bootstrap, self.group) == max(first)
+
+
+def _group_metadata(bootstrap: str, group: str) -> Any:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    metadata = consumer.consumer_group_metadata()
+    consumer.close()
+    return metadata
+
+
+def _reader(bootstrap: str, group: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "reconnect.backoff.max.ms": 500,
+        }
+    )
+
+
+def read_committed(bootstrap: str, transactional_id: str) -> list[list[int]]:
+    """The numbers of a transactional id in each partition, up to the end, when nothing is open any more."""
+    reader = _reader(bootstrap, "reader")
+    found: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    ends = [0] * PARTITIONS
+    try:
+        for partition in range(PARTITIONS):
+            _, ends[partition] = reader.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
+        reader.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
+        until = time.monotonic() + PATIENT_S
+        at_end: set[int] = set()
+        while len(at_end) < PARTITIONS:
+            assert time.monotonic() < until, (found, at_end)
+            message = reader.poll(0.1)
+            if message is None:
+                continue
+            partition = message.partition()
+            if message.error() is not None:
+                # The end of what is committed, which may be before that of the log.
+                if message.error().code() == -191 and message.offset() >= ends[partition]:
+                    at_end.add(partition)
+                continue
+            writer, number = json.loads(message.value())
+            if writer == transactional_id:
+                found[partition].append(number)
+    finally:
+        reader.close()
+    return found
+
+
+def committed_offset(bootstrap: str, group: str) -> int:
+    """Of a group, once no transaction is open that has another."""
+    reader = _reader(bootstrap, group)
+    try:
+        [found] = reader.committed([TopicPartition(TOPIC, 0)], timeout=PATIENT_S)
+    finally:
+        reader.close()
+    return int(found.offset)
+
+
+async def coordinator(ports: Sequence[int], transactional_id: str, but: int = -1) -> int:
+    """The place, among the ports, of the daemon that coordinates a transactional id; of another one than `but`."""
+    async with asyncio.timeout(PATIENT_S):
+        while True:
+            for port in ports:
+                with contextlib.suppress(OSError, TimeoutError, EOFError):
+                    async with Client(port=port) as client:
+                        client.send(FindCoordinatorRequest(key=transactional_id, key_type=TRANSACTION), 3)
+                        answer = await client.receive(2)
+                        if not answer.error_code and (found := ports.index(int(answer.port))) != but:
+                            return found
+            await asyncio.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def cluster(groupds: Groupds) -> Groupds:
+    """Three daemons, each of which leads a partition of `TOPIC`."""
+    admin = AdminClient({"bootstrap.servers": groupds.bootstrap})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(PATIENT_S)
+    until = time.monotonic() + PATIENT_S
+    while True:
+        partitions = admin.list_topics(TOPIC, timeout=PATIENT_S).topics[TOPIC].partitions
+        if {part.leader for part in partitions.values()} == {1, 2, 3}:
+            return groupds
+        assert time.monotonic() < until, partitions
+
+
+async def test_transactions_are_whole_while_their_coordinators_are_killed_again_and_again(
+    cluster: Groupds,
+) -> None:
+    transactor = await asyncio.to_thread(Transactor, cluster.bootstrap, "killed")
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            transactor.transact()
+
+    working = asyncio.create_task(asyncio.to_thread(work))
+    try:
+        await asyncio.to_thread(transactor.until_more, 5)
+        for _ in range(2):
+            owner = await coordinator(cluster.ports, "killed")
+            cluster.kill(owner)
+            await coordinator(cluster.ports, "killed", but=owner)
+            # What it led is on its disk alone, so nothing is written everywhere until it is back.
+            await asyncio.to_thread(cluster.start, owner)
+            await asyncio.to_thread(transactor.until_more, 5)
+    finally:
+        is_over.set()
+        await working
+    await asyncio.to_thread(transactor.check)
+
+
+async def test_a_commit_that_was_acknowledged_reaches_everybody_though_its_coordinator_died_first(
+    cluster: Groupds,
+) -> None:
+    """The broker that leads a partition stands still, so markers wait for it when the coordinator is killed."""
+    transactor = await asyncio.to_thread(Transactor, cluster.bootstrap, "prepared")
+    owner = await coordinator(cluster.ports, "prepared")
+    paused = next(number for number in range(3) if number != owner)
+    await asyncio.to_thread(transactor.transact)
+    await asyncio.to_thread(transactor.write)
+    cluster.signal(paused, signal.SIGSTOP)
+    try:
+        await asyncio.to_thread(transactor.commit)
+        cluster.kill(owner)
+        await coordinator(cluster.ports, "prepared", but=owner)
+    finally:
+        cluster.signal(paused, signal.SIGCONT)
+    await asyncio.to_thread(cluster.start, owner)
+    assert transactor.committed == {1, 2}
+    await asyncio.to_thread(transactor.check)
+
+
+async def test_a_second_producer_ends_what_the_first_has_open_and_fences_it(cluster: Groupds) -> None:
+    zombie = await asyncio.to_thread(Transactor, cluster.bootstrap, "fenced")
+    await asyncio.to_thread(zombie.write)
+    heir = await asyncio.to_thread(Transactor, cluster.bootstrap, "fenced")
+    heir.number = zombie.number
+    with pytest.raises(KafkaException):
+        await asyncio.to_thread(zombie.commit)
+    await asyncio.to_thread(heir.transact)
+    assert heir.committed == {2}
+    await asyncio.to_thread(heir.check)

@@ -1,0 +1,57 @@
+"""What is brought to other brokers is answered, each by itself, whenever it was put."""
+
+import asyncio
+from pathlib import Path
+
+from coordinator.server.cluster.couriers import Couriers, Kind
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.server.harness import serving
+
+
+async def test_one_that_is_put_while_another_is_answered_is_answered_too(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server:
+        loop = asyncio.get_running_loop()
+        answered: list[tuple[str, int]] = []
+        is_over = asyncio.Event()
+
+        def tell(item: str, answer: int) -> None:
+            answered.append((item, answer))
+            if item == "first":
+                # When whoever was answered goes on: the courier has just nothing more to bring.
+                loop.call_soon(couriers.put, 1, "second")
+            else:
+                is_over.set()
+
+        kind: Kind[str, int] = Kind(
+            "test",
+            3,
+            lambda items: FindCoordinatorRequest(key=items[0]),
+            lambda items, response: [response.port for _ in items],
+            lambda _: -1,
+            tell,
+        )
+        port = server.endpoints[0].port
+        couriers = Couriers(kind, lambda _: ("127.0.0.1", port))
+        couriers.put(1, "first")
+        await asyncio.wait_for(is_over.wait(), 10)
+        couriers.close()
+        assert answered == [("first", port), ("second", port)]
+
+
+async def test_what_nobody_takes_is_said_to_be_unanswered() -> None:
+    told: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+    kind: Kind[str, int] = Kind(
+        "test",
+        3,
+        lambda items: FindCoordinatorRequest(key=items[0]),
+        lambda *_: [0],
+        lambda _: -1,
+        lambda *each: told.put_nowait(each),
+    )
+    places = {1: None, 2: ("127.0.0.1", 1)}
+    couriers = Couriers(kind, lambda node_id: places[node_id])
+    couriers.put(1, "to one that does not live")
+    couriers.put(2, "to one that does not listen")
+    found = {await asyncio.wait_for(told.get(), 10) for _ in places}
+    couriers.close()
+    assert found == {("to one that does not live", -1), ("to one that does not listen", -1)}
