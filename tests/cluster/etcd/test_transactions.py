@@ -22,6 +22,7 @@ PARTITIONS = 3
 TRANSACTION = 1
 TOPIC = "moved"
 PATIENT_S = 60
+OFFSETS_S = 10
 
 
 class Transactor:
@@ -64,7 +65,10 @@ class Transactor:
             self._producer.produce(TOPIC, value, partition=partition)
         self._producer.flush(PATIENT_S)
         offsets = [TopicPartition(TOPIC, 0, self.number)]
-        self._producer.send_offsets_to_transaction(offsets, _group_metadata(self._bootstrap, self.group))
+        # librdkafka may wait for ever for a coordinator of the group that it has known before: nothing is sent then.
+        self._producer.send_offsets_to_transaction(
+            offsets, _group_metadata(self._bootstrap, self.group), OFFSETS_S
+        )
 
     def commit(self) -> None:
         """Ends it. Raises KafkaException, and then it is doubtful."""
