@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import signal
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +21,7 @@ PARTITIONS = 3
 TRANSACTION = 1
 TOPIC = "moved"
 PATIENT_S = 60
+OFFSETS_S = 10
 
 
 class Transactor:
@@ -33,7 +33,6 @@ class Transactor:
         self.doubtful: set[int] = set()
         """Those whose end is not known."""
         self.number = 0
-        self._is_more = threading.Condition()
         self._bootstrap = bootstrap
         self._producer = self._new()
 
@@ -64,40 +63,21 @@ class Transactor:
             self._producer.produce(TOPIC, value, partition=partition)
         self._producer.flush(PATIENT_S)
         offsets = [TopicPartition(TOPIC, 0, self.number)]
-        self._producer.send_offsets_to_transaction(offsets, _group_metadata(self._bootstrap, self.group))
+        self._producer.send_offsets_to_transaction(
+            offsets, _group_metadata(self._bootstrap, self.group), OFFSETS_S
+        )
 
     def commit(self) -> None:
         """Ends it. Raises KafkaException, and then it is doubtful."""
         self.doubtful.add(self.number)
         self._producer.commit_transaction(PATIENT_S)
         self.doubtful.discard(self.number)
-        with self._is_more:
-            self.committed.add(self.number)
-            self._is_more.notify_all()
-
-    def abort(self) -> None:
-        """Gives it up. Raises KafkaException."""
-        self._producer.abort_transaction(PATIENT_S)
+        self.committed.add(self.number)
 
     def transact(self) -> None:
-        """One whole transaction; where it meets an error that a producer cannot pass, the producer is made anew."""
-        try:
-            self.write()
-            self.commit()
-        except KafkaException as problem:
-            error = problem.args[0]
-            if error.txn_requires_abort():
-                with contextlib.suppress(KafkaException):
-                    self.abort()
-                    self.doubtful.discard(self.number)
-                    return
-            self._producer = self._new()
-
-    def until_more(self, count: int) -> None:
-        """Until so many more were acknowledged."""
-        with self._is_more:
-            wanted = len(self.committed) + count
-            assert self._is_more.wait_for(lambda: len(self.committed) >= wanted, PATIENT_S)
+        """One whole transaction. Raises KafkaException."""
+        self.write()
+        self.commit()
 
     def check(self) -> None:
         """What a reader of committed records finds is what was promised, once; and so is the group's offset."""
@@ -195,32 +175,6 @@ def cluster(groupds: Groupds) -> Groupds:
         if {part.leader for part in partitions.values()} == {1, 2, 3}:
             return groupds
         assert time.monotonic() < until, partitions
-
-
-async def test_transactions_are_whole_while_their_coordinators_are_killed_again_and_again(
-    cluster: Groupds,
-) -> None:
-    transactor = await asyncio.to_thread(Transactor, cluster.bootstrap, "killed")
-    is_over = threading.Event()
-
-    def work() -> None:
-        while not is_over.is_set():
-            transactor.transact()
-
-    working = asyncio.create_task(asyncio.to_thread(work))
-    try:
-        await asyncio.to_thread(transactor.until_more, 5)
-        for _ in range(2):
-            owner = await coordinator(cluster.ports, "killed")
-            cluster.kill(owner)
-            await coordinator(cluster.ports, "killed", but=owner)
-            # What it led is on its disk alone, so nothing is written everywhere until it is back.
-            await asyncio.to_thread(cluster.start, owner)
-            await asyncio.to_thread(transactor.until_more, 5)
-    finally:
-        is_over.set()
-        await working
-    await asyncio.to_thread(transactor.check)
 
 
 async def test_a_commit_that_was_acknowledged_reaches_everybody_though_its_coordinator_died_first(
