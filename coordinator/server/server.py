@@ -172,14 +172,11 @@ class Server:
         self._open_groups()
         self._doubt_disk()
         self.checkpoints = Checkpoints(self.directory, self.disk_failures)
-        keeps_history = config.offsets_history == "keep"
-        internal = [
-            each for each in self.engine.runtimes.values() if each is not self.runtime or not keeps_history
-        ]
+        kept = self.runtime if config.offsets_history == "keep" else None
         self.cleaner = Cleaner(
             self.directory,
             self.checkpoints,
-            partial(compactable_logs, self.data_plane.catalogue.hosted, internal),
+            partial(compactable_logs, self.data_plane.catalogue.hosted, self.engine.runtimes, kept),
             max(1, config.log_cleaner_backoff_ms),
             self.disk_failures,
         )

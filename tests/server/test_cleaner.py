@@ -12,6 +12,8 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -77,6 +79,21 @@ async def test_commits_are_compacted_while_they_come_and_nothing_is_lost(tmp_pat
     async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
         assert await committed(client) == offset
         assert server.directory.cleaned_to(TopicPartition("__consumer_offsets", 0)) > 0
+
+
+async def test_the_state_of_transactions_is_compacted_though_it_comes_into_being_later(
+    tmp_path: Path,
+) -> None:
+    small = {"transaction.state.log.num.partitions": "1", "transaction.state.log.segment.bytes": "2000"}
+    async with serving(tmp_path, {**OFFSETS, **small}) as server, Client(server) as client:
+        await client.call(FindCoordinatorRequest(key="transfers", key_type=1), 3)
+
+        async def again() -> None:
+            asked = InitProducerIdRequest(transactional_id="transfers", transaction_timeout_ms=60_000)
+            await client.call(asked, 3)
+
+        await asyncio.wait_for(passes(server, 1, again), 20)
+        assert server.directory.cleaned_to(TopicPartition("__transaction_state", 0)) > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("offsets.history", "keep"), ("log.cleaner.enable", "false")])

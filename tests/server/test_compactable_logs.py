@@ -6,7 +6,7 @@ from tests.storage.faulty_files import FaultyFiles
 
 async def test_an_internal_log_is_compacted_up_to_where_a_transaction_is_open() -> None:
     bench = Bench(FaultyFiles())
-    assert list(compactable_logs(tuple, [bench.counters])) == []
+    assert list(compactable_logs(tuple, {"counters": bench.counters}, None)) == []
     await bench.take_all()
     partition = bench.counters.partition_of("a")
     for request, compactable_to in (
@@ -17,7 +17,9 @@ async def test_an_internal_log_is_compacted_up_to_where_a_transaction_is_open() 
     ):
         await bench.ask(bench.counters, "a", request)
         (found,) = [
-            each for each in compactable_logs(tuple, [bench.counters]) if each.partition == partition.name
+            each
+            for each in compactable_logs(tuple, {"counters": bench.counters}, None)
+            if each.partition == partition.name
         ]
         assert found.log is partition.log
         assert found.readable_offset == compactable_to

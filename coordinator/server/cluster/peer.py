@@ -11,6 +11,7 @@ from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
 from protocol.malformed import Malformed
 from protocol.schema import message_info
+from storage.os_error import reason_of
 
 _MOST_BYTES: Final = 64 << 20
 _CONNECT_S: Final = 2.0
@@ -39,7 +40,8 @@ class Peer:
                 return await self._ask(reader, writer, request, version)
         except (OSError, EOFError, Malformed, TimeoutError) as error:
             self.close()
-            raise Unreachable(f"{address[0]}:{address[1]}: {str(error) or type(error).__name__}") from error
+            reason = reason_of(error) or type(error).__name__
+            raise Unreachable(f"{address[0]}:{address[1]}: {reason}") from error
         except BaseException:
             self.close()
             raise
