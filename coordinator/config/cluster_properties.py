@@ -76,11 +76,11 @@ class ClusterProperties(NamespaceProperties):
         at_least(0),
     )
 
-    cluster_listener_name: str = declared(
+    inter_broker_listener_name: str = declared(
         _STRING,
         "",
         "By which listener the brokers of a cluster reach each other, which has to be a PLAINTEXT one; default: "
-        "the first of those. groupd's own.",
+        "the first of those. Without a cluster it does nothing.",
         PRINTABLE,
     )
 

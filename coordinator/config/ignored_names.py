@@ -53,7 +53,7 @@ IGNORED_PROPERTIES: Final = frozenset(
     group.streams.num.standby.replicas group.streams.num.warmup.replicas
     group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms
     group.streams.task.offset.interval.ms group.streams.topology.description.plugin.class host.name
-    initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
+    initial.broker.registration.timeout.ms inter.broker.protocol.version
     internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
     internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.imbalance.check.interval.seconds log.cleaner.dedupe.buffer.size

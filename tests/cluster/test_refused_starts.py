@@ -49,8 +49,8 @@ def test_what_a_cluster_needs_and_is_not_there_is_named(tmp_path: Path) -> None:
         (settings(tmp_path, ADVERTISED), "CLUSTER_ID"),
         (replace(with_id(tmp_path, ADVERTISED), brokers=3), "--brokers"),
         (
-            with_id(tmp_path, {**ADVERTISED, "cluster.listener.name": "INSIDE"}),
-            "cluster.listener.name",
+            with_id(tmp_path, {**ADVERTISED, "inter.broker.listener.name": "INSIDE"}),
+            "inter.broker.listener.name",
         ),
         (
             with_id(

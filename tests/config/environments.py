@@ -55,7 +55,6 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
         {9092: "localhost:9092", 19092: "broker:19092"},
         (
             "KAFKA_CONTROLLER_QUORUM_VOTERS",
-            "KAFKA_INTER_BROKER_LISTENER_NAME",
             "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR",
             "KAFKA_PROCESS_ROLES",
             "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR",
@@ -127,7 +126,6 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
             "KAFKA_CONFLUENT_LICENSE_TOPIC_REPLICATION_FACTOR",
             "KAFKA_CONFLUENT_SCHEMA_REGISTRY_URL",
             "KAFKA_CONTROLLER_QUORUM_VOTERS",
-            "KAFKA_INTER_BROKER_LISTENER_NAME",
             "KAFKA_METRIC_REPORTERS",
             "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR",
             "KAFKA_PROCESS_ROLES",
@@ -152,7 +150,6 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
         {9092: ""},
         (
             "KAFKA_CFG_CONTROLLER_QUORUM_VOTERS",
-            "KAFKA_CFG_INTER_BROKER_LISTENER_NAME",
             "KAFKA_CFG_PROCESS_ROLES",
             "KAFKA_KRAFT_CLUSTER_ID",
             "the listener CONTROLLER",
@@ -170,7 +167,7 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
             "KAFKA_CFG_AUTO_CREATE_TOPICS_ENABLE": "true",
         },
         {9092: "kafka:9092", 9094: "localhost:9094"},
-        ("KAFKA_CFG_INTER_BROKER_LISTENER_NAME", "KAFKA_CFG_ZOOKEEPER_CONNECT"),
+        ("KAFKA_CFG_ZOOKEEPER_CONNECT",),
     ),
     "wurstmeister/kafka": Environment(
         {
@@ -182,7 +179,7 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
             "KAFKA_CREATE_TOPICS": "orders:6:1",
         },
         {9092: "kafka:9092", 9093: "localhost:9093"},
-        ("KAFKA_CREATE_TOPICS", "KAFKA_INTER_BROKER_LISTENER_NAME", "KAFKA_ZOOKEEPER_CONNECT"),
+        ("KAFKA_CREATE_TOPICS", "KAFKA_ZOOKEEPER_CONNECT"),
     ),
     "Testcontainers for Java": Environment(
         {
@@ -197,7 +194,6 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
         },
         {9092: "localhost:9092", 9093: "a1b2c3:9093", 19092: "kafka:19092"},
         (
-            "KAFKA_INTER_BROKER_LISTENER_NAME",
             "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR",
             "KAFKA_PROCESS_ROLES",
             "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR",

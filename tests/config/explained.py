@@ -238,6 +238,13 @@ EXPLAINED: Final = (
         refuses=lambda value: value == "",
     ),
     Explained(
+        ("inter.broker.listener.name",),
+        "a listener that is there",
+        "also none: the first that is PLAINTEXT",
+        "It counts in a cluster alone, where another that is not there stops the start.",
+        takes=lambda value: value == "",
+    ),
+    Explained(
         ("broker.rack",),
         "any text",
         "printable text",
@@ -257,7 +264,6 @@ OWN: Final = (
     "cluster.etcd.prefix",
     "cluster.etcd.quota.bytes",
     "cluster.etcd.username",
-    "cluster.listener.name",
     "cluster.move.delay.ms",
     "control.enable",
     "control.hosts",

@@ -85,7 +85,6 @@ def test_a_misspelt_variable_is_warned_about() -> None:
         "listener.name.internal.plain.sasl.login.callback.handler.class",
         "listener.name.internal.gssapi.sasl.kerberos.service.name",
         "listener.name.internal.plain.ssl.client.auth",
-        "inter.broker.listener.name",
         "security.inter.broker.protocol",
         "sasl.mechanism.inter.broker.protocol",
         "sasl.mechanism.controller.protocol",

@@ -117,7 +117,7 @@ _FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
     "cluster.etcd.ca": _FILES,
     "cluster.etcd.cert": _FILES,
     "cluster.etcd.key": _FILES,
-    "cluster.listener.name": ("", "PLAINTEXT", "s\u0007p"),
+    "inter.broker.listener.name": ("", "PLAINTEXT", "s\u0007p"),
     "control.hosts": ("", ",", "groupd", "groupd,groupd.example"),
     "control.token": ("", "sec ret", "caf\u00e9", "s3cret-t0ken", "x" * 1001),
     "control.token.file": ("token/", "", "token", "to\0ken"),

@@ -87,7 +87,7 @@ class EtcdCluster:
             keys,
             self.ownership,
             config.node_id,
-            listener_between_brokers(settings.listeners, config.cluster_listener_name),
+            listener_between_brokers(settings.listeners, config.inter_broker_listener_name),
             self.replicated,
             lambda partitions: self._the_member().coordinate(TRANSACTION_STATE, partitions),
         )

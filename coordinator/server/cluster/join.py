@@ -37,9 +37,9 @@ def refusal(settings: ServerSettings) -> str | None:
     missing = [each.name for each in settings.listeners if each.advertised is None]
     if missing:
         return f"advertised.listeners: in a cluster {missing[0]} has to say where others find this broker"
-    between = config.cluster_listener_name
+    between = config.inter_broker_listener_name
     if between and listener_between_brokers(settings.listeners, between) is None:
-        return f"cluster.listener.name: {between} is no listener, or is not a PLAINTEXT one"
+        return f"inter.broker.listener.name: {between} is no listener, or is not a PLAINTEXT one"
     if config.authorizer_class_name:
         return "authorizer.class.name: the brokers of a cluster do not share ACLs yet"
     mechanisms = [each for each in config.sasl_enabled_mechanisms if each.startswith("SCRAM")]

@@ -84,7 +84,7 @@ class ClusterTransactions:
     def refused(self) -> str | None:
         """Why there are none here, if so."""
         if self._listener is None:
-            return "no listener is one by which the brokers reach each other (cluster.listener.name)"
+            return "no listener is one by which the brokers reach each other (inter.broker.listener.name)"
         return None
 
     # The topic
