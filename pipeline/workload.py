@@ -6,10 +6,12 @@ folded. A guess is enough. Who guesses wrong waits longer, and gets the same tab
 
 import json
 import os
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
 from pipeline.directory import local_path
+from pipeline.errors import BadInput
 from pipeline.kept import kept
 from pipeline.log_files import LogFiles
 from pipeline.segments import find_partitions, find_segments
@@ -33,36 +35,41 @@ class Workload(IntEnum):
 
 
 def of_ingest(log_dir: str, warehouse: str) -> Workload:
-    """Of reading what is new in a log. Raises BadInput, OSError."""
-    there = log_bytes(log_dir)  # asked in any case: the log may not be there
-    if local_path(warehouse) is None:
-        return Workload.MUCH
-    size_bytes = max(0, there - bytes_read(Warehouse(warehouse)))
-    return _of(size_bytes, size_bytes // _LOG_TO_TABLES)
+    """Of reading what is new in a log. Raises BadInput, OSError: what is wrong with the log."""
+    there = log_bytes(log_dir)
+
+    def sizes(place: Warehouse) -> tuple[int, int]:
+        new_bytes = max(0, there - bytes_read(place))
+        return new_bytes, new_bytes // _LOG_TO_TABLES
+
+    return _of(sizes, warehouse)
 
 
 def of_build(warehouse: str, *, full: bool = False) -> Workload:
     """Of a build. In: whether all commits are read again."""
-    if local_path(warehouse) is None:
-        return Workload.MUCH
-    place = Warehouse(warehouse)
-    now = None if full else kept(place)
-    others = (name for name in SILVER if name not in (COMMITS.name, INGEST_BATCHES.name))
-    parts = [now.place, *others] if now is not None else list(others)
-    done = 0 if now is None else now.through_batch
-    parts += [batch_path(COMMITS.name, batch) for batch in place.complete_batches() if batch > done]
-    size_bytes = sum(bytes_below(place.path(part)) for part in parts)
-    return _of(size_bytes, size_bytes)
+
+    def sizes(place: Warehouse) -> tuple[int, int]:
+        now = None if full else kept(place)
+        others = (name for name in SILVER if name not in (COMMITS.name, INGEST_BATCHES.name))
+        parts = [now.place, *others] if now is not None else list(others)
+        done = 0 if now is None else now.through_batch
+        parts += [batch_path(COMMITS.name, batch) for batch in place.complete_batches() if batch > done]
+        size_bytes = sum(bytes_below(place.path(part)) for part in parts)
+        return size_bytes, size_bytes
+
+    return _of(sizes, warehouse)
 
 
 def of_report(warehouse: str) -> Workload:
     """Of a report, which reads the gold tables."""
-    if local_path(warehouse) is None:
-        return Workload.MUCH
-    place = Warehouse(warehouse)
-    tables = [name for name in place.directory.names("") if name not in SILVER and not name.startswith("_")]
-    size_bytes = sum(bytes_below(place.path(name)) for name in tables)
-    return _of(size_bytes, size_bytes)
+
+    def sizes(place: Warehouse) -> tuple[int, int]:
+        names = place.directory.names("")
+        tables = [name for name in names if name not in SILVER and not name.startswith("_")]
+        size_bytes = sum(bytes_below(place.path(name)) for name in tables)
+        return size_bytes, size_bytes
+
+    return _of(sizes, warehouse)
 
 
 def log_bytes(log_dir: str) -> int:
@@ -100,7 +107,16 @@ def bytes_below(path: str) -> int:
     return found
 
 
-def _of(size_bytes: int, of_tables: int) -> Workload:
+def _of(sizes: Callable[[Warehouse], tuple[int, int]], warehouse: str) -> Workload:
+    """In: how many bytes there are to read, and how many of tables that makes. MUCH where nobody can tell before
+    Spark is there: behind a URL, and where something is wrong with the warehouse, which the command will say.
+    """
+    if local_path(warehouse) is None:
+        return Workload.MUCH
+    try:
+        size_bytes, of_tables = sizes(Warehouse(warehouse))
+    except (BadInput, OSError):
+        return Workload.MUCH
     if size_bytes <= LITTLE_BYTES:
         return Workload.LITTLE
     return Workload.MODERATE if of_tables <= MODERATE_BYTES else Workload.MUCH

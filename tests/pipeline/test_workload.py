@@ -113,6 +113,13 @@ def test_a_warehouse_that_is_not_there_yet_holds_little_and_one_behind_a_url_may
     assert of_ingest(str(tmp_path), behind_a_url) == Workload.MUCH
 
 
+def test_what_is_wrong_with_a_warehouse_is_left_for_the_command_to_say(tmp_path: Path) -> None:
+    sparse(tmp_path / LOG, 1)
+    (tmp_path / "file").touch()
+    for wrong in (str(tmp_path / "file"), str(tmp_path / ("w" * 300))):
+        assert of_build(wrong) == of_report(wrong) == of_ingest(str(tmp_path), wrong) == Workload.MUCH
+
+
 def test_of_a_brokers_directory_the_offsets_log_counts_alone(tmp_path: Path) -> None:
     sparse(tmp_path / LOG, 100)
     sparse(tmp_path / "__consumer_offsets-3" / f"{7:020}.log", 20)
