@@ -291,11 +291,11 @@ class DataDirectory:
         """Up to where a log was compacted, as recorded; 0 where it never was."""
         return self._cleaned_offsets.offsets.get(partition, 0)
 
-    def is_filled_anew(self, partition: TopicPartition, cleaned_to: int) -> None:
-        """What is on record of a log is not about what its directory has now: that came from elsewhere, compacted
-        up to an offset."""
+    def is_filled_anew(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
+        """What is on record of a log is not about what its directory has now: that came from elsewhere, begins at
+        an offset, and was compacted up to another one."""
         self._recovery_points.offsets.pop(partition, None)
-        self._log_start_offsets.offsets.pop(partition, None)
+        self._log_start_offsets.offsets[partition] = log_start_offset
         self._cleaned_offsets.offsets[partition] = cleaned_to
 
     def draft_cleaned_to(self, partition: TopicPartition, offset: int) -> Draft:

@@ -13,13 +13,15 @@ from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.segment import LOG_SUFFIX, segment_name
 
 
-def fill(files: Files, directory: str, pieces: Iterable[tuple[int, bytes]], epoch: int) -> int:
+def fill(
+    files: Files, directory: str, pieces: Iterable[tuple[int, bytes]], epoch: int, end_at_least: int = 0
+) -> int:
     """Writes a log anew; where it ends. Blocks.
 
     In: a directory, which is replaced if it is there; the segment that each piece belongs to, by its first offset,
     and whole record batches, in the order of their offsets; the leader epoch that goes on at the end, or begins
-    there: no batch has a later one. Nothing is synced. Raises LogDamaged for batches that do not follow one
-    another, OSError.
+    there: no batch has a later one; where the log ended when its last records were deleted. Nothing is synced.
+    Raises LogDamaged for batches that do not follow one another, OSError.
     """
     if files.exists(directory):
         remove_directory(files, doom_directory(files, directory))
@@ -38,6 +40,11 @@ def fill(files: Files, directory: str, pieces: Iterable[tuple[int, bytes]], epoc
                 file = files.open_append(f"{directory}/{segment_name(base_offset)}{LOG_SUFFIX}")
             end_offset = _check(directory, data, end_offset, starts)
             file.write(data)
+        if end_offset < end_at_least:
+            if file is not None:
+                file.close()
+            end_offset = end_at_least
+            file = files.open_append(f"{directory}/{segment_name(end_offset)}{LOG_SUFFIX}")
     finally:
         if file is not None:
             file.close()

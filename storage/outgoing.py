@@ -6,7 +6,12 @@ that is confirmed says two things: the engine has all that was appended before i
 owned it at a moment after that. So an answer that was made before a submission may leave when that is confirmed.
 """
 
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+MOST_BYTES: Final = 1 << 20
+"""In one piece, unless a batch alone is larger: engines bound what a request may have."""
 
 
 class Bytes(NamedTuple):
@@ -20,7 +25,7 @@ class Bytes(NamedTuple):
 class Outgoing:
     """Of one log. All methods belong to the thread that owns the log."""
 
-    __slots__ = ("_base_offset", "_data", "confirmed", "size", "submission", "token")
+    __slots__ = ("_new", "_underway", "confirmed", "size", "submission", "token")
 
     def __init__(self, token: int) -> None:
         """In: what proves the ownership of the log, for as long as this is its `Outgoing`."""
@@ -30,29 +35,47 @@ class Outgoing:
         self.confirmed = 0
         """The number of the last one that is."""
         self.size = 0
-        """Bytes that wait."""
-        self._base_offset = 0
-        self._data: list[bytes] = []
+        """Bytes that are not confirmed."""
+        self._new: list[tuple[int, bytes]] = []
+        """With the offset at which they begin."""
+        self._underway: deque[tuple[int, int]] = deque()
+        """Submissions with how many bytes they have."""
 
     def appended(self, data: bytes, base_offset: int) -> None:
         """Takes what the log has appended."""
-        if not self._data:
-            self._base_offset = base_offset
-        self._data.append(data)
+        self._new.append((base_offset, data))
         self.size += len(data)
 
-    def take(self, log_end_offset: int) -> tuple[int, Bytes | None]:
-        """The number of a submission that begins now, and what it has to bring: None where nothing is new."""
+    def take(self, log_end_offset: int) -> tuple[int, Sequence[Bytes]]:
+        """The number of a submission that begins now, and what it has to bring, in pieces: none where nothing is
+        new."""
         number = self.submission
         self.submission += 1
-        if not self._data:
-            return number, None
-        taken = Bytes(self._base_offset, log_end_offset, b"".join(self._data))
-        assert taken.base_offset < taken.next_offset, taken[:2]
-        self._data, self.size = [], 0
-        return number, taken
+        new, self._new = self._new, []
+        if not new:
+            return number, ()
+        self._underway.append((number, sum(len(data) for _, data in new)))
+        return number, _pieces(new, log_end_offset)
 
     def confirm(self, number: int) -> None:
         """A submission is confirmed, and all before it."""
         assert self.confirmed < number < self.submission, (self.confirmed, number, self.submission)
         self.confirmed = number
+        while self._underway and self._underway[0][0] <= number:
+            self.size -= self._underway.popleft()[1]
+
+
+def _pieces(new: Sequence[tuple[int, bytes]], end_offset: int) -> Sequence[Bytes]:
+    """Neighbours together, as many as fit."""
+    pieces: list[Bytes] = []
+    batches: list[bytes] = []
+    first_offset, size = new[0][0], 0
+    for base_offset, data in new:
+        if batches and size + len(data) > MOST_BYTES:
+            pieces.append(Bytes(first_offset, base_offset, b"".join(batches)))
+            batches, first_offset, size = [], base_offset, 0
+        batches.append(data)
+        size += len(data)
+    pieces.append(Bytes(first_offset, end_offset, b"".join(batches)))
+    assert all(piece.base_offset < piece.next_offset for piece in pieces), [piece[:2] for piece in pieces]
+    return pieces

@@ -104,9 +104,10 @@ class Appender:
         base_offset: int,
         next_offset: int,
         data: bytes,
-        ticket: Hashable,
+        ticket: Hashable | None,
     ) -> None:
-        """Has batches made durable: the bytes from `base_offset` on, which end before `next_offset`."""
+        """Has batches made durable: the bytes from `base_offset` on, which end before `next_offset`. Without a
+        ticket, what is appended next, at once, has one that stands for both."""
         assert base_offset < next_offset, (base_offset, next_offset)
         part = self._part(partition, token, len(data))
         if part.base_offset is None:
@@ -116,7 +117,8 @@ class Appender:
         part.next_offset = next_offset
         part.data.append(data)
         part.size += len(data)
-        part.tickets.append(ticket)
+        if ticket is not None:
+            part.tickets.append(ticket)
 
     def prove(self, partition: Partition, token: int, ticket: Hashable) -> None:
         """Has the token shown, by a transaction that begins after this."""

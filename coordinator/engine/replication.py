@@ -43,9 +43,10 @@ class Appends(Protocol):
         base_offset: int,
         next_offset: int,
         data: bytes,
-        ticket: Ticket,
+        ticket: Ticket | None,
     ) -> None:
-        """Has bytes made durable under a token."""
+        """Has bytes made durable under a token. Nothing is told of a piece without a ticket: that of a later one
+        stands for it as well."""
 
     def prove(self, partition: TopicPartition, token: int, ticket: Ticket) -> None:
         """Has a token shown."""
@@ -81,14 +82,13 @@ class Replication:
             if outgoing is None or partition is None or log.is_closed:
                 continue
             end_offset = log.log_end_offset
-            number, new = outgoing.take(end_offset)
+            number, pieces = outgoing.take(end_offset)
             ticket = Ticket(log, number, end_offset, synced)
-            if new is None:
+            if not pieces:
                 self._appends.prove(partition, outgoing.token, ticket)
-            else:
-                self._appends.append(
-                    partition, outgoing.token, new.base_offset, new.next_offset, new.data, ticket
-                )
+            for piece in pieces:
+                last = ticket if piece is pieces[-1] else None
+                self._appends.append(partition, outgoing.token, *piece, last)
 
     def forget(self, synced: Synced) -> None:
         """See `Durability`."""

@@ -124,13 +124,15 @@ class Answer:
 
     `response` is a message or one of `coordinator.answers`: PARKED for a long-poll Fetch, to come later as a
     completion. `completions`: parked fetches, as (waiter, response), that this call released. `durable`: the
-    reply waits until each log is synced up to that offset. `changes`: what became of topics, for the group core,
-    the log lines and the metrics. `missing`: what was asked for and is not there, for the log lines.
+    reply waits until each log is synced up to that offset. `unawaited`: logs that are to be synced as well, and
+    that no reply waits for. `changes`: what became of topics, for the group core, the log lines and the metrics.
+    `missing`: what was asked for and is not there, for the log lines.
     """
 
     response: object
     completions: Iterable[tuple[int, object]] = ()
     durable: Sequence[tuple[PartitionLog, int]] = ()
+    unawaited: Sequence[PartitionLog] = ()
     changes: Sequence[TopicChange] = ()
     missing: Sequence[TopicMissing] = ()
 

@@ -247,13 +247,14 @@ def _write_all(
                 continue
             if not written.is_duplicate:
                 appended.append(partition)
-            if partition.is_flushed_always and request.acks != 0:
+            if partition.is_flushed_always:
                 durable.append((written.log, written.end_offset))
             response.partition_responses.append(_accepted(data.index, written))
     # What was deleted between two steps need not last.
     durable = [(log, offset) for log, offset in durable if not log.is_closed]
     if request.acks == 0:
-        answer = Answer(GOODBYE if has_error else NO_ANSWER, changes=changes)
+        unawaited = [log for log, _ in durable]
+        answer = Answer(GOODBYE if has_error else NO_ANSWER, unawaited=unawaited, changes=changes)
     else:
         produced = ProduceResponse(responses=responses)
         if has_error:

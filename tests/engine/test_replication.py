@@ -33,10 +33,11 @@ class Asked:
         base_offset: int,
         next_offset: int,
         data: bytes,
-        ticket: Ticket,
+        ticket: Ticket | None,
     ) -> None:
         self.appended.append((base_offset, next_offset, data))
-        self.tickets.append(ticket)
+        if ticket is not None:
+            self.tickets.append(ticket)
 
     def prove(self, partition: TopicPartition, token: int, ticket: Ticket) -> None:
         self.tickets.append(ticket)

@@ -76,8 +76,9 @@ async def test_a_reader_that_vanishes_while_parked_leaves_nothing_behind(tmp_pat
         assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
-async def test_acks_0_is_answered_with_nothing(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+@pytest.mark.parametrize("flush", ["os", "interval", "always"])
+async def test_acks_0_is_answered_with_nothing_and_can_be_read(tmp_path: Path, flush: str) -> None:
+    async with serving(tmp_path, {"log.flush": flush}) as server, Client(server) as client:
         frame = client.frame(produce(b"quiet", acks=0), VERSION)
         client._sent.clear()
         client.writer.write(frame)

@@ -11,7 +11,7 @@ from storage.fill import fill
 from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.outgoing import Outgoing
+from storage.outgoing import MOST_BYTES, Outgoing
 from storage.record import Record
 
 CONFIG = LogConfig(cleanup_policy="compact")
@@ -70,10 +70,49 @@ def test_what_is_durable_is_what_the_engine_has(tmp_path: Path) -> None:
     log.append(batch(2))
     log.append(batch(1))
     assert log.durable_offset == 0
-    number, taken = outgoing.take(log.log_end_offset)
-    assert taken is not None
+    number, [taken] = outgoing.take(log.log_end_offset)
     assert taken[:2] == (0, 3)
     assert taken.data == b"".join(stored.data for stored in log.batches())
-    assert outgoing.take(3) == (number + 1, None)
+    assert outgoing.take(3) == (number + 1, ())
+    assert outgoing.size == len(taken.data)
+    log.durability.replicated(3, log.log_end_offset)
+    outgoing.confirm(number)
+    assert log.durable_offset == 3
+    assert outgoing.size == 0
+
+
+def test_what_is_appended_goes_out_in_pieces_of_whole_batches(tmp_path: Path) -> None:
+    log = PartitionLog.open(OsFiles(), str(tmp_path / "log"), CONFIG)
+    log.durability.outgoing = outgoing = Outgoing(5)
+    large = encode_batch([Record(-1, 1, b"key", b"v" * 400_000)])
+    for data in (batch(2), large, large, large, batch(1)):
+        log.append(data)
+    _, pieces = outgoing.take(log.log_end_offset)
+    assert [piece[:2] for piece in pieces] == [(0, 4), (4, 6)]
+    assert b"".join(piece.data for piece in pieces) == b"".join(stored.data for stored in log.batches())
+    assert max(len(piece.data) for piece in pieces) <= MOST_BYTES
+
+
+def test_a_copy_that_begins_a_segment_is_not_durable_for_that(tmp_path: Path) -> None:
+    config = LogConfig(cleanup_policy="compact", segment_bytes=500, sync_on_roll=True)
+    log = PartitionLog.open(OsFiles(), str(tmp_path / "log"), config)
+    log.durability.outgoing = Outgoing(5)
+    for _ in range(20):
+        log.append(batch())
+    assert len(log.segments) > 1
+    log.sync()
+    assert log.durable_offset == 0
     log.durability.replicated(3, log.log_end_offset)
     assert log.durable_offset == 3
+
+
+@pytest.mark.parametrize("records", [0, 2])
+def test_a_log_whose_first_records_were_deleted_goes_on_where_it_ended(tmp_path: Path, records: int) -> None:
+    source = PartitionLog.open(OsFiles(), str(tmp_path / "source"), LogConfig())
+    for _ in range(records):
+        source.append(batch())
+    target = str(tmp_path / "target")
+    assert fill(OsFiles(), target, pieces_of(source), epoch=7, end_at_least=9) == 9
+    log = PartitionLog.open(OsFiles(), target, LogConfig(), log_start_offset=9)
+    assert (log.log_start_offset, log.log_end_offset) == (9, 9)
+    assert log.append(batch()).base_offset == 9

@@ -47,7 +47,7 @@ class AppendDriver:
         self._task: asyncio.Task[None] | None = None
 
     def append(
-        self, partition: Partition, token: int, base: int, end: int, data: bytes, ticket: Hashable
+        self, partition: Partition, token: int, base: int, end: int, data: bytes, ticket: Hashable | None
     ) -> None:
         """See `Appender.append`."""
         self._appender.append(partition, token, base, end, data, ticket)

@@ -34,6 +34,14 @@ class Manifest(NamedTuple):
     """Up to where it was compacted."""
     generation: int = 0
     """Of the last upload."""
+    log_start_offset: int = 0
+    """What is before it was deleted, as far as segments have it still; that may go beyond them."""
+
+    def starting_at(self, log_start_offset: int) -> "Manifest":
+        """The same without what is before an offset: segments go as wholes."""
+        ends = [*(segment.base_offset for segment in self.segments[1:]), self.end_offset]
+        kept = [each for each, end in zip(self.segments, ends, strict=False) if end > log_start_offset]
+        return self._replace(segments=tuple(kept), log_start_offset=log_start_offset)
 
     @property
     def size(self) -> int:
@@ -54,8 +62,13 @@ def decode(value: bytes) -> Manifest:
         if fields["version"] != VERSION:
             raise Damaged(f"version {fields['version']!r} of a manifest is not {VERSION}")
         segments = tuple(Sealed(*map(int, each)) for each in fields["segments"])
-        numbers = (int(fields[name]) for name in ("end_offset", "cleaned_to", "generation"))
-        manifest = Manifest(segments, *numbers)
+        manifest = Manifest(
+            segments=segments,
+            end_offset=int(fields["end_offset"]),
+            cleaned_to=int(fields["cleaned_to"]),
+            generation=int(fields["generation"]),
+            log_start_offset=int(fields.get("log_start_offset", 0)),
+        )
     except (ValueError, TypeError, KeyError) as error:
         raise Damaged(f"a manifest makes no sense: {error!r}") from error
     bases = [segment.base_offset for segment in segments]

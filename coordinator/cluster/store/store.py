@@ -99,28 +99,43 @@ class Store:
         cleaned_to: int,
     ) -> Manifest:
         """Uploads segments and puts them in force, after those of `before` that are kept, up to `end_offset`, all
-        of which the engine has. Out: what is in force then. Raises TokenLost, EngineError; then what was in force
-        mostly still is, and the partition has to be taken anew before it is sealed again."""
-        assert before.end_offset <= end_offset, (before.end_offset, end_offset)
+        of which the engine has. Out: what is in force then. Raises as `upload` and `put_in_force`."""
+        generation = next_generation(before, token)
+        new = [await self.upload(topic, partition, token, generation, segment) for segment in segments]
+        manifest = before._replace(
+            segments=(*kept, *new), end_offset=end_offset, cleaned_to=cleaned_to, generation=generation
+        )
+        await self.put_in_force(topic, partition, token, before, manifest)
+        return manifest
+
+    async def upload(
+        self, topic: str, partition: int, token: int, generation: int, segment: Segment
+    ) -> Sealed:
+        """Brings a segment to the engine, where it counts for nothing yet. In: a generation of `next_generation`.
+        Raises TokenLost, EngineError; then what was in force still is."""
         owns = WrittenAt(self._keys.owner(topic, partition), token)
-        # A former owner may have left pieces of an upload. Its token was lower, by more than it has sealed since.
-        generation = max(before.generation + 1, token)
-        sealed = list(kept)
-        for segment in segments:
-            pieces = size = 0
-            for piece in _pieces(segment.batches):
-                key = self._keys.piece(topic, partition, segment.base_offset, generation, pieces)
-                await self._transact(Transaction((owns,), (Put(key, piece),)))
-                pieces, size = pieces + 1, size + len(piece)
-            sealed.append(Sealed(segment.base_offset, generation, pieces, size))
-        assert len(sealed) <= MOST_SEGMENTS, len(sealed)
-        manifest = Manifest(tuple(sealed), end_offset, cleaned_to, generation)
+        pieces = size = 0
+        for piece in _pieces(segment.batches):
+            key = self._keys.piece(topic, partition, segment.base_offset, generation, pieces)
+            await self._transact(Transaction((owns,), (Put(key, piece),)))
+            pieces, size = pieces + 1, size + len(piece)
+        return Sealed(segment.base_offset, generation, pieces, size)
+
+    async def put_in_force(
+        self, topic: str, partition: int, token: int, before: Manifest, manifest: Manifest
+    ) -> None:
+        """Has a manifest take the place of another one, and removes what it does not name. Raises TokenLost,
+        EngineError; then what was in force mostly still is, and the partition has to be taken anew before it is
+        sealed again."""
+        assert before.end_offset <= manifest.end_offset, (before.end_offset, manifest.end_offset)
+        assert before.log_start_offset <= manifest.log_start_offset, (before, manifest)
+        assert len(manifest.segments) <= MOST_SEGMENTS, len(manifest.segments)
+        owns = WrittenAt(self._keys.owner(topic, partition), token)
         put = Put(self._keys.manifest(topic, partition), encode(manifest))
         begin = self._keys.whole_log(topic, partition)[0]
-        removed = Delete(begin, self._keys.log(topic, partition, end_offset))
+        removed = Delete(begin, self._keys.log(topic, partition, manifest.end_offset))
         unnamed = self._unnamed(topic, partition, manifest)
         await self._transact(Transaction((owns,), (put, removed, *unnamed)))
-        return manifest
 
     def _unnamed(self, topic: str, partition: int, manifest: Manifest) -> list[Delete]:
         """Removes all pieces that a manifest does not name."""
@@ -157,6 +172,12 @@ class Store:
         outcome: Outcome = await repeated(lambda: self._engine.transact(transaction))
         if not outcome.succeeded:
             raise TokenLost
+
+
+def next_generation(before: Manifest, token: int) -> int:
+    """One that was never used. A former owner may have left pieces of an upload: its token was lower, by more than
+    it has sealed since."""
+    return max(before.generation + 1, token)
 
 
 async def repeated(ask: Callable[[], Awaitable[T]]) -> T:

@@ -8,7 +8,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -47,6 +47,7 @@ from coordinator.server.start_failed import StartFailed
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
+from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class EtcdCluster:
         self.catalogue.start()
         self.transactions.start()
         self.member.start()
-        self._sealer = Sealer(self._store, self._logs, server.engine.partitions, self._doubted)
+        self._sealer = Sealer(self._store, self._logs, self._owned_logs, self._doubted)
         self._sealer.start()
         self.health.start()
         self._in_background(self._begin())
@@ -191,6 +192,11 @@ class EtcdCluster:
         await self.catalogue.declare(self._settings.topics)
         await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
+
+    def _owned_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
+        for partition in self._server.engine.partitions():
+            if partition.state is PartitionState.OWNED and partition.log is not None:
+                yield partition.name, partition.log
 
     def look(self) -> bool:
         """Whether the session lives; where its time is over, everything is given up before this returns."""
@@ -249,7 +255,7 @@ class EtcdCluster:
         base_offset: int,
         next_offset: int,
         data: bytes,
-        ticket: Ticket,
+        ticket: Ticket | None,
     ) -> None:
         """See `Appends`."""
         self.appends.append(Partition(*partition), token, base_offset, next_offset, data, ticket)

@@ -1,4 +1,4 @@
-"""The logs of coordinators in a cluster: each is made anew from what the engine has.
+"""The logs in a cluster that the engine has: each is made anew from what is there.
 
 Opening happens in the thread of the load queue, which asks the engine by way of the loop.
 """
@@ -60,12 +60,14 @@ class ReplicatedLogs:
         try:
             manifest = self._wait(self._store.manifest(*where))
             pieces = self._each(self._store.load(*where, manifest))
-            end_offset = fill(self._directory.files, path, pieces, owned.epoch)
+            end_offset = fill(self._directory.files, path, pieces, owned.epoch, manifest.end_offset)
+            if manifest.log_start_offset > end_offset:
+                raise Damaged(f"it begins at {manifest.log_start_offset}, and ends at {end_offset}")
         except Damaged as error:
             raise LogDamaged(path, str(error)) from error
         except (EngineError, TimeoutError) as error:
             raise EngineFailed(f"{partition} could not be read from the engine: {error!r}") from error
-        self._wait(self._filled(partition, min(manifest.cleaned_to, end_offset)))
+        self._wait(self._filled(partition, manifest.log_start_offset, min(manifest.cleaned_to, end_offset)))
         log = self._directory.open_log(partition, config, topic_id)
         try:
             if log.log_end_offset != end_offset:
@@ -80,8 +82,8 @@ class ReplicatedLogs:
             raise
         return log
 
-    async def _filled(self, partition: TopicPartition, cleaned_to: int) -> None:
-        self._directory.is_filled_anew(partition, cleaned_to)
+    async def _filled(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
+        self._directory.is_filled_anew(partition, log_start_offset, cleaned_to)
 
     async def _opened(self, partition: TopicPartition, log: PartitionLog, manifest: Manifest) -> None:
         for other in [each for each in self.manifests if each.is_closed]:

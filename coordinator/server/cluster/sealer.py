@@ -1,23 +1,27 @@
-"""Seals what gathers in the engine: keys of appends become pieces, and what compaction has shrunk is uploaded anew.
+"""Seals what gathers in the engine: keys of appends become pieces, what compaction has shrunk is uploaded anew, and
+what was deleted goes.
 
 A partition is due when its appends since the last seal have grown beyond a bound; or when the engine holds twice of
 what the log holds here, which compaction has shrunk meanwhile: then all of it is uploaded anew. So the engine holds
-no more than about twice of a compacted log.
+no more than about twice of a compacted log. A log of which retention or DeleteRecords has taken the beginning is
+due, too: the engine keeps whole segments only.
+
+Of a long log more is sealed at a time: a manifest has room for so many segments, and all of it anew would be long.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from coordinator.cluster.append import Partition
 from coordinator.cluster.engine.engine import EngineError
 from coordinator.cluster.store.manifest import Manifest
-from coordinator.cluster.store.store import MOST_SEGMENTS, Segment, Store, TokenLost
-from coordinator.engine.partition import Partition as MachinePartition
-from coordinator.engine.partition import PartitionState
+from coordinator.cluster.store.store import MOST_SEGMENTS, Segment, Store, TokenLost, next_generation
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
-from storage.errors import StorageError
+from storage.errors import LogClosed, StorageError
 from storage.log import PartitionLog
 from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
@@ -27,25 +31,27 @@ SEAL_BYTES: Final = 4 << 20
 SEAL_RECORDS: Final = 10_000
 """No fewer than there are keys."""
 PERIOD_S: Final = 2.0
+_SHARE: Final = 12
+"""Of what is sealed already so much more is a segment, where that is more than `SEAL_BYTES`."""
 _SLICE_BATCHES: Final = 200
+
+Owned = Callable[[], Iterable[tuple[TopicPartition, PartitionLog]]]
 
 
 class Sealer:
     """All methods belong to the event loop's thread."""
 
     def __init__(
-        self,
-        store: Store,
-        logs: ReplicatedLogs,
-        partitions: Callable[[], Iterable[MachinePartition[Any]]],
-        doubt: Callable[[TopicPartition], None],
+        self, store: Store, logs: ReplicatedLogs, owned: Owned, doubt: Callable[[TopicPartition], None]
     ) -> None:
-        """In: who takes a partition anew of which it is not known what was put in force."""
+        """In: what gives the open logs of partitions that are owned here; who takes a partition anew of which it is
+        not known what was put in force."""
         self.seals = 0
         self._store = store
         self._logs = logs
-        self._partitions = partitions
+        self._owned = owned
         self._doubt = doubt
+        self._locks: WeakKeyDictionary[PartitionLog, asyncio.Lock] = WeakKeyDictionary()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -61,74 +67,127 @@ class Sealer:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(PERIOD_S)
-            for partition in list(self._partitions()):
-                log = partition.log
-                if (
-                    partition.state is PartitionState.OWNED
-                    and log is not None
-                    and log in self._logs.manifests
-                ):
-                    await self._look(partition.name, log)
+            for name, log in list(self._owned()):
+                if log in self._logs.manifests and not log.is_closed:
+                    await self._look(name, log)
 
     async def _look(self, name: TopicPartition, log: PartitionLog) -> None:
-        manifest = self._logs.manifests[log]
         try:
-            if self._is_grown(log, manifest):
-                await self._seal(name, log, manifest)
+            async with self._alone(log):
+                await self._trim(name, log)
+                if self._is_grown(log, self._logs.manifests[log]):
+                    await self._seal(name, log)
         except TokenLost:
             _LOG.info("%s is not sealed: its token was lost", name)
         except EngineError as error:
             _LOG.warning("%s could not be sealed, and is taken anew: %r", name, error)
             self._doubt(name)
+        except LogClosed:
+            _LOG.info("%s is not sealed: it was let go of meanwhile", name)
         except (StorageError, OSError) as error:
             _LOG.error("%s could not be sealed: %s", name, reason_of(error))
         except Exception as problem:  # noqa: BLE001 - the other partitions are sealed all the same
             _LOG.error("%s could not be sealed, and is taken anew", name, exc_info=problem)
             self._doubt(name)
 
-    def _is_grown(self, log: PartitionLog, manifest: Manifest) -> bool:
+    @asynccontextmanager
+    async def _alone(self, log: PartitionLog) -> AsyncIterator[None]:
+        """What is in force of a log is changed by one at a time."""
+        async with self._locks.setdefault(log, asyncio.Lock()):
+            log.require_open()
+            yield
+
+    # Deleting
+
+    async def trim(self, name: TopicPartition, log: PartitionLog) -> None:
+        """Has the engine know where a log begins now. Raises TokenLost, EngineError, after which the partition has
+        to be taken anew; StorageError where the log was closed meanwhile."""
+        async with self._alone(log):
+            await self._trim(name, log)
+
+    async def _trim(self, name: TopicPartition, log: PartitionLog) -> None:
+        before, log_start_offset = self._logs.manifests[log], log.log_start_offset
+        if log_start_offset > before.log_start_offset:
+            await self._put_in_force(name, log, before.starting_at(log_start_offset))
+
+    async def _put_in_force(self, name: TopicPartition, log: PartitionLog, manifest: Manifest) -> None:
+        before = self._logs.manifests[log]
+        await self._store.put_in_force(*Partition(*name), _token(log), before, manifest)
+        self._logs.manifests[log] = manifest
+
+    # Sealing
+
+    @staticmethod
+    def _is_grown(log: PartitionLog, manifest: Manifest) -> bool:
         tail = log.durable_offset - manifest.end_offset
         if tail >= SEAL_RECORDS:
             return True
-        sealed = manifest.size
-        # Holes that compaction left are in the sealed part alone: what was appended since is all there.
-        return log.size_bytes - sealed > SEAL_BYTES or self._is_shrunk(log, manifest)
+        first = max(manifest.end_offset, log.log_start_offset)
+        return log.size_from(first) > _segment_bytes(manifest.size) or _is_shrunk(log, manifest)
 
-    @staticmethod
-    def _is_shrunk(log: PartitionLog, manifest: Manifest) -> bool:
-        return manifest.size > SEAL_BYTES and manifest.size > 2 * log.size_bytes
-
-    async def _seal(self, name: TopicPartition, log: PartitionLog, manifest: Manifest) -> None:
-        outgoing = log.durability.outgoing
-        assert outgoing is not None, name
-        is_whole = self._is_shrunk(log, manifest) or len(manifest.segments) + 1 >= MOST_SEGMENTS
-        first = log.log_start_offset if is_whole else manifest.end_offset
+    async def _seal(self, name: TopicPartition, log: PartitionLog) -> None:
+        before = self._logs.manifests[log]
+        is_whole = _is_shrunk(log, before) or len(before.segments) + 1 >= MOST_SEGMENTS
+        first = log.log_start_offset if is_whole else max(before.end_offset, log.log_start_offset)
         end_offset, cleaned_to = log.durable_offset, log.cleaned_to
-        if first >= end_offset or log.is_pinned:
+        if (before.end_offset >= end_offset and not is_whole) or log.is_pinned:
             return
-        batches: list[bytes] = []
+        sealed = [] if is_whole else list(before.segments)
+        generation = next_generation(before, _token(log))
+        most_bytes = _segment_bytes(log.size_bytes if is_whole else before.size)
         log.pin()
         try:
-            for number, batch in enumerate(log.batches(first)):
-                if batch.header.next_offset > end_offset:
-                    break
-                if batch.header.base_offset >= first or is_whole:
-                    batches.append(bytes(batch.data))
-                if number % _SLICE_BATCHES == 0:
-                    await asyncio.sleep(0)
-                    log.require_open()
+            async for segment in _segments(log, first, end_offset, most_bytes):
+                uploaded = await self._store.upload(*Partition(*name), _token(log), generation, segment)
+                sealed.append(uploaded)
         finally:
             log.unpin()
-        kept = () if is_whole else manifest.segments
-        sealed = await self._store.seal(
-            *Partition(*name),
-            outgoing.token,
-            manifest,
-            kept,
-            [Segment(first, batches)],
-            end_offset,
-            cleaned_to if is_whole else manifest.cleaned_to,
+        manifest = before._replace(
+            segments=tuple(sealed),
+            end_offset=end_offset,
+            cleaned_to=cleaned_to if is_whole else before.cleaned_to,
+            generation=generation,
         )
-        self._logs.manifests[log] = sealed
+        await self._put_in_force(name, log, manifest)
         self.seals += 1
-        _LOG.info("Sealed %s up to offset %d: %d bytes in the engine", name, end_offset, sealed.size)
+        _LOG.info("Sealed %s up to offset %d: %d bytes in the engine", name, end_offset, manifest.size)
+
+
+def _token(log: PartitionLog) -> int:
+    outgoing = log.durability.outgoing
+    assert outgoing is not None, log.directory
+    return outgoing.token
+
+
+def _segment_bytes(size: int) -> int:
+    """How much is sealed at a time of a log of which the engine has so many bytes."""
+    return max(SEAL_BYTES, size // _SHARE)
+
+
+def _is_shrunk(log: PartitionLog, manifest: Manifest) -> bool:
+    return manifest.size > SEAL_BYTES and manifest.size > 2 * log.size_bytes
+
+
+async def _segments(
+    log: PartitionLog, first: int, end_offset: int, most_bytes: int
+) -> AsyncIterator[Segment]:
+    """The batches of a log that is pinned, from one offset to another, as segments that are about as large; others
+    get their turn in between. Raises LogClosed, LogPoisoned, LogDamaged."""
+    batches: list[bytes] = []
+    base_offset, size = -1, 0
+    for number, batch in enumerate(log.batches(first)):
+        if batch.header.next_offset > end_offset:
+            break
+        if batches and size + len(batch.data) > most_bytes:
+            yield Segment(base_offset, batches)
+            log.require_open()
+            batches, size = [], 0
+        if not batches:
+            base_offset = batch.header.base_offset
+        batches.append(bytes(batch.data))
+        size += len(batch.data)
+        if number % _SLICE_BATCHES == 0:
+            await asyncio.sleep(0)
+            log.require_open()
+    if batches:
+        yield Segment(base_offset, batches)

@@ -119,6 +119,8 @@ class TopicsHandler:
             self._changed(answer.changes)
         if answer.completions:
             self.complete(answer.completions)
+        if answer.unawaited:
+            self._have_synced(answer.unawaited)
         if answer.missing:
             self._on_missing(answer.missing[:MOST_TOLD], caller)
 
@@ -162,12 +164,16 @@ class TopicsHandler:
         return HELD
 
     def _wait_for(self, logs: dict[PartitionLog, int], answer: Answer, slot: Slot) -> None:
-        for log in logs:
-            self._flusher.need(log, self._synced)
-        self._loop.call_soon(self._flusher.kick)
+        self._have_synced(logs)
         entry = _Durable(slot, answer.response, logs)
         for log in logs:
             self._durable.setdefault(log, []).append(entry)
+
+    def _have_synced(self, logs: Iterable[PartitionLog]) -> None:
+        """With what others need that are answered in the same iteration of the loop."""
+        for log in logs:
+            self._flusher.need(log, self._synced)
+        self._loop.call_soon(self._flusher.kick)
 
     def _changed(self, changes: Sequence[TopicChange]) -> None:
         self._on_changes(changes)
@@ -304,8 +310,7 @@ class TopicsHandler:
     def await_durable(self, log: PartitionLog, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
         """Has `done` called once a log is synced up to an offset, or is gone for good; or its error is."""
         self._awaited.setdefault(log, []).append((end_offset, done))
-        self._flusher.need(log, self._synced)
-        self._loop.call_soon(self._flusher.kick)
+        self._have_synced([log])
 
     def _tell_awaiting(self, log: PartitionLog, error: StorageError | None) -> None:
         later = []
