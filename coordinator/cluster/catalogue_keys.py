@@ -8,7 +8,7 @@ at one time one has to look again: what both have changed is brought together (`
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator.cluster.catalogue_merge import merged_configs, merged_topic
@@ -32,7 +32,11 @@ from coordinator.cluster.member.watching import read_all
 BLOCK: Final = 1000
 _TRIES: Final = 60
 _RETRY_S: Final = 0.1
-_MOST_OPERATIONS: Final = 60
+_MOST_CHANGED: Final = 30
+"""Keys in a transaction, which has 128 operations at the most."""
+_MOST_REMOVED: Final = 15
+"""The same; with each go some ranges of others."""
+_SAID: Final = ("topic_id", "partitions", "configs", "replication_factor")
 _CONFLICTS: Final = 10
 """After so many changes of others in between, one of our own is given up."""
 
@@ -44,21 +48,30 @@ class SharedTopic(NamedTuple):
     topic_id: str
     partitions: int
     configs: Mapping[str, str]
-    leaders: Sequence[int]
-    """By partition: the node that has its records."""
+    replicas: Sequence[Sequence[int]]
+    """By partition: the nodes that may lead it, the one first that should. Where its records are on a disk that is
+    the one node which has them."""
+    is_replicated: bool
+    """Whether the engine has its records, and not the disk of a node."""
+    created_at: int
+    """The revision at which its key came into being: of two topics of one name each has its own."""
+
+
+Replicas = Callable[[str, int, int], Sequence[Sequence[int]]]
+"""Which nodes may lead each partition of a new topic: its name, how many partitions and how many replicas."""
 
 
 class CatalogueKeys:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, engine: Engine, keys: Keys, leaders: Callable[[str, int], Sequence[int]]) -> None:
-        """In: which nodes the partitions of a new topic are to be led by; the first ones of one that grows stay."""
+    def __init__(self, engine: Engine, keys: Keys, replicas: Replicas) -> None:
+        """In: see `Replicas`; the first partitions of a topic that grows stay where they are."""
         self.topics: dict[str, SharedTopic] = {}
         """The mirror, by name."""
         self.group_configs: dict[str, Mapping[str, str]] = {}
         self._engine = engine
         self._keys = keys
-        self._leaders = leaders
+        self._replicas = replicas
         self._written_at: dict[bytes, int] = {}
         self._before: dict[bytes, bytes] = {}
         """What this daemon's own catalogue said when it was last written, without leaders."""
@@ -121,8 +134,16 @@ class CatalogueKeys:
         kind, name = self._name(entry.key)
         fields: dict[str, Any] = json.loads(entry.value)
         if kind == "topics":
+            is_replicated = "replicas" in fields
+            replicas = fields["replicas"] if is_replicated else [[node_id] for node_id in fields["leaders"]]
             self.topics[name] = SharedTopic(
-                name, fields["topic_id"], fields["partitions"], fields["configs"], fields["leaders"]
+                name,
+                fields["topic_id"],
+                fields["partitions"],
+                fields["configs"],
+                replicas,
+                is_replicated,
+                entry.created_at,
             )
         else:
             self.group_configs[name] = fields
@@ -157,6 +178,7 @@ class CatalogueKeys:
                     "topic_id": topic.topic_id,
                     "partitions": topic.partitions,
                     "configs": dict(topic.configs),
+                    **({"replication_factor": max(2, len(topic.replicas[0]))} if topic.is_replicated else {}),
                 }
                 for _, topic in sorted(self.topics.items())
             ],
@@ -176,11 +198,10 @@ class CatalogueKeys:
             said, before = self._said(document), self._before
             changed = [key for key in said if said[key] != before.get(key)]
             removed = [key for key in before if key not in said]
-            step = max(1, _MOST_OPERATIONS // 2)
-            for first in range(0, len(changed), step):
-                await self._write(said, changed[first : first + step], [])
-            for first in range(0, len(removed), step):
-                await self._write(said, [], removed[first : first + step])
+            for first in range(0, len(changed), _MOST_CHANGED):
+                await self._write(said, changed[first : first + _MOST_CHANGED], [])
+            for first in range(0, len(removed), _MOST_REMOVED):
+                await self._write(said, [], removed[first : first + _MOST_REMOVED])
             self._before = said
 
     async def _write(
@@ -195,14 +216,19 @@ class CatalogueKeys:
             outcome = await self._transact(
                 Transaction(
                     tuple(WrittenAt(key, self._written_at.get(key, ABSENT)) for key in keys),
-                    (*(Put(key, value) for key, value in entries), *map(Delete, gone)),
+                    (*(Put(key, value) for key, value in entries), *self._deletions(gone)),
                 )
             )
-            if outcome.succeeded or await self._is_done(entries, gone):
+            if outcome.succeeded:
                 for key, value in entries:
-                    self._put(Entry(key, value, 0, outcome.revision, 0))
+                    created_at = self._created_at(key) or outcome.revision
+                    self._put(Entry(key, value, created_at, outcome.revision, 0))
                 for key in gone:
                     self._forget(key, outcome.revision)
+                return
+            if await self._is_done(entries, gone):
+                # At which revision is not known.
+                await self.look_at(keys)
                 return
             # Another broker has changed one of them: what both have changed is brought together.
             await self.look_at(keys)
@@ -215,8 +241,20 @@ class CatalogueKeys:
         kind, name = self._name(key)
         return kind != "topics" or self.topics[name].topic_id == json.loads(self._before[key])["topic_id"]
 
+    def _created_at(self, key: bytes) -> int:
+        kind, name = self._name(key)
+        return self.topics[name].created_at if kind == "topics" and name in self.topics else ABSENT
+
+    def _deletions(self, gone: Sequence[bytes]) -> Iterator[Delete]:
+        """With a topic goes all that the engine has of its records: no append of an owner goes through any more."""
+        for key in gone:
+            yield Delete(key)
+            kind, name = self._name(key)
+            if kind == "topics" and self.topics[name].is_replicated:
+                yield from (Delete(*each) for each in self._keys.all_of_topic(name))
+
     def _whole(self, key: bytes, said_value: bytes) -> bytes | None:
-        """What a key is to be, with leaders; None where it is that already. Raises Refused."""
+        """What a key is to be, with replicas; None where it is that already. Raises Refused."""
         kind, name = self._name(key)
         said = json.loads(said_value)
         before = json.loads(self._before[key]) if key in self._before else None
@@ -235,9 +273,33 @@ class CatalogueKeys:
         fields = merged_topic(name, before, said, has)
         if fields == has:
             return None
-        leaders = [] if topic is None else list(topic.leaders)
-        leaders += self._leaders(name, fields["partitions"])[len(leaders) :]
-        return json.dumps(fields | {"leaders": leaders}).encode()
+        factor = fields.pop("replication_factor", None) or said.get("replication_factor", 1)
+        replicas = [] if topic is None else list(topic.replicas)
+        replicas += self._replicas(name, fields["partitions"], factor)[len(replicas) :]
+        is_replicated = factor > 1 if topic is None else topic.is_replicated
+        return _encoded(fields, replicas, is_replicated)
+
+    async def reassign(self, name: str, partition: int, replicas: Sequence[int]) -> None:
+        """Gives a partition of a topic whose records the engine has other replicas. Raises Refused, EngineError."""
+        key = self._keys.topic(name)
+        for _ in range(_CONFLICTS):
+            topic = self.topics.get(name)
+            if topic is None or not topic.is_replicated or partition >= topic.partitions:
+                raise Refused(f"{name}-{partition} is gone")
+            all_replicas = [*topic.replicas]
+            all_replicas[partition] = list(replicas)
+            fields = {
+                "topic_id": topic.topic_id,
+                "partitions": topic.partitions,
+                "configs": dict(topic.configs),
+            }
+            put = Put(key, _encoded(fields, all_replicas, is_replicated=True))
+            compare = WrittenAt(key, self._written_at.get(key, ABSENT))
+            outcome = await self._transact(Transaction((compare,), (put,)))
+            await self.look_at([key])
+            if outcome.succeeded or self.topics[name].replicas[partition] == list(replicas):
+                return
+        raise Refused("other brokers of the cluster keep changing the same")
 
     async def _transact(self, transaction: Transaction) -> Outcome:
         for _ in range(_TRIES - 1):
@@ -265,7 +327,7 @@ class CatalogueKeys:
     def _said(self, document: Mapping[str, Any]) -> dict[bytes, bytes]:
         said: dict[bytes, bytes] = {}
         for topic in document["topics"]:
-            fields = {name: topic[name] for name in ("topic_id", "partitions", "configs")}
+            fields = {field: topic[field] for field in _SAID if field in topic}
             said[self._keys.topic(topic["name"])] = json.dumps(fields).encode()
         for group_id, configs in document.get("groups", {}).items():
             said[self._keys.group_config(group_id)] = json.dumps(configs).encode()
@@ -289,3 +351,9 @@ class CatalogueKeys:
             if outcome.succeeded:
                 return first
         raise Refused("the engine of the cluster gives out no producer ids")
+
+
+def _encoded(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_replicated: bool) -> bytes:
+    """The value of a topic's key."""
+    where = {"replicas": replicas} if is_replicated else {"leaders": [each[0] for each in replicas]}
+    return json.dumps({**fields, **where}).encode()

@@ -16,8 +16,9 @@ def merged_topic(
     said: Mapping[str, Any],
     there: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The fields that the key is to have: id, partitions, configs. In: what this broker said before, if it had the
-    topic; what it says now; what is there, if something is. Raises Refused, Exists."""
+    """The fields that the key is to have: id, partitions, configs; of a new topic all that this broker says. In:
+    what it said before, if it had the topic; what it says now; what is there, if something is. Raises Refused,
+    Exists."""
     if there is None:
         if before is not None:
             raise Refused(f"topic {name} was deleted by another broker")

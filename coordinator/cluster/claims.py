@@ -70,12 +70,15 @@ class Claim:
         lease: int,
         broker_epoch: int,
         token: int | None = None,
+        guard: CreatedAt | None = None,
     ) -> None:
+        """In: what has to hold besides: that the topic is the one whose partition is meant."""
         assert lease, "a claim without a session"
         assert broker_epoch, "a claim without a registration"
         self._owner = keys.owner(*partition)
         self._epoch_key = keys.epoch(*partition)
-        self._session = CreatedAt(keys.broker(node_id), broker_epoch)
+        session = CreatedAt(keys.broker(node_id), broker_epoch)
+        self._holds = (session,) if guard is None else (session, guard)
         self._value = b"%d" % node_id
         self._lease = lease
         self._old_token = token
@@ -92,11 +95,11 @@ class Claim:
             return Read(self._owner)
         put = Put(self._owner, self._value, self._lease)
         if self._old_token is not None:
-            return Transaction((WrittenAt(self._owner, self._old_token), self._session), (put,))
+            return Transaction((WrittenAt(self._owner, self._old_token), *self._holds), (put,))
         return Transaction(
             (
                 CreatedAt(self._owner, ABSENT),
-                self._session,
+                *self._holds,
                 WrittenAt(self._epoch_key, self._epoch_written_at),
             ),
             (put, Put(self._epoch_key, b"%d" % (self._epoch + 1))),

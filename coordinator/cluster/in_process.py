@@ -106,10 +106,15 @@ class InProcess:
                 owned[owner].append(partition)
         return owned
 
-    def assign(self, partition: TopicPartition, node_id: int) -> None:
+    def leader_epoch(self, _: TopicPartition) -> int:
+        """Not known while its log is not open."""
+        return 0
+
+    def assign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         """It has its only replica there."""
-        assert node_id in self.known, node_id
-        self._assigned[partition] = (node_id,)
+        assert len(replicas) == 1, replicas
+        assert replicas[0] in self.known, replicas
+        self._assigned[partition] = tuple(replicas)
 
     def forget(self, topic: str) -> None:
         """A topic is gone: one of that name is placed anew."""

@@ -66,6 +66,14 @@ class Keys:
         prefix = f"{self._root}seg/{topic}/{partition}/".encode()
         return prefix, end_of(prefix)
 
+    def all_of_topic(self, name: str) -> list[tuple[bytes, bytes]]:
+        """The ranges of all that there is of the partitions of a topic, but for its key in the catalogue."""
+        ranges = []
+        for kind in ("owner", "epoch", "pin", "manifest", "log", "seg"):
+            prefix = f"{self._root}{kind}/{name}/".encode()
+            ranges.append((prefix, end_of(prefix)))
+        return ranges
+
     @property
     def meta(self) -> bytes:
         """What the cluster was made with."""
@@ -102,6 +110,10 @@ class Keys:
         """How many partitions such a topic has, or will have, and its id."""
         return f"{self._root}shape/{topic}".encode()
 
+    def topic_bytes(self, node_id: int) -> bytes:
+        """How many bytes the topics have whose partitions a node leads, where the engine has their records."""
+        return f"{self._root}bytes/{node_id}".encode()
+
     @property
     def producer_ids(self) -> bytes:
         """Where the next block of producer ids begins."""
@@ -109,6 +121,6 @@ class Keys:
 
     def all_of(self, kind: str) -> tuple[bytes, bytes]:
         """The range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`,
-        `internal`."""
+        `internal`, `bytes`."""
         prefix = f"{self._root}{kind}/".encode()
         return prefix, end_of(prefix)

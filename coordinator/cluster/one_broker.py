@@ -28,7 +28,11 @@ class OneBroker:
         """Whoever is asked is this one."""
         return True
 
-    def assign(self, _: TopicPartition, __: int) -> None:
+    def leader_epoch(self, _: TopicPartition) -> int:
+        """Not known while its log is not open."""
+        return 0
+
+    def assign(self, _: TopicPartition, __: Sequence[int]) -> None:
         """It is this one in any case."""
 
     def replicas(self, _: TopicPartition) -> Sequence[int]:

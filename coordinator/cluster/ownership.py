@@ -45,8 +45,12 @@ class Ownership(Protocol):
     def owns(self, node_id: int, partition: TopicPartition) -> bool:
         """Whether it is that broker."""
 
-    def assign(self, partition: TopicPartition, node_id: int) -> None:
-        """Says which broker is to own a partition that is about to be made, in the place of the one that would."""
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """That of a partition whose log is not open here, as far as is known; 0 where nothing is."""
+
+    def assign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
+        """Says which brokers are to own a partition that is about to be made, the first one first, in the place of
+        those that would."""
 
     def replicas(self, partition: TopicPartition) -> Sequence[int]:
         """The brokers that may own a partition, the one that was meant to first. Some may be stopped."""
@@ -65,7 +69,7 @@ class Ownership(Protocol):
         """What is in progress."""
 
     def most_replicas(self, topic: str) -> int:
-        """How many replicas a partition of a topic may have."""
+        """How many replicas a partition of a topic may have; of one that is not there, if it is made."""
 
     def reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         """Gives a partition other replicas, in the place of what is in progress: at once, or when all live that it

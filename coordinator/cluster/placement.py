@@ -5,7 +5,7 @@ ids, so that a node that comes or goes moves few partitions. A cap keeps shares 
 partitions: who has its share already is passed over.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 import xxhash
 
@@ -32,6 +32,23 @@ def place(
             node = max(free, key=lambda node: (_weight(topic, partition, node), node))
             placed[partition] = node
             room[node] -= 1
+    return placed
+
+
+def place_replicas(
+    replicas: Sequence[Sequence[int]], live: Container[int], pins: Mapping[int, int]
+) -> dict[int, int]:
+    """The same for partitions that not every node may own. In: by partition who may, the one first that should.
+
+    The first that is live, unless a live one of them is pinned; none where none is live.
+    """
+    placed = {}
+    for partition, may in enumerate(replicas):
+        pinned = [node for node in may if node == pins.get(partition)]
+        for node in (*pinned, *may):
+            if node in live:
+                placed[partition] = node
+                break
     return placed
 
 

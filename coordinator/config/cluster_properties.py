@@ -69,6 +69,20 @@ class ClusterProperties(NamespaceProperties):
         "groupd's own.",
         between(1, 60_000),
     )
+    cluster_topics_max_bytes: int = declared(
+        _LONG,
+        1 << 30,
+        "How much etcd may have of the records of all topics with more than one replica; producers are told "
+        "KAFKA_STORAGE_ERROR beyond. groupd's own.",
+        at_least(0),
+    )
+    default_replication_factor: int = declared(
+        _INT,
+        1,
+        "How many replicas topics have that are made automatically, or that leave it open; the records of a topic "
+        "with more than one are in etcd. Without a cluster it does nothing: there is one.",
+        between(1, 32767),
+    )
     cluster_move_delay_ms: int = declared(
         _LONG,
         10_000,

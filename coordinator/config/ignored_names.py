@@ -23,7 +23,7 @@ IGNORED_PROPERTIES: Final = frozenset(
     controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
     controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
     controller.quota.window.num controller.quota.window.size.seconds controller.socket.timeout.ms
-    cordoned.log.dirs create.topic.policy.class.name default.replication.factor
+    cordoned.log.dirs create.topic.policy.class.name
     delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.master.key
     delegation.token.max.lifetime.ms delegation.token.secret.key
     delete.records.purgatory.purge.interval.requests early.start.listeners eligible.leader.replicas.enable

@@ -22,6 +22,7 @@ def topics_config(
         log_flush=LogFlush(config.log_flush or LogFlush.OS),
         broker_properties=dict(explicit),
         max_open_files=max_open_files,
+        default_replication_factor=config.default_replication_factor if config.is_cluster else 1,
     )
 
 

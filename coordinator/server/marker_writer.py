@@ -93,7 +93,7 @@ class MarkerWriter:
         if written.error is not ErrorCode.NONE or log is None or log.durable_offset >= written.end_offset:
             done(written.error)
         else:
-            self._topics.await_durable(log, written.end_offset, done)
+            self._topics.durable.await_durable(log, written.end_offset, done)
 
     # Groups
 

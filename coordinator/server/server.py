@@ -152,7 +152,9 @@ class Server:
             self.cluster.prepare(self.directory)
         try:
             self.data_plane = DataPlane.open(
-                self.directory, topics_config(config, settings.properties, most_open_files())
+                self.directory,
+                topics_config(config, settings.properties, most_open_files()),
+                records=None if self.cluster is None else self.cluster.served.topics,
             )
             if self.cluster is None:
                 self._changed(declare_topics(self.data_plane, settings.topics))
@@ -369,7 +371,7 @@ class Server:
 
     def _awaited_logs(self) -> set[PartitionLog]:
         """The logs whose syncs are waited for at a stop: those that are open, and those that somebody waits for."""
-        return {*self.logs().values(), *self.topics.awaited_logs}
+        return {*self.logs().values(), *self.topics.durable.logs}
 
     def _close_threads(self) -> None:
         if hasattr(self, "topics"):

@@ -16,16 +16,17 @@ from contextlib import suppress
 
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from coordinator.topics.cluster_partition import ClusterRecords
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.found_topics import FoundTopics, document
 from coordinator.topics.group_configs import GroupConfigs
+from coordinator.topics.metric_names import MetricNames
 from coordinator.topics.new_partitions import NewPartitions, open_each
 from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.steps import Work, taken, written
 from coordinator.topics.topic import Created, Drafted, Grown, NewTopic, Topic
-from coordinator.topics.topic_name import metric_name
 from protocol.errors import ErrorCode
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
@@ -37,8 +38,15 @@ from storage.topic_partition import TopicPartition
 class Catalogue:
     """All topics, by name and by id."""
 
-    def __init__(self, directory: DataDirectory, config: TopicsConfig, new_id: Callable[[], bytes]) -> None:
-        """In: an open data directory; where ids of new topics come from. `load` comes next."""
+    def __init__(
+        self,
+        directory: DataDirectory,
+        config: TopicsConfig,
+        new_id: Callable[[], bytes],
+        records: ClusterRecords | None = None,
+    ) -> None:
+        """In: an open data directory; where ids of new topics come from; who has the records of topics with
+        replicas, in a cluster. `load` comes next."""
         self.defaults = TopicDefaults(config.broker_properties)
         self.internal_partitions: dict[str, int] = {}
         """How many partitions the cluster of a directory that is taken over has for its coordinators, by topic."""
@@ -49,10 +57,10 @@ class Catalogue:
         self.drafted: Drafted = directory.draft_catalogue
         self.new_id = new_id
         self.open_files = OpenFiles(config.max_open_files, config.open_files_reserved)
-        self._partitions = NewPartitions(directory, config, self.open_files)
+        self._partitions = NewPartitions(directory, config, self.open_files, records)
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        self._metric_names: dict[str, set[str]] = {}
+        self.metric_names = MetricNames()
         self._new: dict[str, Topic] = {}
         """Topics that are being made, and that nobody sees yet."""
         self._added: dict[str, list[HostedPartition]] = {}
@@ -90,12 +98,6 @@ class Catalogue:
             return None
         return topic.partitions[number]
 
-    def collides(self, name: str) -> str | None:
-        """A topic, other than the one of that name, that metrics could not tell from it; None when there is
-        none.
-        """
-        return next((other for other in self._metric_names.get(metric_name(name), ()) if other != name), None)
-
     # Loading and saving
 
     def load(self) -> None:
@@ -122,7 +124,8 @@ class Catalogue:
         for name, count in ((CONSUMER_OFFSETS, of_groups), (TRANSACTION_STATE, of_transactions)):
             self.open_files.keep_for_coordinators(max(count, found.internal_partitions.get(name, 0)))
         for name, count in found.counts.items():
-            self._put(name, found.ids[name], found.configs[name], count)
+            factor = found.replication_factors.get(name, 1)
+            self._put(name, found.ids[name], found.configs[name], count, factor)
 
     def save(self) -> None:
         """Writes the file, atomically and durably. Raises OSError."""
@@ -172,6 +175,7 @@ class Catalogue:
                 dict(new.overrides),
                 self.defaults.parse(new.overrides),
                 [],
+                replication_factor=new.replication_factor,
             )
             yield from self._partitions.add(topic, topic.hosted, 0, new.partitions)
             topics.append(topic)
@@ -215,14 +219,14 @@ class Catalogue:
             raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         self.open_files.promise(len(topic.hosted))
         self._new[name] = topic
-        self._metric_names.setdefault(metric_name(name), set()).add(name)
+        self.metric_names.add(name)
 
     def _undo(self, topics: Sequence[Topic]) -> Work[None]:
         """Takes back topics that could not be made. What the disk does not let go of is removed when a topic of
         that name is made again, or by a next start: the file says so as soon as it can be written again."""
         for topic in topics:
             del self._new[topic.name]
-            self._forget_metric_name(topic)
+            self.metric_names.forget(topic.name)
             self._deleted[topic.topic_id] = topic.name
         with suppress(OSError, StorageError):
             yield from self._remove(topics, [part for topic in topics for part in topic.hosted])
@@ -297,7 +301,7 @@ class Catalogue:
         for topic in topics:
             del self._by_name[topic.name]
             del self._by_id[topic.topic_id]
-            self._forget_metric_name(topic)
+            self.metric_names.forget(topic.name)
             self._deleted[topic.topic_id] = topic.name
             parts += [*topic.hosted, *self._added.pop(topic.name, ())]
         yield from self._remove(topics, parts)
@@ -379,8 +383,11 @@ class Catalogue:
         for added in self._added.values():
             yield from added
 
-    def _put(self, name: str, topic_id: bytes, overrides: dict[str, str], partitions: int) -> None:
-        topic = Topic(name, topic_id, overrides, self.defaults.parse(overrides), [])
+    def _put(
+        self, name: str, topic_id: bytes, overrides: dict[str, str], partitions: int, factor: int
+    ) -> None:
+        values = self.defaults.parse(overrides)
+        topic = Topic(name, topic_id, overrides, values, [], replication_factor=factor)
         for _ in self._partitions.add(topic, topic.hosted, 0, partitions):
             pass
         self._index(topic)
@@ -391,10 +398,4 @@ class Catalogue:
     def _index(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
-        self._metric_names.setdefault(metric_name(topic.name), set()).add(topic.name)
-
-    def _forget_metric_name(self, topic: Topic) -> None:
-        names = self._metric_names[metric_name(topic.name)]
-        names.discard(topic.name)
-        if not names:
-            del self._metric_names[metric_name(topic.name)]
+        self.metric_names.add(topic.name)

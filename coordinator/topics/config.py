@@ -21,6 +21,7 @@ class TopicsConfig:
 
     node_id: int
     num_partitions: int
+    default_replication_factor: int
     offsets_topic_num_partitions: int
     max_open_files: int
     """Of the process: a limit of the system's."""

@@ -83,7 +83,7 @@ def _assign(plane: DataPlane, request: CreatePartitionsRequest, growing: Mapping
         for number, assignment in enumerate(() if topic is None else entry.assignments or ()):
             assert topic is not None
             partition = TopicPartition(topic.name, len(topic.partitions) + number)
-            plane.ownership.assign(partition, assignment.broker_ids[0])
+            plane.ownership.assign(partition, assignment.broker_ids)
 
 
 def _result(name: str, error: Exception | None) -> CreatePartitionsTopicResult:
@@ -118,6 +118,7 @@ def _validate(plane: DataPlane, entry: CreatePartitionsTopic) -> Topic:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"{added} partition(s) would be added, but there are {len(entry.assignments)} assignment(s)",
             )
+        factor = len(plane.ownership.replicas(topic.partitions[0].name)) or 1
         for assignment in entry.assignments:
-            check_assignment(assignment.broker_ids, plane.ownership.brokers)
+            check_assignment(topic.name, assignment.broker_ids, plane.ownership, factor)
     return topic

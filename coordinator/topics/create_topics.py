@@ -1,9 +1,10 @@
 """CreateTopics. Source: KIP-4, KIP-464, KIP-525, Kafka's `ControllerApis` and `ReplicationControlManager`."""
 
 from collections import Counter
-from collections.abc import Container, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from coordinator.cluster.conflict import Exists
+from coordinator.cluster.ownership import Ownership
 from coordinator.config.config_key import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
@@ -27,8 +28,6 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from storage.topic_partition import TopicPartition
-
-REPLICAS = 1
 
 
 def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context: Context, now: Now) -> Steps:
@@ -85,7 +84,7 @@ def _assign(
         if topic.assignments and isinstance(outcomes.get(topic.name), NewTopic):
             for assignment in topic.assignments:
                 partition = TopicPartition(topic.name, assignment.partition_index)
-                plane.ownership.assign(partition, assignment.broker_ids[0])
+                plane.ownership.assign(partition, assignment.broker_ids)
 
 
 def _all_refused(request: CreateTopicsRequest, why: Refusal) -> Steps:
@@ -136,7 +135,7 @@ def _why_not_named(catalogue: Catalogue, name: str) -> Refusal | None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
     if catalogue.get(name) is not None or name in COORDINATED:
         return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    other = catalogue.collides(name)
+    other = catalogue.metric_names.collides(name)
     if other is not None:
         return Refusal(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic name '{name}' collides with topic '{other}'"
@@ -158,16 +157,16 @@ def _validate(plane: DataPlane, topic: CreatableTopic, left: int) -> NewTopic:
         plane.catalogue.defaults.validate(overrides)
     except InvalidConfig as error:
         raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
-    partitions = _partitions(plane, topic)
+    partitions, factor = _shape(plane, topic)
     if partitions > left:
         raise Refusal(ErrorCode.POLICY_VIOLATION, f"one request creates at most {MAX_PARTITIONS} partitions")
-    return NewTopic(topic.name, partitions, overrides)
+    return NewTopic(topic.name, partitions, overrides, replication_factor=factor)
 
 
-def _partitions(plane: DataPlane, topic: CreatableTopic) -> int:
-    brokers = plane.ownership.brokers
+def _shape(plane: DataPlane, topic: CreatableTopic) -> tuple[int, int]:
+    """How many partitions, and replicas of each."""
     if topic.assignments:
-        return _assigned(topic, brokers)
+        return _assigned(topic, plane.ownership)
     factor = topic.replication_factor
     if factor < -1 or factor == 0:
         raise Refusal(
@@ -179,16 +178,27 @@ def _partitions(plane: DataPlane, topic: CreatableTopic) -> int:
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions must be larger than 0, or -1 for the broker's default",
         )
-    if factor > REPLICAS:
+    if factor == -1:
+        factor = plane.config.default_replication_factor
+    check_factor(factor, topic.name, plane.ownership)
+    return plane.config.num_partitions if topic.num_partitions == -1 else topic.num_partitions, factor
+
+
+def check_factor(factor: int, topic: str, ownership: Ownership) -> None:
+    """Whether a topic may be made with so many replicas. Raises Refusal."""
+    brokers = len(ownership.brokers)
+    if factor > ownership.most_replicas(topic):
+        if factor <= brokers:
+            why = "records have one replica here"
+        else:
+            why = "there is only 1 broker" if brokers == 1 else f"only {brokers} brokers are registered"
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"The target replication factor of {factor} cannot be reached because "
-            + ("there is only 1 broker" if len(brokers) == 1 else "records have one replica here"),
+            f"The target replication factor of {factor} cannot be reached because {why}",
         )
-    return plane.config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
 
 
-def _assigned(topic: CreatableTopic, brokers: Container[int]) -> int:
+def _assigned(topic: CreatableTopic, ownership: Ownership) -> tuple[int, int]:
     if topic.replication_factor != -1:
         raise Refusal(ErrorCode.INVALID_REQUEST, "a topic with assignments has replication factor -1")
     if topic.num_partitions != -1:
@@ -201,15 +211,15 @@ def _assigned(topic: CreatableTopic, brokers: Container[int]) -> int:
                 f"more than one assignment for partition {assignment.partition_index}",
             )
         seen.add(assignment.partition_index)
-        check_assignment(assignment.broker_ids, brokers)
+        check_assignment(topic.name, assignment.broker_ids, ownership, len(topic.assignments[0].broker_ids))
     if seen != set(range(len(seen))):
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be numbered 0, 1, 2, …")
-    return len(seen)
+    return len(seen), len(topic.assignments[0].broker_ids)
 
 
-def check_assignment(broker_ids: Sequence[int], brokers: Container[int]) -> None:
-    """Whether a partition may be assigned to these brokers: one of those that live. Raises Refusal."""
-    problem = None
+def check_assignment(topic: str, broker_ids: Sequence[int], ownership: Ownership, factor: int) -> None:
+    """Whether a partition may be assigned to these brokers: so many of those that live. Raises Refusal."""
+    problem, brokers = None, ownership.brokers
     unknown = [broker_id for broker_id in broker_ids if broker_id not in brokers]
     if not broker_ids:
         problem = "an assignment must name a broker"
@@ -217,8 +227,10 @@ def check_assignment(broker_ids: Sequence[int], brokers: Container[int]) -> None
         problem = f"the assignment names broker {unknown[0]}, which does not exist"
     elif len(set(broker_ids)) < len(broker_ids):
         problem = f"the assignment names broker {broker_ids[0]} more than once"
-    elif len(broker_ids) > 1:
+    elif len(broker_ids) > ownership.most_replicas(topic):
         problem = "the assignment names more than one broker, and records have one replica here"
+    elif len(broker_ids) != factor:
+        problem = f"the assignment names {len(broker_ids)} replica(s), and another one {factor}"
     if problem is not None:
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
@@ -242,7 +254,7 @@ def _created(new: NewTopic, topic_id: bytes, configs: list[CreatableTopicConfigs
         topic_id=topic_id,
         error_code=ErrorCode.NONE,
         num_partitions=new.partitions,
-        replication_factor=REPLICAS,
+        replication_factor=new.replication_factor,
         configs=configs,
     )
 

@@ -22,7 +22,8 @@ def current_leader(partition: Partition, ownership: Ownership) -> LeaderIdAndEpo
     """As it is now."""
     leader_id = ownership.owner(partition.name)
     return LeaderIdAndEpoch(
-        leader_id=NO_LEADER if leader_id is None else leader_id, leader_epoch=current_epoch(partition)
+        leader_id=NO_LEADER if leader_id is None else leader_id,
+        leader_epoch=current_epoch(partition, ownership),
     )
 
 

@@ -25,6 +25,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, MarkerWritten, PartitionsAdded, TopicChange, TopicCreated
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.cluster_partition import ClusterRecords
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.fetch_session import FetchSessions
@@ -138,14 +139,16 @@ class DataPlane:
         *,
         new_topic_id: Callable[[], bytes] = random_topic_id,
         random_session_id: Callable[[], int] = _random_session_id,
+        records: ClusterRecords | None = None,
     ) -> "DataPlane":
         """Opens every topic in the data directory. A log that cannot be opened leaves its partition
         offline.
 
-        In: where new topic ids (16 bytes) and fetch session ids come from. Raises DamagedFile for a
-        catalogue that makes no sense, InvalidConfig for a property that cannot hold its value, OSError.
+        In: where new topic ids (16 bytes) and fetch session ids come from; who has the records of topics with
+        replicas, in a cluster. Raises DamagedFile for a catalogue that makes no sense, InvalidConfig for a
+        property that cannot hold its value, OSError.
         """
-        catalogue = Catalogue(directory, config, new_topic_id)
+        catalogue = Catalogue(directory, config, new_topic_id, records)
         catalogue.load()
         plane = cls(directory, config, catalogue, random_session_id, directory.meta.cluster_id)
         try:
@@ -258,7 +261,7 @@ class DataPlane:
             raise ValueError(illegal)
         topic = self.catalogue.get(name)
         if topic is None:
-            other = self.catalogue.collides(name)
+            other = self.catalogue.metric_names.collides(name)
             if other is not None:
                 raise ValueError(f"topic name '{name}' collides with topic '{other}'")
             topic = self.catalogue.create(name, partitions, {})

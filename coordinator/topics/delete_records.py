@@ -2,6 +2,7 @@
 `ReplicaManager.deleteRecords`.
 """
 
+from functools import partial
 from typing import Final
 
 from coordinator.machine.outcome import Context, Now
@@ -33,6 +34,7 @@ def answer_delete_records(
     As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
     """
     moved: dict[TopicPartition, PartitionLog] = {}
+    parts: dict[TopicPartition, HostedPartition] = {}
     answers: list[DeleteRecordsPartitionResult] = []
     topics = []
     yield Mark.CHANGES
@@ -48,7 +50,7 @@ def answer_delete_records(
                 partition = _find(plane, context, topic.name, wanted.partition_index)
                 answer.low_watermark = _delete(partition, wanted.offset)
                 assert partition.log is not None, partition.name
-                moved[partition.name] = partition.log
+                moved[partition.name], parts[partition.name] = partition.log, partition
                 answers.append(answer)
             except Refusal as error:
                 answer.error_code = error.code
@@ -59,6 +61,7 @@ def answer_delete_records(
     moved = {name: log for name, log in moved.items() if not log.is_closed}
     try:
         yield from written(plane.directory.draft_checkpoints(moved) if moved else ())
+        yield from written([partial(parts[name].keep_start, log) for name, log in moved.items()])
     except OSError:
         # The log begins there; a restart may bring back what was before it.
         for answer in answers:

@@ -100,7 +100,7 @@ def _partition(partition: Partition, ownership: Ownership) -> DescribeTopicParti
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader_id == NO_LEADER else ErrorCode.NONE,
         partition_index=partition.name.partition,
         leader_id=leader_id,
-        leader_epoch=current_epoch(partition),
+        leader_epoch=current_epoch(partition, ownership),
         replica_nodes=replicas,
         isr_nodes=in_sync,
         eligible_leader_replicas=[],

@@ -36,6 +36,8 @@ class FoundTopics:
         """Partitions, by topic."""
         self.ids: dict[str, bytes] = {}
         self.configs: dict[str, dict[str, str]] = {}
+        self.replication_factors: dict[str, int] = {}
+        """Of topics whose records the engine of a cluster has."""
         self.group_configs: dict[str, dict[str, str]] = {}
         """What groups have of their own, by id."""
         self.producer_ids_reserved = 0
@@ -133,6 +135,8 @@ class FoundTopics:
                     continue  # taken over from a broker before there were transactions here
                 self.counts[name] = int(entry["partitions"])
                 self.ids[name] = uuid_from_text(entry["topic_id"])
+                if "replication_factor" in entry:
+                    self.replication_factors[name] = int(entry["replication_factor"])
                 self.configs[name] = {str(key): str(value) for key, value in entry["configs"].items()}
             for group_id, configs in fields.get("groups", {}).items():
                 self.group_configs[str(group_id)] = {str(key): str(value) for key, value in configs.items()}
@@ -158,6 +162,7 @@ def document(
                 "topic_id": uuid_to_text(topic.topic_id),
                 "partitions": count,
                 "configs": topic.next_overrides,
+                **({"replication_factor": topic.replication_factor} if topic.replication_factor > 1 else {}),
             }
             for topic, count in partitions.items()
         ],

@@ -170,7 +170,7 @@ def _partition(partition: Partition, ownership: Ownership) -> MetadataResponsePa
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader_id == NO_LEADER else ErrorCode.NONE,
         partition_index=partition.name.partition,
         leader_id=leader_id,
-        leader_epoch=current_epoch(partition),
+        leader_epoch=current_epoch(partition, ownership),
         replica_nodes=replicas,
         isr_nodes=in_sync,
         offline_replicas=offline,
@@ -199,6 +199,7 @@ def _to_create(
     """Topics that are not there and may be, as many as one request creates; the others. A broker's own topics are
     not created by asking for them."""
     catalogue, count = plane.catalogue, plane.config.num_partitions
+    factor = plane.config.default_replication_factor
     absent: Absent = {}
     wanted: dict[str, NewTopic] = {}
     # Where CreateTopics refuses so many, a client of Kafka's asks in vain as well.
@@ -208,13 +209,16 @@ def _to_create(
         yield
         if catalogue.get(name) is not None or catalogue.is_changing(name):
             continue
-        if why_illegal(name) is not None or is_internal(name) or catalogue.collides(name):
+        if why_illegal(name) is not None or is_internal(name) or catalogue.metric_names.collides(name):
             continue
-        if (len(wanted) + 1) * count > MAX_PARTITIONS:
+        if factor > plane.ownership.most_replicas(name):
+            absent[name] = ErrorCode.INVALID_REPLICATION_FACTOR, None
+        elif (len(wanted) + 1) * count > MAX_PARTITIONS:
             absent[name] = ErrorCode.LEADER_NOT_AVAILABLE, None
         else:
             # Of two names that metrics could not tell apart the first is created.
-            wanted.setdefault(metric_name(name), NewTopic(name, count, {}))
+            new = NewTopic(name, count, {}, replication_factor=factor)
+            wanted.setdefault(metric_name(name), new)
     return list(wanted.values()), absent
 
 

@@ -1,4 +1,7 @@
-"""Partitions that are to be opened, and their opening: one in a step, for there may be thousands of them."""
+"""Partitions that are to be opened, and their opening: one in a step, for there may be thousands of them.
+
+Those of a topic with replicas are not opened here: the engine of a cluster has their records.
+"""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -6,6 +9,7 @@ from typing import Protocol
 
 from coordinator.config.topic_configs import TopicValues
 from coordinator.names import LogFlush
+from coordinator.topics.cluster_partition import ClusterPartition, ClusterRecords
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition
@@ -20,16 +24,25 @@ class Named(Protocol):
     name: str
     topic_id: bytes
     values: TopicValues
+    replication_factor: int
 
 
 class NewPartitions:
     """Makes the partitions of a data directory's topics."""
 
-    __slots__ = ("_config", "_directory", "open_files")
+    __slots__ = ("_config", "_directory", "_records", "open_files")
 
-    def __init__(self, directory: DataDirectory, config: TopicsConfig, open_files: OpenFiles) -> None:
+    def __init__(
+        self,
+        directory: DataDirectory,
+        config: TopicsConfig,
+        open_files: OpenFiles,
+        records: ClusterRecords | None,
+    ) -> None:
+        """In: who has the records of topics with replicas; None without a cluster, where there are none."""
         self._directory = directory
         self._config = config
+        self._records = records
         self.open_files = open_files
         """Where their logs are counted."""
 
@@ -38,15 +51,13 @@ class NewPartitions:
         is_flushed_always = self._config.log_flush is LogFlush.ALWAYS
         for number in range(first, end):
             name = TopicPartition(topic.name, number)
-            to.append(
-                HostedPartition(
-                    name,
-                    partial(self._open_log, topic, name, is_flushed_always),
-                    self._config.producer_id_expiration_ms,
-                    is_flushed_always,
-                    self.open_files,
-                )
-            )
+            expiration_ms = self._config.producer_id_expiration_ms
+            if topic.replication_factor > 1:
+                assert self._records is not None, name
+                to.append(ClusterPartition(name, expiration_ms, self.open_files, self._records))
+            else:
+                open_log = partial(self._open_log, topic, name, is_flushed_always)
+                to.append(HostedPartition(name, open_log, expiration_ms, is_flushed_always, self.open_files))
             yield
 
     def _open_log(self, topic: Named, name: TopicPartition, is_journaled: bool) -> PartitionLog:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from coordinator.topics.open_files import OpenFiles
+from protocol.errors import ErrorCode
 from storage.errors import FileClosed, StorageError
 from storage.log import PartitionLog
 from storage.producers.log_producers import LogProducers
@@ -174,6 +175,14 @@ class HostedPartition:
             log.close(clean=False)
             raise
         self.log, self.producers, self.failure = log, producers, None
+
+    def why_not(self, _: int) -> ErrorCode | None:
+        """Why a batch of a size is not to be appended now; None where it may be."""
+        return None
+
+    def keep_start(self, log: PartitionLog) -> None:
+        """Has it last where its log begins now, as far as checkpoints do not. Blocks; in any thread but the loop's.
+        Raises OSError."""
 
     def let_go(self) -> None:
         """It is about to be deleted: its log is closed, if it is open, and not opened again."""

@@ -314,6 +314,9 @@ def _write(
                 partition, log, first.first_offset, first.last_offset + 1, first.timestamp_ms, True
             )
         check_producer(partition, header, verified)
+    why_not = partition.why_not(len(batch))
+    if why_not is not None:
+        raise ProduceRefused(why_not, log_start_offset=start)
     try:
         if values.is_log_append_time:
             result = log.append(batch, log_append_time_ms=now.wall_ms)

@@ -29,12 +29,13 @@ def random_topic_id() -> bytes:
 
 class NewTopic(NamedTuple):
     """A topic to create: a legal name that is free, how many partitions, valid properties of its own; the id that
-    it has elsewhere already, if so."""
+    it has elsewhere already, if so; how many brokers may lead a partition."""
 
     name: str
     partitions: int
     overrides: Mapping[str, str]
     topic_id: bytes | None = None
+    replication_factor: int = 1
 
 
 class Topic:
@@ -47,6 +48,7 @@ class Topic:
         "next_overrides",
         "overrides",
         "partitions",
+        "replication_factor",
         "topic_id",
         "values",
     )
@@ -59,6 +61,7 @@ class Topic:
         values: TopicValues,
         hosted: list[HostedPartition],
         partitions: Sequence[Partition] | None = None,
+        replication_factor: int = 1,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
@@ -68,8 +71,11 @@ class Topic:
         """What they are to be when that is on the disk: others, while they are being changed."""
         self.values = values
         self.hosted = hosted
-        """Partitions whose log is owned here: all of them, or none."""
+        """Partitions that clients produce to: all of them, or none."""
         self.partitions: Sequence[Partition] = hosted if partitions is None else partitions
+        self.replication_factor = replication_factor
+        """What it was made with. Above 1 its records are in the engine of the cluster, and not on one broker's
+        disk."""
 
 
 Created = dict[str, Topic | Refusal | OSError | StorageError]

@@ -30,7 +30,9 @@ def document(*topics: tuple[str, str, int], groups: Any = None) -> dict[str, Any
 
 async def catalogue(store: ModelStore) -> CatalogueKeys:
     """That of one more daemon, which has taken up what there is."""
-    keys = CatalogueKeys(ModelEngine(store), KEYS, lambda _, partitions: [1] * partitions)
+    keys = CatalogueKeys(
+        ModelEngine(store), KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions
+    )
     await keys.read()
     keys.begins_with(keys.document([]))
     return keys
@@ -49,7 +51,7 @@ async def test_one_of_two_makes_a_topic_of_one_name() -> None:
         await second.write(document(("a", "id2", 3)))
     see(second, store)
     assert second.topics["a"].topic_id == "id1"
-    assert list(second.topics["a"].leaders) == [1, 1]
+    assert second.topics["a"].replicas == [[1], [1]]
 
 
 async def test_what_another_made_is_not_undone_by_who_has_not_taken_it_up() -> None:
@@ -71,7 +73,7 @@ async def test_what_two_change_of_one_topic_is_brought_together() -> None:
     await first.write(document(("a", "id1", 3)))
     await second.write(document(("a", "id1", 5)))
     see(first, store)
-    assert first.topics["a"].partitions == len(first.topics["a"].leaders) == 5
+    assert first.topics["a"].partitions == len(first.topics["a"].replicas) == 5
     # Who has not seen that it grew removes it all the same; one that was made anew it leaves alone.
     third = await catalogue(store)
     await first.write(document(("a", "id1", 6)))
@@ -118,7 +120,7 @@ class SlowEngine(ModelEngine):
 async def test_the_mirror_is_whole_while_it_is_read_anew_and_forgets_nothing_newer() -> None:
     store = ModelStore()
     engine = SlowEngine(store)
-    keys = CatalogueKeys(engine, KEYS, lambda _, partitions: [1] * partitions)
+    keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions)
     other = await catalogue(store)
     await other.write(document(("a", "id1", 1), ("b", "id2", 1)))
     await keys.read()

@@ -4,6 +4,9 @@ Every daemon looks at the same table and computes the same placement. What is pl
 claimed; what is owned here and placed elsewhere is given back, one partition at a time, once the other broker has
 lived for a while. A session that ends takes everything along at once.
 
+Coordinators may be anywhere. A partition of a topic whose records the engine has goes to the first of its replicas
+that lives, and is claimed only while that topic is there.
+
 A partition that is doubted (an append of it failed, or its machine contradicted itself) is taken anew: with a new
 token, if it is still owned.
 """
@@ -20,6 +23,7 @@ from coordinator.cluster.append import Partition
 from coordinator.cluster.claims import Claim, NotOwned, Owned, release
 from coordinator.cluster.engine.engine import (
     Changes,
+    CreatedAt,
     Delete,
     Engine,
     EngineError,
@@ -35,7 +39,7 @@ from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.session_keeper import SessionKeeper
 from coordinator.cluster.member.table import KINDS, Table
 from coordinator.cluster.member.watching import keep
-from coordinator.cluster.placement import place
+from coordinator.cluster.placement import place, place_replicas
 from coordinator.cluster.session import Began, Ended, Event, Session
 
 _LOG: Final = logging.getLogger("Cluster")
@@ -54,6 +58,7 @@ class Cause(StrEnum):
     DOUBTED = "doubted"
     SESSION_ENDED = "session-ended"
     SHUTDOWN = "shutdown"
+    DELETED = "deleted"
 
 
 class Ownings(NamedTuple):
@@ -62,6 +67,15 @@ class Ownings(NamedTuple):
     gained: Callable[[Partition, Owned, Cause], None]
     lost: Callable[[Partition, Cause], None]
     """Whoever waits there is to be told before anything else happens."""
+
+
+class Replicated(NamedTuple):
+    """A topic whose records the engine has."""
+
+    replicas: Sequence[Sequence[int]]
+    """By partition: who may own it, the one first that should."""
+    is_there: CreatedAt
+    """Holds while the engine has this topic, and not another one of that name."""
 
 
 class Member:
@@ -76,9 +90,11 @@ class Member:
         session_timeout_ms: int,
         move_delay_ms: int,
         topics: Mapping[str, int],
+        replicated: Callable[[], Mapping[str, Replicated]],
         ownings: Ownings,
     ) -> None:
-        """In: how many partitions each topic has that is owned in the cluster."""
+        """In: how many partitions each topic of coordinators has; what gives the other topics that are owned in the
+        cluster, as they are now."""
         self.node_id = node_id
         self.table = Table(keys)
         self.owned: dict[Partition, Owned] = {}
@@ -90,6 +106,7 @@ class Member:
         self._keys = keys
         self._move_delay_ms = move_delay_ms
         self._topics = dict(topics)
+        self._replicated = replicated
         self._ownings = ownings
         self._busy: dict[Partition, asyncio.Task[None]] = {}
         """Partitions that are being claimed or given back."""
@@ -117,7 +134,12 @@ class Member:
     def coordinate(self, topic: str, partitions: int) -> None:
         """From now on the partitions of one more topic are owned."""
         self._topics[topic] = partitions
-        self._look_again()
+        self.look_again()
+
+    def forget(self, topic: str) -> None:
+        """A topic is gone, and with it who owns its partitions."""
+        for partition in [each for each in self.owned if each.topic == topic]:
+            self._lose(partition, Cause.DELETED)
 
     @property
     def is_settled(self) -> bool:
@@ -132,25 +154,28 @@ class Member:
             table.brokers, table.incarnations = {}, {}
         elif kind == "owner":
             table.owners = {}
+        elif kind == "epoch":
+            table.epochs = {}
         else:
             table.pins = {}
         for entry in entries:
             table.put(entry)
         self._is_known.add(kind)
-        self._look_again()
+        self.look_again()
 
     def _watched(self, changes: Changes) -> None:
         self.table.changed(changes)
-        self._look_again()
+        self.look_again()
 
-    def _look_again(self) -> None:
+    def look_again(self) -> None:
+        """What is to be owned may be something else."""
         self._changed.set()
         self._seen_anew.set()
 
     def _told(self, event: Event) -> None:
         if isinstance(event, Began):
             _LOG.info("Session %x of broker %d began", event.lease, self.node_id)
-            self._look_again()
+            self.look_again()
         elif isinstance(event, Ended):
             if not self._is_draining:
                 _LOG.warning("The session of broker %d ended: %s", self.node_id, event.reason)
@@ -160,7 +185,7 @@ class Member:
             cause = Cause.SHUTDOWN if self._is_draining else Cause.SESSION_ENDED
             for partition in list(self.owned):
                 self._lose(partition, cause)
-            self._look_again()
+            self.look_again()
 
     # Owning
 
@@ -188,13 +213,26 @@ class Member:
         if table.incarnations.get(self.node_id) != session.broker_epoch:
             return  # its own registration is still to be seen
         self._has_looked = True
-        for topic, count in self._topics.items():
-            pins = {number: node for (name, number), node in table.pins.items() if name == topic}
-            placed = place(topic, range(count), table.brokers, pins)
-            for number, node_id in placed.items():
-                self._consider(
-                    Partition(topic, number), node_id, is_pinned=pins.get(number) == node_id, now_ms=now_ms
-                )
+        replicated = self._replicated()
+        for partition in list(self.owned):
+            topic = replicated.get(partition.topic)
+            is_there = topic is not None and partition.number < len(topic.replicas)
+            if partition.topic not in self._topics and not is_there:
+                self._lose(partition, Cause.DELETED)
+        for name, count in self._topics.items():
+            pins = table.pins_of(name)
+            self._consider_all(name, place(name, range(count), table.brokers, pins), pins, now_ms)
+        for name, topic in replicated.items():
+            pins = table.pins_of(name)
+            placed = place_replicas(topic.replicas, table.brokers, pins)
+            self._consider_all(name, placed, pins, now_ms)
+
+    def _consider_all(
+        self, topic: str, placed: Mapping[int, int], pins: Mapping[int, int], now_ms: int
+    ) -> None:
+        for number, node_id in placed.items():
+            is_pinned = pins.get(number) == node_id
+            self._consider(Partition(topic, number), node_id, is_pinned=is_pinned, now_ms=now_ms)
 
     def _consider(self, partition: Partition, node_id: int, *, is_pinned: bool, now_ms: int) -> None:
         if partition in self._busy:
@@ -218,11 +256,17 @@ class Member:
             del self._busy[partition]
         if not task.cancelled() and (problem := task.exception()) is not None:
             _LOG.error("The ownership of %s-%d", *partition, exc_info=problem)
-        self._look_again()
+        self.look_again()
 
     async def _claim(self, partition: Partition, token: int | None, cause: Cause) -> None:
         session = self.keeper.session
-        claim = Claim(self._keys, partition, self.node_id, session.lease, session.broker_epoch, token)
+        guard = None
+        if partition.topic not in self._topics:
+            topic = self._replicated().get(partition.topic)
+            if topic is None:
+                return
+            guard = topic.is_there
+        claim = Claim(self._keys, partition, self.node_id, session.lease, session.broker_epoch, token, guard)
         while True:
             ended = claim.answered(await self._asked(claim.next()))
             if isinstance(ended, Owned):

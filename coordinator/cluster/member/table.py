@@ -7,7 +7,7 @@ from coordinator.cluster.broker import Broker
 from coordinator.cluster.engine.engine import Changes, Entry
 from coordinator.cluster.keys import Keys
 
-KINDS: Final = ("brokers", "owner", "pin")
+KINDS: Final = ("brokers", "owner", "epoch", "pin")
 
 
 def registration(incarnation: str, listeners: dict[str, tuple[str, int]], rack: str = "") -> bytes:
@@ -24,6 +24,8 @@ class Table:
         self.incarnations: dict[int, int] = {}
         """At which revision each of them registered: the broker epoch."""
         self.owners: dict[tuple[str, int], int] = {}
+        self.epochs: dict[tuple[str, int], int] = {}
+        """The last leader epochs."""
         self.pins: dict[tuple[str, int], int] = {}
         self.holds: dict[tuple[str, int], tuple[int, int]] = {}
         """Of pins: for how many milliseconds at least the partition is to be loading then, and the revision."""
@@ -31,7 +33,12 @@ class Table:
 
     def clear(self) -> None:
         """Nothing is known."""
-        self.brokers, self.incarnations, self.owners, self.pins, self.holds = {}, {}, {}, {}, {}
+        self.brokers, self.incarnations, self.owners = {}, {}, {}
+        self.epochs, self.pins, self.holds = {}, {}, {}
+
+    def pins_of(self, topic: str) -> dict[int, int]:
+        """Of one topic, by partition."""
+        return {number: node_id for (name, number), node_id in self.pins.items() if name == topic}
 
     def changed(self, changes: Changes) -> None:
         """Takes what was watched."""
@@ -59,6 +66,8 @@ class Table:
             self.incarnations[node_id] = entry.created_at
         elif kind == "owner":
             self.owners[_partition(rest)] = int(entry.value)
+        elif kind == "epoch":
+            self.epochs[_partition(rest)] = int(entry.value)
         elif kind:
             partition = _partition(rest)
             pinned_to, *hold_ms = entry.value.split()
@@ -73,8 +82,8 @@ class Table:
             self.brokers.pop(int(rest), None)
             self.incarnations.pop(int(rest), None)
         elif kind:
-            table = self.owners if kind == "owner" else self.pins
-            table.pop(_partition(rest), None)
+            tables = {"owner": self.owners, "epoch": self.epochs, "pin": self.pins}
+            tables[kind].pop(_partition(rest), None)
 
     def _split(self, key: bytes) -> tuple[str, str]:
         for kind, prefix in self._prefixes.items():

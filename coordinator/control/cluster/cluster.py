@@ -104,7 +104,7 @@ class Cluster:
         if server.brokers.cluster is not None:
             server.brokers.cluster.listeners.append(self._moved_by_others)
         if server.cluster is not None:
-            server.cluster.news.attach(self._told)
+            server.cluster.served.news.attach(self._told)
 
     def _moved_by_others(
         self, partition: TopicPartition, before: int | None, owner: int | None, cause: MoveCause
@@ -134,9 +134,9 @@ class Cluster:
                         partition=partition.name.partition,
                         owner=owner,
                         replicas=list(ownership.replicas(partition.name)),
-                        leader_epoch=current_epoch(partition)
+                        leader_epoch=current_epoch(partition, ownership)
                         if view is None
-                        else view.epochs.get(partition.name, current_epoch(partition)),
+                        else view.epochs.get(partition.name, current_epoch(partition, ownership)),
                         token=None if view is None else view.tokens.get(partition.name),
                         engine_bytes=None if view is None else view.engine_bytes.get(partition.name),
                     )

@@ -8,7 +8,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -17,9 +17,11 @@ from coordinator import clock
 from coordinator.cluster.append import Appender, Partition
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.claims import Owned
+from coordinator.cluster.conflict import Refused
+from coordinator.cluster.engine.engine import CreatedAt, EngineError
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.append_driver import AppendDriver
-from coordinator.cluster.member.member import Cause, Member, Ownings
+from coordinator.cluster.member.member import Member, Ownings, Replicated
 from coordinator.cluster.member.table import registration
 from coordinator.cluster.store.store import Store
 from coordinator.engine.machine import InternalTopic, M
@@ -34,21 +36,24 @@ from coordinator.server.cluster.member_directory import REMEDY, prepare, why_no_
 from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_write_meta
 from coordinator.server.cluster.moves import Moves
 from coordinator.server.cluster.ownership import ClusterOwnership
-from coordinator.server.cluster.ownership_news import OwnershipNews
 from coordinator.server.cluster.reach import Nodes, reached
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
+from coordinator.server.cluster.served import Served
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
+from coordinator.server.cluster.topic_bytes import TopicBytes
 from coordinator.server.cluster.transactions import ClusterTransactions, listener_between_brokers
 from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
+from coordinator.topics.answer import TopicChange, TopicDeleted
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
+from storage.uuid_text import uuid_to_text
 
 if TYPE_CHECKING:
     from coordinator.server.server import Server
@@ -67,20 +72,30 @@ class EtcdCluster:
         self._keys = keys
         self._loop = asyncio.get_running_loop()
         self.member: Member | None = None
-        self.news = OwnershipNews()
-        """Of each partition that was gained or lost, and why."""
-        self.moves_on_purpose = Moves(engine, keys, self._the_member, self._in_background)
+        self.moves_on_purpose = Moves(
+            engine,
+            keys,
+            self._the_member,
+            lambda *asked: self.ownership.may_move(*asked),
+            self._in_background,
+        )
         self.ownership = ClusterOwnership(
-            self._the_member, lambda: self.catalogue.keys, config.node_id, self.moves_on_purpose.pin
+            self._the_member,
+            lambda: self.catalogue.keys,
+            config.node_id,
+            self.moves_on_purpose.pin,
+            self._give_replicas,
         )
         self.catalogue = SharedCatalogue(
-            self._loop, engine, CatalogueKeys(engine, keys, self.ownership.leaders)
+            self._loop, engine, CatalogueKeys(engine, keys, self.ownership.new_replicas)
         )
+        self.bytes = TopicBytes(engine, keys, config.node_id, config.cluster_topics_max_bytes)
         self.appends = AppendDriver(
             engine, Appender(keys), self._done, self._not_done, config.broker_session_timeout_ms / 1000
         )
+        self.served = Served(self._the_member, self.moves_on_purpose, self.appends.drop, self.bytes.has_room)
         self.health = EngineHealth(engine, config.cluster_etcd_quota_bytes)
-        self.replication = Replication(self, self._doubted)
+        self.replication = Replication(self, self.served.doubt)
         self._store = Store(engine, keys)
         self.meta = Meta(0, b"")
         self.transactions = ClusterTransactions(
@@ -158,6 +173,12 @@ class EtcdCluster:
         self.catalogue.attach(plane.catalogue, server.directory, server.topics_changed)
         plane.producer_ids.reserve = self.catalogue.reserve_producer_ids
         self.transactions.attach(server.transactions)
+        self.served.attach(server)
+        self._sealer = Sealer(self._store, self._logs, self.served.logs, self.served.doubt)
+        self.served.topics.attach(server, self._logs, self._sealer)
+        self.ownership.is_open = self.served.topics.is_open
+        server.topics.durable.replicates(self.replication)
+        server.topic_listeners.append(self._topics_changed)
 
     def start(self) -> None:
         """Registers, once the listeners are there, and begins to own."""
@@ -174,13 +195,14 @@ class EtcdCluster:
             config.broker_session_timeout_ms,
             config.cluster_move_delay_ms,
             {CONSUMER_OFFSETS: self.meta.partitions},
-            Ownings(self._gained, self._lost),
+            self._replicated_topics,
+            Ownings(self.served.gained, self.served.lost),
         )
         self.catalogue.start()
         self.transactions.start()
         self.member.start()
-        self._sealer = Sealer(self._store, self._logs, self._owned_logs, self._doubted)
         self._sealer.start()
+        self.bytes.start(self.member.keeper, lambda: sum(map(self._size, self.served.topics.logs())))
         self.health.start()
         self._in_background(self._begin())
 
@@ -192,11 +214,6 @@ class EtcdCluster:
         await self.catalogue.declare(self._settings.topics)
         await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
-
-    def _owned_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
-        for partition in self._server.engine.partitions():
-            if partition.state is PartitionState.OWNED and partition.log is not None:
-                yield partition.name, partition.log
 
     def look(self) -> bool:
         """Whether the session lives; where its time is over, everything is given up before this returns."""
@@ -217,34 +234,33 @@ class EtcdCluster:
     def _owned(self, partition: Partition) -> Owned | None:
         return self._the_member().owned.get(partition)
 
-    def _gained(self, partition: Partition, owned: Owned, cause: Cause) -> None:
-        runtime = self._server.engine.runtimes[partition.topic]
-        machine = runtime.partitions[partition.number]
-        _LOG.info("Owner of %s, leader epoch %d: %s", machine.name, owned.epoch, cause)
-        self.news.tell(machine.name, f"broker {self._config.node_id} owns it: {cause}")
-        runtime.ownership.take(machine, machine.epoch + 1, self.moves_on_purpose.hold_s(partition))
+    def _replicated_topics(self) -> dict[str, Replicated]:
+        """Those that this broker knows as the cluster has them."""
+        keys, catalogue = self.catalogue.keys, self._server.data_plane.catalogue
+        found = {}
+        for name, shared in keys.topics.items():
+            topic = catalogue.get(name) if shared.is_replicated else None
+            if topic is not None and uuid_to_text(topic.topic_id) == shared.topic_id:
+                is_there = CreatedAt(self._keys.topic(name), shared.created_at)
+                found[name] = Replicated(shared.replicas[: len(topic.partitions)], is_there)
+        return found
 
-    def _dropped(self, partition: Partition) -> None:
-        """What it was about to append, or to bring to others, is not its business any more."""
-        self.appends.drop(partition)
-        if partition.topic == TRANSACTION_STATE:
-            self._server.transactions.lost(partition.number)
+    def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
+        for change in changes:
+            if isinstance(change, TopicDeleted):
+                self._the_member().forget(change.name)
+                self.served.topics.deleted(change.name)
+        self._the_member().look_again()
 
-    def _lost(self, partition: Partition, cause: Cause) -> None:
-        runtime = self._server.engine.runtimes[partition.topic]
-        machine = runtime.partitions[partition.number]
-        self._dropped(partition)
-        _LOG.info("No longer owner of %s: %s", machine.name, cause)
-        self.news.tell(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
-        runtime.ownership.release(machine, machine.epoch + 1, str(cause))
-        self._server.topics.complete(self._server.data_plane.interrupted(machine.name, clock.monotonic_ms()))
+    def _give_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
+        self._in_background(self._reassign(partition, replicas))
 
-    def _doubted(self, name: TopicPartition) -> None:
-        """It was given up here; it is taken anew if it is still owned."""
-        partition = Partition(*name)
-        self.news.tell(name, f"broker {self._config.node_id} gives it up: {Cause.DOUBTED}")
-        self.put_aside(name, "it is doubted what the engine has")
-        self._the_member().doubt(partition)
+    async def _reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
+        try:
+            await self.catalogue.keys.reassign(*partition, replicas)
+        except (Refused, EngineError) as error:
+            _LOG.error("%s could not be given the replicas %s: %r", partition, list(replicas), error)
+        self._the_member().look_again()
 
     # Appends
 
@@ -277,6 +293,7 @@ class EtcdCluster:
         if self.member is None:
             return
         await self._sealer.stop()
+        self.bytes.stop()
         await self.catalogue.stop()
         await self._settled()
         await self.member.drain(_LEAVE_TIMEOUT_S)
@@ -299,6 +316,7 @@ class EtcdCluster:
         self.appends.abandon()
         self.transactions.close()
         self.health.stop()
+        self.bytes.stop()
         for task in self._tasks:
             task.cancel()
         if self.member is not None:
@@ -316,10 +334,7 @@ class EtcdCluster:
 
     def put_aside(self, partition: TopicPartition, reason: str) -> None:
         """This broker owns it still, and serves it no longer: it is moved, or taken anew, after that."""
-        self._dropped(Partition(*partition))
-        runtime = self._server.engine.runtimes[partition.topic]
-        machine = runtime.partitions[partition.partition]
-        runtime.ownership.release(machine, machine.epoch + 1, reason)
+        self.served.put_aside(partition, reason)
 
     @property
     def owned_counts(self) -> dict[int, int]:
@@ -363,11 +378,16 @@ class EtcdCluster:
 
     def engine_bytes(self, partition: Partition) -> int:
         """What the engine holds of a partition that this daemon owns; 0 while it is not read."""
-        log = self._server.engine.runtimes[partition.topic].partitions[partition.number].log
-        manifest = None if log is None else self._logs.manifests.get(log)
-        if log is None or manifest is None:
+        name = TopicPartition(*partition)
+        log = self.served.log(name)
+        return 0 if log is None else self._size((name, log))
+
+    def _size(self, open_log: tuple[TopicPartition, PartitionLog]) -> int:
+        _, log = open_log
+        manifest = self._logs.manifests.get(log)
+        if manifest is None or log.is_closed:
             return 0
-        return manifest.size + log.size_from(manifest.end_offset)
+        return manifest.size + log.size_from(max(manifest.end_offset, log.log_start_offset))
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -244,7 +244,9 @@ class Import:
         """By name, as catalogues have them. Raises NotImported where two mean another topic by a name."""
         found: dict[str, dict[str, Any]] = {}
         for each in self._directories:
-            for topic in each.document["topics"]:
+            for entry in each.document["topics"]:
+                # Copies of records that the engine had are what is left of them: they are on disks from now on.
+                topic = {field: value for field, value in entry.items() if field != "replication_factor"}
                 other = found.setdefault(topic["name"], topic)
                 if other["topic_id"] != topic["topic_id"]:
                     raise NotImported(
@@ -258,14 +260,14 @@ class Import:
         leaders = self._leaders()
         topics = self._topics()
 
-        def leaders_of(name: str, partitions: int) -> list[int]:
+        def replicas_of(name: str, partitions: int, _: int) -> list[list[int]]:
             nodes = [each.meta.node_id for each in self._directories]
             return [
-                leaders.get(TopicPartition(name, number), nodes[number % len(nodes)])
+                [leaders.get(TopicPartition(name, number), nodes[number % len(nodes)])]
                 for number in range(partitions)
             ]
 
-        catalogue = CatalogueKeys(self._engine, self._keys, leaders_of)
+        catalogue = CatalogueKeys(self._engine, self._keys, replicas_of)
         catalogue.begins_with({"topics": []})
         groups: dict[str, Any] = {}
         for each in self._directories:

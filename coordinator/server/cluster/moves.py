@@ -1,4 +1,4 @@
-"""Coordinators that are moved on purpose: to another daemon, whom a pin tells, or away from here and back.
+"""Partitions that are moved on purpose: to another daemon, whom a pin tells, or away from here and back.
 
 A pin may say for how long the daemon that takes the partition is to say that it loads. It does so once: it takes
 that out of the pin as it gains the partition.
@@ -14,7 +14,6 @@ from coordinator.cluster.in_process import NotPossible
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.member import Member
 from coordinator.cluster.store.store import repeated
-from coordinator.names import COORDINATED
 from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("Cluster")
@@ -28,12 +27,14 @@ class Moves:
         engine: Engine,
         keys: Keys,
         member: Callable[[], Member],
+        why_not: Callable[[TopicPartition, int], str | None],
         in_background: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """In: who is told what takes a while."""
+        """In: who knows why a broker cannot own a partition; who is told what takes a while."""
         self._engine = engine
         self._keys = keys
         self._member = member
+        self._why_not = why_not
         self._in_background = in_background
         self._holds: dict[Partition, float] = {}
         """For how many seconds at least partitions are to be loading that are taken anew here."""
@@ -41,10 +42,11 @@ class Moves:
     def move(self, partition: TopicPartition, to: int, hold_loading_s: float, owner: int | None) -> bool:
         """Asks that a daemon own a partition; whether it does not yet. In: the owner, as far as is known. Raises
         NotPossible."""
-        if partition.topic not in COORDINATED:
-            raise NotPossible(f"the records of {partition} are on one broker, and stay there")
         if to not in self._member().table.brokers:
             raise NotPossible(f"there is no broker {to}, or it does not live")
+        why_not = self._why_not(partition, to)
+        if why_not is not None:
+            raise NotPossible(why_not)
         self.pin(partition, to, 0 if owner == to else hold_loading_s)
         return owner != to
 

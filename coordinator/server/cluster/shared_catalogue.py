@@ -221,7 +221,9 @@ class SharedCatalogue:
         topic = self._catalogue.get(shared.name)
         if topic is None:
             topic_id = uuid_from_text(shared.topic_id)
-            await self._create(NewTopic(shared.name, shared.partitions, dict(shared.configs), topic_id))
+            factor = max(2, len(shared.replicas[0])) if shared.is_replicated else 1
+            new = NewTopic(shared.name, shared.partitions, dict(shared.configs), topic_id, factor)
+            await self._create(new)
             return
         if len(topic.hosted) < shared.partitions:
             await self._grow(topic, shared.partitions)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -13,34 +13,23 @@ from coordinator.machine.outcome import Context
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
 from coordinator.net.slot import Slot
+from coordinator.server.handlers.durable_answers import DurableAnswers, Ears
 from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import MOST_TOLD, TopicMissing
 from coordinator.topics.steps import Apart
-from protocol.errors import ErrorCode
-from protocol.messages.produce import ProduceResponse
 from storage.checkpoint import Draft
 from storage.errors import StorageError
 from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
 ChangesCallback = Callable[[Sequence[TopicChange]], None]
 MissingCallback = Callable[[Sequence[TopicMissing], Caller], None]
 """Takes what is not there, and who asked for it."""
-
-
-class _Durable:
-    """An answer to Produce that waits until its records are on the disk."""
-
-    __slots__ = ("logs", "response", "slot")
-
-    def __init__(self, slot: Slot, response: object, logs: dict[PartitionLog, int]) -> None:
-        self.slot = slot
-        self.response = response
-        self.logs = logs
 
 
 class TopicsHandler:
@@ -61,7 +50,6 @@ class TopicsHandler:
         """In: who writes checkpoints, as the last."""
         self._loop = loop
         self._data_plane = data_plane
-        self._flusher = threads.flusher
         self._run_queue = run_queue
         self.arrival = arrival
         """The instant that the engine takes for that of the request at hand."""
@@ -72,9 +60,9 @@ class TopicsHandler:
         self.ask_consent: Callable[[AskConsent], asyncio.Future[Consent]]
         """Who answers for the coordinators of transactions; set by whoever has them."""
         self._parked: dict[int, Slot] = {}
-        self._durable: dict[PartitionLog, list[_Durable]] = {}
-        self._awaited: dict[PartitionLog, list[tuple[int, Callable[[ErrorCode], None]]]] = {}
-        """Who, besides, waits until a log is durable up to an offset."""
+        ears = Ears(self._advanced, self._failed)
+        self.durable = DurableAnswers(loop, threads.flusher, self._topic_id, ears)
+        """Who waits until records are durable."""
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
         self._batches = Share(threads.batches)
@@ -120,7 +108,7 @@ class TopicsHandler:
         if answer.completions:
             self.complete(answer.completions)
         if answer.unawaited:
-            self._have_synced(answer.unawaited)
+            self.durable.have_synced(answer.unawaited)
         if answer.missing:
             self._on_missing(answer.missing[:MOST_TOLD], caller)
 
@@ -134,7 +122,7 @@ class TopicsHandler:
             return
         logs = _not_durable(answer)
         if logs:
-            self._wait_for(logs, answer, slot)
+            self.durable.wait_for(logs, answer.response, slot)
         elif answer.response is GOODBYE:
             slot.fill(NO_ANSWER)
             slot.owner.close()
@@ -160,38 +148,30 @@ class TopicsHandler:
         logs = _not_durable(answer)
         if not logs:
             return answer.response
-        self._wait_for(logs, answer, caller.answer_later(parks=False))
+        self.durable.wait_for(logs, answer.response, caller.answer_later(parks=False))
         return HELD
-
-    def _wait_for(self, logs: dict[PartitionLog, int], answer: Answer, slot: Slot) -> None:
-        self._have_synced(logs)
-        entry = _Durable(slot, answer.response, logs)
-        for log in logs:
-            self._durable.setdefault(log, []).append(entry)
-
-    def _have_synced(self, logs: Iterable[PartitionLog]) -> None:
-        """With what others need that are answered in the same iteration of the loop."""
-        for log in logs:
-            self._flusher.need(log, self._synced)
-        self._loop.call_soon(self._flusher.kick)
 
     def _changed(self, changes: Sequence[TopicChange]) -> None:
         self._on_changes(changes)
         rolled = [change.log for change in changes if isinstance(change, SegmentRolled)]
         if rolled:
-            for log in rolled:
-                self._flusher.need(log, self._synced)
-            self._flusher.kick()
+            self.durable.sync(rolled)
+
+    def _advanced(self, partition: TopicPartition) -> None:
+        if self._parked:
+            self.complete(self._data_plane.advanced(*partition, clock.monotonic_ms()))
+
+    def _failed(self, partition: TopicPartition, error: StorageError) -> None:
+        self._on_changes([PartitionFailed(*partition, str(error))])
+
+    def _topic_id(self, name: str) -> bytes:
+        topic = self._data_plane.catalogue.get(name)
+        return b"" if topic is None else topic.topic_id
 
     @property
     def waiters(self) -> int:
         """How many answers are owed."""
-        return len(self._parked) + len({entry for waiting in self._durable.values() for entry in waiting})
-
-    @property
-    def awaited_logs(self) -> Iterable[PartitionLog]:
-        """The logs that answers wait for, or others."""
-        return {**self._durable, **self._awaited}
+        return len(self._parked) + self.durable.answers
 
     # Long-poll fetches
 
@@ -249,99 +229,20 @@ class TopicsHandler:
         for steps in list(self._underway):
             steps.stop()
 
-    # The disk
-
-    def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
-        if log in self._awaited:
-            self._tell_awaiting(log, error)
-        waiting = self._durable.pop(log, None)
-        if waiting is not None and log.is_closed and log.failure is None:
-            self._settle_deleted(log, waiting)
-        elif waiting is not None:
-            self._settle(log, waiting, error)
-        if error is None and self._parked:
-            topic, partition = _partition_of(log)
-            self.complete(self._data_plane.advanced(topic, partition, clock.monotonic_ms()))
-
-    def _settle(self, log: PartitionLog, waiting: list[_Durable], error: StorageError | None) -> None:
-        later: list[_Durable] = []
-        for entry in waiting:
-            if entry.slot.data is not None:
-                continue
-            if error is not None:
-                self._refuse(entry.response, log)
-                entry.logs.pop(log)
-                if not entry.logs:
-                    entry.slot.fill(entry.response)
-            elif log.durable_offset >= entry.logs[log]:
-                del entry.logs[log]
-                if not entry.logs:
-                    entry.slot.fill(entry.response)
-            else:
-                later.append(entry)
-        if error is not None:
-            self._on_changes([PartitionFailed(*_partition_of(log), str(error))])
-        if later:
-            self._durable[log] = later
-            self._flusher.need(log, self._synced)
-            self._flusher.kick()
-
-    def _settle_deleted(self, log: PartitionLog, waiting: list[_Durable]) -> None:
-        """The topic was deleted after these records were appended: nothing of it has to last any more."""
-        for entry in waiting:
-            del entry.logs[log]
-            if not entry.logs and entry.slot.data is None:
-                entry.slot.fill(entry.response)
-
-    def _refuse(self, response: object, log: PartitionLog) -> None:
-        """What was appended to this log may be lost: its partition's part of an answer to Produce says so."""
-        assert isinstance(response, ProduceResponse)
-        name, partition = _partition_of(log)
-        topic = self._data_plane.catalogue.get(name)
-        topic_id = b"" if topic is None else topic.topic_id
-        for answered in response.responses:
-            if answered.name != name and answered.topic_id != topic_id:
-                continue
-            for part in answered.partition_responses:
-                if part.index == partition and part.error_code == ErrorCode.NONE:
-                    part.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-                    part.base_offset = -1
-
-    def await_durable(self, log: PartitionLog, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
-        """Has `done` called once a log is synced up to an offset, or is gone for good; or its error is."""
-        self._awaited.setdefault(log, []).append((end_offset, done))
-        self._have_synced([log])
-
-    def _tell_awaiting(self, log: PartitionLog, error: StorageError | None) -> None:
-        later = []
-        for end_offset, done in self._awaited.pop(log, ()):
-            if log.is_deleted or log.durable_offset >= end_offset:
-                done(ErrorCode.NONE)
-            elif error is not None or log.is_closed:
-                done(ErrorCode.KAFKA_STORAGE_ERROR)
-            else:
-                later.append((end_offset, done))
-        if later:
-            self._awaited[log] = later
-            self._flusher.need(log, self._synced)
-            self._flusher.kick()
-
     # Upkeep
 
     def sync_dirty(self) -> None:
         """Asks for what was appended to any topic to be synced, as far as it is not."""
-        for log in self._data_plane.logs().values():
-            if log.failure is None and log.is_dirty:
-                self._flusher.need(log, self._synced)
-        self._flusher.kick()
+        logs = self._data_plane.logs().values()
+        self.durable.sync([log for log in logs if log.failure is None and log.is_dirty])
 
     def close(self) -> None:
         """Nothing is looked at any more."""
         self._batches.cancel()
 
     def stop_listening(self) -> None:
-        """The flusher, which others share, goes on without it."""
-        self._flusher.forget(self._synced)
+        """What makes logs durable, which others share, goes on without it."""
+        self.durable.forget()
 
     def sweep(self) -> None:
         """Retention of topics."""
@@ -358,9 +259,3 @@ def _fill_parked(answer: Answer, slot: Slot | None) -> None:
 def _not_durable(answer: Answer) -> dict[PartitionLog, int]:
     """The logs that an answer has to wait for, and how far they have to come."""
     return {log: offset for log, offset in answer.durable if log.durable_offset < offset}
-
-
-def _partition_of(log: PartitionLog) -> tuple[str, int]:
-    """The topic and number in the name of a log's directory."""
-    topic, _, number = log.directory.rpartition("/")[2].rpartition("-")
-    return topic, int(number)

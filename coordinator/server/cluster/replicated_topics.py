@@ -1,0 +1,228 @@
+"""Partitions of topics whose records the engine has, as they come to this broker and leave it.
+
+    gained ─▶ read from the engine, in a thread ─▶ led ─▶ lost, or in doubt ─▶ the log is closed
+                  ▲                                          │
+                  └── under a new token, if it is still owned ┘
+
+While a log is read the partition has no leader: clients ask again. Whoever waits for the engine when a partition
+goes is told NOT_LEADER_OR_FOLLOWER, and finds the next leader; a producer with a sequence is told there whether its
+batch was written.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from coordinator import clock
+from coordinator.cluster.engine.engine import EngineError
+from coordinator.cluster.store.store import TokenLost
+from coordinator.server.cluster.replicated_logs import ReplicatedLogs
+from coordinator.topics.cluster_partition import ClusterPartition
+from storage.errors import LogDamaged, LogPoisoned, StorageError
+from storage.log import PartitionLog
+from storage.os_error import reason_of
+from storage.producers.log_producers import LogProducers
+from storage.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from coordinator.server.cluster.sealer import Sealer
+    from coordinator.server.server import Server
+
+_LOG: Final = logging.getLogger("Cluster")
+_RETRY_S: Final = 1.0
+_UNPIN_RETRY_S: Final = 0.01
+_KEEP_TIMEOUT_S: Final = 30
+
+
+class NotKept(OSError):
+    """The engine does not know where a log begins now."""
+
+
+class _Opened(NamedTuple):
+    log: PartitionLog
+    producers: LogProducers
+
+
+class ReplicatedTopics:
+    """A `ClusterRecords`. All methods belong to the event loop's thread, but for `keep_start`."""
+
+    def __init__(self, doubted: Callable[[TopicPartition], None], has_room: Callable[[int], bool]) -> None:
+        """In: who takes a partition anew, under a new token, if it is still owned; who knows whether the engine may
+        have so many bytes more."""
+        self.has_room = has_room
+        self._doubted = doubted
+        self._loop = asyncio.get_running_loop()
+        self._server: Server
+        self._logs: ReplicatedLogs
+        self._sealer: Sealer
+        self._opening: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._closing: dict[TopicPartition, asyncio.Event] = {}
+        """Partitions that were lost while their logs are sealed or compacted, until these are closed."""
+
+    def attach(self, server: "Server", logs: ReplicatedLogs, sealer: "Sealer") -> None:
+        """To parts that are open."""
+        self._server, self._logs, self._sealer = server, logs, sealer
+        server.topics.durable.not_written = self.failed
+
+    def logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
+        """Of the partitions that this broker leads."""
+        for partition in self._server.data_plane.catalogue.hosted():
+            if isinstance(partition, ClusterPartition) and partition.log is not None:
+                yield partition.name, partition.log
+
+    def log(self, name: TopicPartition) -> PartitionLog | None:
+        """That of a partition; None while this broker does not lead it."""
+        partition = self._partition(name)
+        return None if partition is None else partition.log
+
+    def is_open(self, name: TopicPartition) -> bool:
+        """Whether the log of a partition is here."""
+        return self.log(name) is not None
+
+    def _partition(self, name: TopicPartition) -> ClusterPartition | None:
+        found = self._server.data_plane.catalogue.partition(*name)
+        return found if isinstance(found, ClusterPartition) else None
+
+    # Coming
+
+    def gained(self, name: TopicPartition, hold_s: float) -> None:
+        """This broker owns a partition: its log is read, and shown after so many seconds at the soonest."""
+        assert name not in self._opening, name
+        task = self._loop.create_task(self._open(name, hold_s))
+        self._opening[name] = task
+        task.add_done_callback(lambda done: self._opened(name, done))
+
+    def _opened(self, name: TopicPartition, task: "asyncio.Task[None]") -> None:
+        if self._opening.get(name) is task:
+            del self._opening[name]
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _LOG.error("Reading %s", name, exc_info=problem)
+
+    async def _open(self, name: TopicPartition, hold_s: float) -> None:
+        await asyncio.sleep(hold_s)
+        told = ""
+        while (partition := self._partition(name)) is not None:
+            if (closed := self._closing.get(name)) is not None:
+                await closed.wait()
+            reading = self._loop.run_in_executor(None, self._read, partition)
+            try:
+                opened = await asyncio.shield(reading)
+            except asyncio.CancelledError:
+                reading.add_done_callback(_close_unwanted)
+                raise
+            except LogDamaged as error:
+                _LOG.error("%s has no leader: %s", name, error)
+                partition.failure = error
+                return
+            except (StorageError, OSError) as error:
+                partition.failure = error
+                if reason_of(error) != told:
+                    told = reason_of(error)
+                    _LOG.error("%s has no leader until it can be read: %s; trying again", name, told)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            self._begin(partition, opened)
+            return
+
+    def _read(self, partition: ClusterPartition) -> _Opened:
+        """In a thread. Raises StorageError, OSError."""
+        topic = self._server.data_plane.catalogue.get(partition.name.topic)
+        if topic is None:
+            raise NotKept(f"{partition.name.topic} is gone")
+        log = self._logs.open(partition.name, topic.values.log, topic.topic_id)
+        try:
+            return _Opened(log, LogProducers.load(log, partition.expiration_ms))
+        except BaseException:
+            log.close(clean=False)
+            raise
+
+    def _begin(self, partition: ClusterPartition, opened: _Opened) -> None:
+        try:
+            if self._partition(partition.name) is not partition:
+                raise NotKept("the topic is gone")
+            partition.begin(*opened)
+        except OSError as error:
+            opened.log.close(clean=False)
+            _LOG.error("%s has no leader: %s", partition.name, reason_of(error))
+            return
+        topic = self._server.data_plane.catalogue.get(partition.name.topic)
+        assert topic is not None
+        opened.log.config = topic.values.log  # it may have changed meanwhile
+        _LOG.info(
+            "Leader of %s, leader epoch %d, from offset %d to %d",
+            partition.name,
+            opened.log.leader_epochs.current,
+            opened.log.log_start_offset,
+            opened.log.log_end_offset,
+        )
+
+    # Leaving
+
+    def lost(self, name: TopicPartition, reason: str) -> None:
+        """This broker leads a partition no longer, or not before it has read it anew: whoever waits looks for the
+        leader."""
+        opening = self._opening.pop(name, None)
+        if opening is not None:
+            opening.cancel()
+        partition = self._partition(name)
+        log = None if partition is None else partition.end()
+        if log is not None:
+            _LOG.info("No longer leader of %s: %s", name, reason)
+            self._close(name, log)
+            self._server.topics.durable.let_go(log)
+
+    def deleted(self, topic: str) -> None:
+        """A topic is gone, and its logs are closed."""
+        for name in [each for each in self._opening if each.topic == topic]:
+            self._opening.pop(name).cancel()
+        for log in [each for each in self._logs.manifests if each.is_deleted]:
+            self._server.topics.durable.let_go(log)
+
+    def _close(self, name: TopicPartition, log: PartitionLog) -> None:
+        if log.is_pinned:
+            # Who is at work on it notices soon. Until then its files may be about to be replaced.
+            log.poison(LogPoisoned(log.directory, "is being given up"))
+            self._closing[name] = asyncio.Event()
+            self._loop.call_later(_UNPIN_RETRY_S, self._close_unpinned, name, log)
+        elif not log.is_closed:
+            log.close(clean=False)
+
+    def _close_unpinned(self, name: TopicPartition, log: PartitionLog) -> None:
+        if log.is_pinned:
+            self._loop.call_later(_UNPIN_RETRY_S, self._close_unpinned, name, log)
+            return
+        self._closing.pop(name).set()
+        if not log.is_closed:
+            log.close(clean=False)
+
+    def failed(self, name: TopicPartition, log: PartitionLog) -> None:
+        """See `ClusterRecords`. Also where nobody can tell what the engine has of it."""
+        if self.log(name) is log:
+            _LOG.warning("%s is read anew: it is not known what the engine has of it", name)
+            self._doubted(name)
+
+    # Where logs begin
+
+    def keep_start(self, partition: TopicPartition, log: PartitionLog) -> None:
+        """See `ClusterRecords`."""
+        kept = asyncio.run_coroutine_threadsafe(self._keep_start(partition, log), self._loop)
+        try:
+            kept.result(_KEEP_TIMEOUT_S)
+        except (TimeoutError, StorageError) as error:
+            raise NotKept(f"{partition}: {error!r}") from error
+
+    async def _keep_start(self, name: TopicPartition, log: PartitionLog) -> None:
+        began_ms = clock.monotonic_ms()
+        try:
+            await self._sealer.trim(name, log)
+        except (TokenLost, EngineError) as error:
+            self.failed(name, log)
+            waited_ms = clock.monotonic_ms() - began_ms
+            raise NotKept(f"the engine did not take it within {waited_ms} ms: {error!r}") from error
+
+
+def _close_unwanted(reading: "asyncio.Future[_Opened]") -> None:
+    """The log of a partition that was lost while it was read."""
+    if not reading.cancelled() and reading.exception() is None:
+        reading.result().log.close(clean=False)

@@ -1,0 +1,299 @@
+"""Topics with replicas: their records are in the engine, and any live replica leads them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.keys import Keys
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
+from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
+from tests.cluster.records import (
+    TOPIC,
+    batch,
+    create,
+    delete_before,
+    leader,
+    partition_of,
+    produced,
+    read,
+    write,
+)
+
+KEYS = Keys(CLUSTER_ID)
+
+
+async def metadata(daemon: Daemon, name: str = TOPIC) -> list[MetadataResponsePartition]:
+    """What a daemon says of the partitions of a topic, in order."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    answer = await daemon.ask(request, 9)
+    return sorted(answer.topics[0].partitions, key=lambda part: part.partition_index)
+
+
+def left_in_engine(cluster: Daemons, name: str = TOPIC) -> list[bytes]:
+    """Keys of the engine that are of a topic."""
+    return [key for key in cluster.store.map.entries if f"/{name}".encode() in key]
+
+
+async def test_everybody_names_the_leader_and_its_epoch(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 3) as cluster:
+        assert await create(cluster.by_id[1], partitions=3) == ErrorCode.NONE
+        leaders = [(await leader(cluster, number)).node_id for number in range(3)]
+        assert sorted(leaders) == [1, 2, 3]
+
+        def is_told(daemon: Daemon) -> bool:
+            owner = daemon.server.brokers.ownership.owner
+            parts = [partition_of(daemon, number) for number in range(3)]
+            return all(part is not None and owner(part.name) for part in parts)
+
+        for daemon in cluster.by_id.values():
+            await eventually(lambda daemon=daemon: is_told(daemon))  # type: ignore[misc]
+            parts = await metadata(daemon)
+            assert [part.leader_id for part in parts] == leaders
+            assert [part.replica_nodes[0] for part in parts] == leaders
+            assert all(sorted(part.replica_nodes) == sorted(part.isr_nodes) == [1, 2, 3] for part in parts)
+            assert {part.leader_epoch for part in parts} == {1}
+            for number, node_id in enumerate(leaders):
+                answer = await produced(daemon, batch(b"x"), number)
+                is_leader = node_id == daemon.node_id
+                expected = ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+                assert answer.error_code == expected
+                found = await read(daemon, number=number)
+                assert found == ([b"x"] if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+async def test_another_replica_leads_when_the_leader_is_killed_with_all_that_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    async with daemons(tmp_path, 3) as cluster:
+        assert await create(cluster.by_id[1]) == ErrorCode.NONE
+        first = await leader(cluster)
+        values = [b"%d" % number for number in range(20)]
+        await write(first, *values)
+        await cluster.kill(first)
+        second = await leader(cluster)
+        assert second is not first
+        assert await read(second) == values
+        await write(second, b"more")
+        [part] = await metadata(second)
+        assert (part.leader_id, part.leader_epoch) == (second.node_id, 2)
+        assert part.offline_replicas == [first.node_id]
+        assert first.node_id not in part.isr_nodes
+        # Its place is given back to the one that should lead it.
+        again = await cluster.start(first.node_id)
+        await eventually(lambda: partition_of(again) is not None)
+        await eventually(lambda: again.server.cluster.served.topics.is_open(partition_of(again).name))  # type: ignore[union-attr]
+        assert await leader(cluster) is again
+        assert await read(again) == [*values, b"more"]
+
+
+async def test_a_producer_that_repeats_a_batch_at_the_next_leader_is_told_where_it_is(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first = await leader(cluster)
+        for sequence in range(3):
+            answer = await produced(first, batch(b"%d" % sequence, producer=(7, 0, sequence)))
+            assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, sequence)
+        await cluster.kill(first)
+        second = await leader(cluster)
+        again = await produced(second, batch(b"2", producer=(7, 0, 2)))
+        assert (again.error_code, again.base_offset) == (ErrorCode.NONE, 2)
+        hole = await produced(second, batch(b"4", producer=(7, 0, 4)))
+        assert hole.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        await produced(second, batch(b"3", producer=(7, 0, 3)))
+        assert await read(second) == [b"0", b"1", b"2", b"3"]
+
+
+async def test_a_leader_that_is_cut_off_acknowledges_nothing(tmp_path: Path) -> None:
+    session = {"broker.session.timeout.ms": "4000"}
+    async with daemons(tmp_path, 2, **session) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first = await leader(cluster)
+        await write(first, b"a")
+        first.engine.is_cut = True
+        asked = asyncio.create_task(produced(first, batch(b"lost")))
+        del cluster.by_id[first.node_id]
+        second = await leader(cluster)
+        await write(second, b"b")
+        assert (await asked).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await read(first) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await read(second) == [b"a", b"b"]
+        cluster.by_id[first.node_id] = first
+        first.engine.is_cut = False
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+async def test_at_every_level_of_acks_what_is_read_is_in_the_engine(tmp_path: Path, acks: int) -> None:
+    async with daemons(tmp_path, 1) as cluster:
+        [daemon] = cluster.by_id.values()
+        assert await create(daemon, assignments=[[1]]) == ErrorCode.NONE
+        # One replica: on the disk.
+        assert daemon.server.data_plane.catalogue.get(TOPIC) is not None
+        second = await cluster.start(2)
+        assert await create(second, name="both", factor=2) == ErrorCode.NONE
+        first = await leader(cluster, name="both")
+        if acks:
+            assert (await produced(first, batch(b"x"), name="both", acks=acks)).error_code == ErrorCode.NONE
+        else:
+            await _send_quietly(first, b"x", "both")
+        part = partition_of(first, name="both")
+        assert part is not None
+        await eventually(lambda: part.high_watermark == 1)
+        await cluster.kill(first)
+        assert await read(await leader(cluster, name="both"), name="both") == [b"x"]
+
+
+async def _send_quietly(daemon: Daemon, value: bytes, name: str) -> None:
+    frame = daemon.client.frame(_quiet(value, name), 9)
+    daemon.client._sent.pop()
+    daemon.client.writer.write(frame)
+
+
+def _quiet(value: bytes, name: str) -> object:
+    from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+    part = PartitionProduceData(index=0, records=batch(value))
+    data = [TopicProduceData(name=name, partition_data=[part])]
+    return ProduceRequest(acks=0, timeout_ms=1000, topic_data=data)
+
+
+async def test_as_many_replicas_as_there_are_brokers(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        first = cluster.by_id[1]
+        assert await create(first, factor=3) == ErrorCode.INVALID_REPLICATION_FACTOR
+        refused = await create(first, assignments=[[1, 2], [2]])
+        assert refused == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert await create(first, assignments=[[2, 1], [1, 2]]) == ErrorCode.NONE
+        assert (await leader(cluster, 0)).node_id == 2
+        assert (await leader(cluster, 1)).node_id == 1
+
+
+async def test_topics_that_leave_it_open_get_the_default(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2, **{"default.replication.factor": "2"}) as cluster:
+        assert await create(cluster.by_id[1], factor=-1) == ErrorCode.NONE
+        assert await create(cluster.by_id[1], name="one", factor=1) == ErrorCode.NONE
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="auto")], allow_auto_topic_creation=True)
+        await cluster.by_id[2].ask(asked, 9)
+        daemon = cluster.by_id[1]
+        for name, count in ((TOPIC, 2), ("auto", 2), ("one", 1)):
+            await eventually(lambda name=name: daemon.server.data_plane.catalogue.get(name) is not None)  # type: ignore[misc]
+            [part, *_] = await metadata(daemon, name)
+            assert len(part.replica_nodes) == count
+
+
+async def test_a_topic_that_is_deleted_leaves_nothing_and_may_be_made_again(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        first, second = cluster.by_id.values()
+        for value in (b"old", b"new"):
+            assert await create(first, factor=2, partitions=2) == ErrorCode.NONE
+            for number in range(2):
+                await write(await leader(cluster, number), value, number=number)
+            for number in range(2):
+                assert await read(await leader(cluster, number), number=number) == [value]
+            gone = await second.ask(DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=5000), 3)
+            assert [topic.error_code for topic in gone.responses] == [ErrorCode.NONE]
+            assert left_in_engine(cluster) == []
+            for daemon in (first, second):
+                await eventually(lambda daemon=daemon: partition_of(daemon) is None)  # type: ignore[misc]
+                assert daemon.server.cluster is not None
+                served = daemon.server.cluster.served.topics
+                await eventually(lambda served=served: not list(served.logs()))  # type: ignore[misc]
+        assert left_in_engine(cluster) == []
+
+
+async def test_a_topic_grows_and_its_new_partitions_have_as_many_replicas(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 3) as cluster:
+        first = cluster.by_id[1]
+        assert await create(first, factor=2) == ErrorCode.NONE
+        wanted = CreatePartitionsTopic(name=TOPIC, count=4, assignments=None)
+        answer = await first.ask(
+            CreatePartitionsRequest(topics=[wanted], timeout_ms=5000, validate_only=False), 3
+        )
+        assert answer.results[0].error_code == ErrorCode.NONE
+        for number in range(4):
+            await write(await leader(cluster, number), b"x", number=number)
+        assert [len(part.replica_nodes) for part in await metadata(first)] == [2] * 4
+
+
+async def test_records_that_were_deleted_stay_deleted_at_the_next_leader(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first = await leader(cluster)
+        await write(first, *(b"%d" % number for number in range(10)))
+        assert await delete_before(first, 7) == (ErrorCode.NONE, 7)
+        await cluster.kill(first)
+        second = await leader(cluster)
+        assert await read(second) == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert await read(second, 7) == [b"7", b"8", b"9"]
+        assert await delete_before(second, -1) == (ErrorCode.NONE, 10)
+        await cluster.start(first.node_id)
+        await cluster.kill(second)
+        third = await leader(cluster)
+        assert await read(third, 10) == []
+        answer = await produced(third, batch(b"next"))
+        assert answer.base_offset == 10
+
+
+async def test_where_the_engine_cannot_be_asked_records_are_not_said_to_be_deleted(tmp_path: Path) -> None:
+    session = {"broker.session.timeout.ms": "4000"}
+    async with daemons(tmp_path, 2, **session) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first = await leader(cluster)
+        await write(first, b"a", b"b")
+        first.engine.is_cut = True
+        code, _ = await delete_before(first, 1)
+        assert code == ErrorCode.KAFKA_STORAGE_ERROR
+        first.engine.is_cut = False
+
+
+async def test_offsets_are_listed_as_the_engine_has_them(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first = await leader(cluster)
+        await write(first, b"a", b"b", b"c")
+        await cluster.kill(first)
+        second = await leader(cluster)
+        for timestamp, expected in ((-2, 0), (-1, 3)):
+            part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+            request = ListOffsetsRequest(
+                replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[part])]
+            )
+            answer = await second.ask(request, 5)
+            assert answer.topics[0].partitions[0].offset == expected
+
+
+async def test_what_is_too_large_for_the_engine_is_refused_and_costs_nothing(tmp_path: Path) -> None:
+    small = {"cluster.topics.max.bytes": "3000000"}
+    async with daemons(tmp_path, 2, **small) as cluster:
+        assert await create(cluster.by_id[1], factor=2, max_message_bytes="5000000") == ErrorCode.NONE
+        first = await leader(cluster)
+        log = partition_of(first)
+        assert log is not None
+        kept = log.log
+        large = await produced(first, batch(b"x" * 2_000_000))
+        assert large.error_code == ErrorCode.MESSAGE_TOO_LARGE
+        for _ in range(2):
+            assert (await produced(first, batch(b"x" * 1_300_000))).error_code == ErrorCode.NONE
+        full = await produced(first, batch(b"x" * 1_300_000))
+        assert full.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert log.log is kept
+        assert await delete_before(first, 2) == (ErrorCode.NONE, 2)
+        await write(first, b"small")
+
+
+async def test_a_topic_with_one_replica_stays_on_the_disk_of_its_leader(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        wanted = [
+            CreatableTopic(name="one", num_partitions=2, replication_factor=1, assignments=[], configs=[])
+        ]
+        await cluster.by_id[1].ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), 5)
+        await eventually(lambda: cluster.by_id[2].server.data_plane.catalogue.get("one") is not None)
+        parts = await metadata(cluster.by_id[2], "one")
+        assert sorted(len(part.replica_nodes) for part in parts) == [1, 1]
+        begin, end = KEYS.whole_log("one", 0)
+        assert not [key for key in cluster.store.map.entries if begin <= key < end]
