@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from coordinator import clock
 from coordinator.topics.cluster_partition import ClusterPartition
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
@@ -32,7 +33,8 @@ TOPIC = "kept"
 
 def batch(*values: bytes, key: bytes | None = None, producer: tuple[int, int, int] = (-1, -1, -1)) -> bytes:
     """One batch of records; of a producer with id, epoch and first sequence."""
-    records = [Record(-1, 1_700_000_000_000, key, value) for value in values]
+    now_ms = clock.wall_ms()  # what is old may be deleted at once
+    records = [Record(-1, now_ms, key, value) for value in values]
     producer_id, producer_epoch, base_sequence = producer
     return encode_batch(
         records, producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=base_sequence

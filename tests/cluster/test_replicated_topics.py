@@ -203,6 +203,8 @@ async def test_a_topic_that_is_deleted_leaves_nothing_and_may_be_made_again(tmp_
                 assert daemon.server.cluster is not None
                 served = daemon.server.cluster.served.topics
                 await eventually(lambda served=served: not list(served.logs()))  # type: ignore[misc]
+                is_changing = daemon.server.data_plane.catalogue.is_changing
+                await eventually(lambda is_changing=is_changing: not is_changing(TOPIC))  # type: ignore[misc]
         assert left_in_engine(cluster) == []
 
 

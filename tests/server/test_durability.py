@@ -247,6 +247,8 @@ async def test_a_start_on_a_disk_that_fails_at_any_call() -> None:
 def torn_copies(files: FaultyFiles, path: str, start: int) -> Iterator[FaultyFiles]:
     """The file system with the end of one file cut off, at every byte from `start`."""
     whole = bytes(files.names[path].data)
+    for directory in (path.rpartition("/")[0], DATA):  # what the file is called was on the disk before
+        files.fsync_directory(directory)
     for size in range(start, len(whole) + 1):
         for tail in (b"", bytes(len(whole) - size)):  # the size may be on disk before the bytes are
             copy = files.crash()

@@ -53,9 +53,11 @@ class ClusterOwnership:
         """The broker that owns a partition, if that lives."""
         if not self._is_claimed(partition.topic):
             owner = self._leader(partition)
+        elif self.owns(self._node_id, partition):
+            return self._node_id
         else:
             owner = self._member().table.owners.get((partition.topic, partition.partition))
-            if owner == self._node_id and not self.owns(owner, partition):
+            if owner == self._node_id:
                 return None  # it is being given up, or is not taken yet
         return owner if owner in self.brokers else None
 

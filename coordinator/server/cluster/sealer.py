@@ -174,7 +174,7 @@ async def _segments(
     """The batches of a log that is pinned, from one offset to another, as segments that are about as large; others
     get their turn in between. Raises LogClosed, LogPoisoned, LogDamaged."""
     batches: list[bytes] = []
-    base_offset, size = -1, 0
+    base_offset, size = first, 0  # compaction may have left a hole there, and the log begins before it
     for number, batch in enumerate(log.batches(first)):
         if batch.header.next_offset > end_offset:
             break
@@ -182,8 +182,8 @@ async def _segments(
             yield Segment(base_offset, batches)
             log.require_open()
             batches, size = [], 0
-        if not batches:
             base_offset = batch.header.base_offset
+        base_offset = min(base_offset, batch.header.base_offset)  # the log may begin within a batch
         batches.append(bytes(batch.data))
         size += len(batch.data)
         if number % _SLICE_BATCHES == 0:
