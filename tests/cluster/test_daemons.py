@@ -133,10 +133,11 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
         first, second = cluster.by_id.values()
         assert second.server.cluster is not None
         keys = second.server.cluster.catalogue.keys
-        write, written = keys.write, asyncio.Event()
+        write, is_made, written = keys.write, asyncio.Event(), asyncio.Event()
 
         async def late(document: Mapping[str, Any]) -> None:
             if not written.is_set() and "new" in [topic["name"] for topic in document["topics"]]:
+                await is_made.wait()
                 asked = DeleteTopicsRequest(topic_names=["new"], timeout_ms=5000)
                 assert not (await first.ask(asked, 5)).responses[0].error_code
                 await eventually(lambda: "new" not in keys.topics)
@@ -149,6 +150,7 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
         ]
         made = await first.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), 5)
         assert made.topics[0].error_code == ErrorCode.NONE
+        is_made.set()
         await written.wait()
         # What is made next is taken up after that.
         assert (
