@@ -9,6 +9,7 @@ import pytest
 
 from coordinator.cluster.keys import Keys
 from coordinator.engine.partition import PartitionState
+from coordinator.server.handlers.groups import GroupPartition
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -109,6 +110,29 @@ async def test_a_machine_that_contradicts_itself_is_loaded_anew_under_a_new_toke
         await eventually(lambda: partition.state is PartitionState.OWNED)
         assert partition.log.durability.outgoing.token > token
         assert await owner.committed() == 5
+
+
+async def test_what_is_appended_late_is_acknowledged_later(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 1) as cluster:
+        owner = await cluster.owner()
+        assert await owner.commit(5) == ErrorCode.NONE
+        runtime = owner.server.runtime
+        append, is_asked = runtime.append, asyncio.Event()
+
+        def late(_: GroupPartition, __: int) -> bool:
+            is_asked.set()
+            return False
+
+        runtime.append = late
+        committing = asyncio.create_task(owner.commit(6))
+        await is_asked.wait()
+        _, pending = await asyncio.wait([committing], timeout=0.2)
+        assert pending, "it was acknowledged before anybody had it"
+        runtime.append = append
+        runtime.append_soon(runtime.partition_of("g"))
+        assert await committing == ErrorCode.NONE
+        await cluster.kill(owner)
+        assert await (await cluster.start(2)).committed() == 6
 
 
 async def test_a_second_daemon_with_one_node_id_waits_until_the_first_is_gone(tmp_path: Path) -> None:
