@@ -16,6 +16,7 @@ from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import (
     ABSENT,
     Changes,
+    CreatedAt,
     Delete,
     Engine,
     Entry,
@@ -26,6 +27,7 @@ from coordinator.cluster.engine.engine import (
     Unavailable,
     WrittenAt,
 )
+from coordinator.cluster.engine.guarded import GuardedEngine
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.watching import read_all
 
@@ -71,7 +73,10 @@ class CatalogueKeys:
         self.group_configs: dict[str, Mapping[str, str]] = {}
         self.taking_up: set[str] = set()
         """Ids of topics that this daemon makes because another one has made them: they are never put here."""
-        self._engine = engine
+        self.made: Entry | None = None
+        """The key that the cluster was made with, where that is looked at."""
+        self._unguarded = engine
+        self._engine: Engine = engine
         self._keys = keys
         self._replicas = replicas
         self._written_at: dict[bytes, int] = {}
@@ -81,6 +86,24 @@ class CatalogueKeys:
         """Keys that were deleted while all of them are read, and at which revision."""
         self._is_reading = asyncio.Lock()
         self._is_writing = asyncio.Lock()
+
+    async def know_cluster(self) -> None:
+        """Reads what the cluster was made with: where the engine has that no more, nothing is read or written from
+        now on. Raises EngineError."""
+        page = await self._unguarded.read(Read(self._keys.meta))
+        if not page.entries:
+            raise Unavailable("the engine does not have what the cluster was made with")
+        [made] = page.entries
+        self.made = made
+        self._engine = GuardedEngine(self._unguarded, CreatedAt(made.key, made.created_at))
+
+    async def _check_cluster(self) -> None:
+        """To be called before anything that was read is believed. Raises EngineError."""
+        if self.made is None:
+            return
+        page = await self._engine.read(Read(self.made.key))
+        if [entry.value for entry in page.entries] != [self.made.value]:
+            raise Unavailable("the engine does not have any more what the cluster was made with")
 
     # The mirror
 
@@ -93,6 +116,7 @@ class CatalogueKeys:
             for begin, end in self.ranges:
                 found, revision = await read_all(self._engine, begin, end, revision)
                 entries += found
+            await self._check_cluster()
             # What was watched, or written here, since then is newer.
             for key in [key for key, at in self._written_at.items() if at <= revision]:
                 self._drop(key)
@@ -103,8 +127,9 @@ class CatalogueKeys:
 
     async def look_at(self, keys: Iterable[bytes]) -> None:
         """Reads some keys as they are now. Raises EngineError."""
-        for key in keys:
-            page = await self._engine.read(Read(key))
+        pages = [(key, await self._engine.read(Read(key))) for key in keys]
+        await self._check_cluster()
+        for key, page in pages:
             for entry in page.entries:
                 self._put_newer(entry)
             if not page.entries and self._written_at.get(key, ABSENT) <= page.revision:

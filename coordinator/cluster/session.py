@@ -9,6 +9,9 @@ suspended.
 At its deadline the daemon lets go of everything, revokes the lease and begins anew. Revoking matters: a daemon
 that only forgets stays the owner, in the eyes of all, of what it does not serve.
 
+It registers only where the engine still has what the cluster was made with. One that has lost its data is empty:
+who owned something there would take nothing for all that there is, and lose its own copy for it.
+
 A second daemon with the same node id finds the key of the first, waits, and takes over when that session ends.
 Whether a key that is in the way is one's own, written by a try that was never answered, is told by its lease.
 
@@ -26,6 +29,7 @@ from coordinator.cluster.engine.engine import (
     ABSENT,
     CreatedAt,
     EngineError,
+    Entry,
     LeaseGone,
     Outcome,
     Page,
@@ -90,17 +94,27 @@ class Duplicate(NamedTuple):
     registration: bytes
 
 
-Event = Began | Ended | Duplicate
+class ClusterGone(NamedTuple):
+    """The engine does not have what the cluster was made with; the daemon waits, as long as that is so."""
+
+
+Event = Began | Ended | Duplicate | ClusterGone
 
 
 class Session:
     """Of one daemon. Times are milliseconds of one clock that never stands still."""
 
-    def __init__(self, keys: Keys, node_id: int, registration: bytes, ttl_ms: int) -> None:
-        """In: what stands under the key of the node, an incarnation among it; how long the engine waits."""
+    def __init__(
+        self, keys: Keys, node_id: int, registration: bytes, ttl_ms: int, made: Entry | None = None
+    ) -> None:
+        """In: what stands under the key of the node, an incarnation among it; how long the engine waits; the key
+        that the cluster was made with, None where nobody looks at that."""
         assert ttl_ms > 0, ttl_ms
         self._key = keys.broker(node_id)
         self._registration = registration
+        self._made = made
+        self._is_cluster_there = False
+        """Whether it was since the lease was granted."""
         self._ttl_ms = ttl_ms
         self.state = State.GRANTING
         self.lease = 0
@@ -151,7 +165,7 @@ class Session:
         self.next_at_ms = now_ms
         if isinstance(command, Grant):
             assert isinstance(answer, int), answer
-            self.lease = answer
+            self.lease, self._is_cluster_there = answer, False
             self._renewed()
             self.state = State.REGISTERING
         elif isinstance(command, KeepAlive):
@@ -164,7 +178,8 @@ class Session:
                 return self._began(answer.revision)
             self._is_duplicate = True  # until a look at the key says that it is our own
         elif isinstance(answer, Page):
-            return self._looked(answer, now_ms)
+            is_own = isinstance(command, Read) and command.key == self._key
+            return self._looked(answer, now_ms) if is_own else self._looked_for_cluster(answer, now_ms)
         return []
 
     def _due(self, now_ms: int) -> Command:
@@ -176,7 +191,12 @@ class Session:
             return KeepAlive(self.lease)
         if self._is_duplicate:
             return Read(self._key)
-        return Transaction((CreatedAt(self._key, ABSENT),), (Put(self._key, self._registration, self.lease),))
+        made = self._made
+        if made is not None and not self._is_cluster_there:
+            return Read(made.key)
+        compares = () if made is None else (CreatedAt(made.key, made.created_at),)
+        put = Put(self._key, self._registration, self.lease)
+        return Transaction((CreatedAt(self._key, ABSENT), *compares), (put,))
 
     def _renewed(self) -> None:
         self.deadline_ms = self._sent_ms + self._ttl_ms - self._ttl_ms // 10
@@ -187,14 +207,28 @@ class Session:
         if self.state is State.LIVE:
             self.next_at_ms = self._renew_at_ms
 
+    def _looked_for_cluster(self, page: Page, now_ms: int) -> list[Event]:
+        made = self._made
+        assert made is not None
+        found = [(entry.created_at, entry.value) for entry in page.entries]
+        self._is_cluster_there = found == [(made.created_at, made.value)]
+        if self._is_cluster_there:
+            return []
+        self._wait_longer(now_ms)
+        return [ClusterGone()]
+
+    def _wait_longer(self, now_ms: int) -> None:
+        self.next_at_ms = min(now_ms + self._ttl_ms // 10, self._renew_at_ms)
+
     def _looked(self, page: Page, now_ms: int) -> list[Event]:
         self._is_duplicate = False
         if not page.entries:
-            return []  # it went meanwhile: try again
+            self._is_cluster_there = False
+            return []  # it went meanwhile, or the cluster did: try again
         entry = page.entries[0]
         if entry.lease == self.lease:
             return self._began(entry.created_at)
-        self.next_at_ms = min(now_ms + self._ttl_ms // 10, self._renew_at_ms)
+        self._wait_longer(now_ms)
         return [Duplicate(entry.value)]
 
     def _began(self, broker_epoch: int) -> list[Event]:

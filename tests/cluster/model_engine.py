@@ -32,6 +32,11 @@ class ModelStore:
         """Up to here, nobody can ask for what was before."""
         self._before: dict[bytes, Entry] = {}
 
+    def begin_anew(self) -> None:
+        """Of what was there before nobody is told anything, not even that it went."""
+        self.history.clear()
+        self._before.clear()
+
     def forget(self, revision: int) -> None:
         """What was before a revision cannot be asked for any more."""
         self.forgotten = revision

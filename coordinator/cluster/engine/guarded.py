@@ -2,13 +2,22 @@
 
 from collections.abc import AsyncIterator
 
-from coordinator.cluster.engine.engine import Changes, Engine, Outcome, Page, Read, Transaction, WrittenAt
+from coordinator.cluster.engine.engine import (
+    Changes,
+    CreatedAt,
+    Engine,
+    Outcome,
+    Page,
+    Read,
+    Transaction,
+    WrittenAt,
+)
 
 
 class GuardedEngine:
     """An `Engine` below which there is another one. Leases are not guarded."""
 
-    def __init__(self, engine: Engine, guard: WrittenAt) -> None:
+    def __init__(self, engine: Engine, guard: WrittenAt | CreatedAt) -> None:
         """In: what has to hold for a transaction to be done."""
         self._engine = engine
         self._guard = guard

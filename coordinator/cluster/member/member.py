@@ -92,15 +92,16 @@ class Member:
         topics: Mapping[str, int],
         replicated: Callable[[], Mapping[str, Replicated]],
         ownings: Ownings,
+        made: Entry | None,
     ) -> None:
         """In: how many partitions each topic of coordinators has; what gives the other topics that are owned in the
-        cluster, as they are now."""
+        cluster, as they are now; the key that the cluster was made with, if that is looked at."""
         self.node_id = node_id
         self.table = Table(keys)
         self.owned: dict[Partition, Owned] = {}
         self.moves: dict[Cause, int] = dict.fromkeys(Cause, 0)
         self.keeper = SessionKeeper(
-            engine, Session(keys, node_id, registration, session_timeout_ms), self._told
+            engine, Session(keys, node_id, registration, session_timeout_ms, made), self._told
         )
         self._engine = engine
         self._keys = keys

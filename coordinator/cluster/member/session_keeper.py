@@ -9,6 +9,7 @@ from coordinator import clock
 from coordinator.cluster.engine.engine import Engine, EngineError, Transaction, Unavailable
 from coordinator.cluster.session import (
     Answer,
+    ClusterGone,
     Command,
     Duplicate,
     Event,
@@ -34,7 +35,7 @@ class SessionKeeper:
         self._task: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._wakes = asyncio.Event()
-        self._was_duplicate = False
+        self._was_duplicate = self._was_gone = False
         self._failure = ""
 
     def start(self) -> None:
@@ -135,5 +136,13 @@ class SessionKeeper:
                     _LOG.error("Another daemon has a session with this node.id; waiting until that ends")
                 self._was_duplicate = True
                 continue
-            self._was_duplicate = False
+            if isinstance(event, ClusterGone):
+                if not self._was_gone:
+                    _LOG.error(
+                        "The engine does not have any more what the cluster was made with: this broker owns "
+                        "nothing, and keeps what is on its disk. Stop all brokers, and import their directories"
+                    )
+                self._was_gone = True
+                continue
+            self._was_duplicate = self._was_gone = False
             self._tell(event)

@@ -133,6 +133,7 @@ class EtcdCluster:
             if why_not is None:
                 raise
             raise StartFailed(f"{why_not}; {error}. {REMEDY}") from error
+        await self.catalogue.keys.know_cluster()
         await self.transactions.read(config.transaction_state_log_num_partitions)
         await self.catalogue.read()
 
@@ -197,6 +198,7 @@ class EtcdCluster:
             {CONSUMER_OFFSETS: self.meta.partitions},
             self._replicated_topics,
             Ownings(self.served.gained, self.served.lost),
+            self.catalogue.keys.made,
         )
         self.catalogue.start()
         self.transactions.start()
