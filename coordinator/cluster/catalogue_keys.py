@@ -81,7 +81,7 @@ class CatalogueKeys:
         self._replicas = replicas
         self._written_at: dict[bytes, int] = {}
         self._before: dict[bytes, bytes] = {}
-        """What this daemon's own catalogue said when it was last written, without leaders."""
+        """What this daemon's own catalogue said when its disk last took it, without leaders."""
         self._gone_meanwhile: dict[bytes, int] = {}
         """Keys that were deleted while all of them are read, and at which revision."""
         self._is_reading = asyncio.Lock()
@@ -215,12 +215,14 @@ class CatalogueKeys:
     # Writing
 
     def begins_with(self, document: Mapping[str, Any]) -> None:
-        """The catalogue that this daemon has taken up."""
+        """The catalogue that this daemon has taken up, and that its disk has."""
         self._before = self._said(document)
 
     async def write(self, document: Mapping[str, Any]) -> None:
-        """Has the cluster take what is different in this daemon's own catalogue since the last one. Raises Refused,
-        and then nothing of a topic was changed that was refused."""
+        """Has the cluster take what is different in this daemon's own catalogue since the one that it has taken up.
+        That is this one as soon as the disk has it (`begins_with`): were it so before, a topic that the disk
+        refuses would be missed the next time, and be deleted for all. Raises Refused, and then nothing of a topic
+        was changed that was refused."""
         async with self._is_writing:
             said, before = self._said(document), self._before
             changed = [key for key in said if said[key] != before.get(key)]
@@ -229,7 +231,6 @@ class CatalogueKeys:
                 await self._write(said, changed[first : first + _MOST_CHANGED], [])
             for first in range(0, len(removed), _MOST_REMOVED):
                 await self._write(said, [], removed[first : first + _MOST_REMOVED])
-            self._before = said
 
     async def _write(
         self, said: Mapping[bytes, bytes], changed: Sequence[bytes], removed: Sequence[bytes]

@@ -1,7 +1,8 @@
 """Three daemons of a cluster: who answers, what is kept when one goes, and what a stale one says."""
 
 import asyncio
-from collections.abc import Mapping
+import errno
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,37 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
             await eventually(lambda daemon=daemon: daemon.server.data_plane.catalogue.get("new") is None)  # type: ignore[misc]
         assert "new" not in first.server.cluster.catalogue.keys.topics  # type: ignore[union-attr]
         assert Keys(CLUSTER_ID).topic("new") not in cluster.store.map.entries
+
+
+async def test_a_broker_whose_disk_is_full_deletes_no_topic_that_it_could_not_take_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        first, second = cluster.by_id.values()
+        directory, refusals = second.server.directory, []
+        draft = directory.draft_catalogue
+
+        def refusing(document: Mapping[str, Any]) -> Callable[[], None]:
+            if "new" not in [topic["name"] for topic in document["topics"]]:
+                return draft(document)
+
+            def refuse() -> None:
+                refusals.append(document)
+                raise OSError(errno.ENOSPC, "no space")
+
+            return refuse
+
+        monkeypatch.setattr(directory, "draft_catalogue", refusing)
+        new = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+        made = await first.ask(CreateTopicsRequest(topics=[new], timeout_ms=5000), 5)
+        assert made.topics[0].error_code == ErrorCode.NONE
+        await eventually(lambda: bool(refusals))
+        made = await second.ask(CreateTopicsRequest(topics=[NEXT], timeout_ms=5000), 5)
+        assert made.topics[0].error_code == ErrorCode.NONE
+        assert Keys(CLUSTER_ID).topic("new") in cluster.store.map.entries
+        monkeypatch.undo()
+        await eventually(lambda: second.server.data_plane.catalogue.get("new") is not None)
+        assert first.server.data_plane.catalogue.get("new") is not None
 
 
 async def test_topics_are_everybodys(tmp_path: Path) -> None:

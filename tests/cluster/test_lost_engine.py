@@ -63,6 +63,7 @@ async def test_no_topic_is_made_and_no_producer_id_given_where_the_cluster_is_lo
     await keys.know_cluster()
     topic = {"name": "a", "topic_id": "id1", "partitions": 1, "configs": {}}
     await keys.write({"topics": [topic]})
+    keys.begins_with({"topics": [topic]})
     await keys.reserve_producer_ids()
     lose(store)
     with pytest.raises(EngineError):

@@ -95,6 +95,7 @@ class SharedCatalogue:
         except (EngineError, TimeoutError) as error:
             raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
         own()
+        self._loop.call_soon_threadsafe(self.keys.begins_with, document)
 
     def reserve_producer_ids(self) -> int | OSError:
         """A block of producer ids; in a thread."""
