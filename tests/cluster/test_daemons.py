@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from coordinator import clock
+from coordinator.cluster.append import Partition
 from coordinator.cluster.keys import Keys
+from coordinator.cluster.member.member import Cause
 from coordinator.engine.partition import PartitionState
 from coordinator.server.handlers.groups import GroupPartition
 from protocol.errors import ErrorCode
@@ -253,3 +256,30 @@ async def test_no_two_daemons_give_out_one_producer_id(tmp_path: Path) -> None:
         asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         ids = [(await each.ask(asked, 3)).producer_id for each in cluster.by_id.values() for _ in range(3)]
         assert len(set(ids)) == len(ids) == 6
+
+
+async def test_what_cannot_be_let_go_of_in_order_keeps_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 1) as cluster:
+        owner = await cluster.owner()
+        assert owner.server.cluster is not None
+        member = owner.server.cluster.member
+        assert member is not None
+        failed: list[Partition] = []
+        lost = member._ownings.lost
+
+        def fails_once(partition: Partition, cause: Cause) -> None:
+            if not failed:
+                failed.append(partition)
+                raise RuntimeError("a test")
+            lost(partition, cause)
+
+        monkeypatch.setattr(member, "_ownings", member._ownings._replace(lost=fails_once))
+        lease = member.keeper.session.lease
+        cluster.store.do(lambda map_: map_.revoke(lease))
+        member.keeper.session.deadline_ms = 0
+        await eventually(lambda: member.keeper.session.is_live(clock.boot_ms()))
+        assert len(failed) == 1
+        assert member.keeper.session.lease != lease
+        await eventually(lambda: {0, 1, 2} - {failed[0].number} <= owner.owned)

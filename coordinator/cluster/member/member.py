@@ -291,7 +291,10 @@ class Member:
     def _lose(self, partition: Partition, cause: Cause) -> Owned:
         owned = self.owned.pop(partition)
         self.moves[cause] += 1
-        self._ownings.lost(partition, cause)
+        try:
+            self._ownings.lost(partition, cause)
+        except Exception as problem:  # noqa: BLE001 - it is no longer owned all the same, and so are the others
+            _LOG.error("Letting go of %s-%d", *partition, exc_info=problem)
         return owned
 
     async def _hand_over(self, partition: Partition, cause: Cause = Cause.MOVED) -> None:
