@@ -10,9 +10,11 @@ import pytest
 
 from coordinator import clock
 from coordinator.cluster.append import Partition
+from coordinator.cluster.engine.engine import Delete, Outcome, Put, Transaction
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.member import Cause
 from coordinator.engine.partition import PartitionState
+from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.handlers.groups import GroupPartition
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -283,3 +285,32 @@ async def test_what_cannot_be_let_go_of_in_order_keeps_nothing_else(
         assert len(failed) == 1
         assert member.keeper.session.lease != lease
         await eventually(lambda: {0, 1, 2} - {failed[0].number} <= owner.owned)
+
+
+async def test_who_sees_late_that_another_owns_a_partition_does_not_claim_it_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        first, second = cluster.by_id.values()
+        assert second.server.cluster is not None
+        member = second.server.cluster.member
+        assert member is not None
+        claims: list[Put | Delete] = []
+        transact = second.engine.transact
+        owned = Partition(CONSUMER_OFFSETS, min(first.owned))
+        key = Keys(CLUSTER_ID).owner(*owned)
+
+        async def counted(transaction: Transaction) -> Outcome:
+            claims.extend(each for each in transaction.operations if each.key == key)
+            return await transact(transaction)
+
+        monkeypatch.setattr(second.engine, "transact", counted)
+        second.engine.is_slow_to_see = True
+        del member.table.owners[owned]
+        member.table.pins[owned] = second.node_id
+        member.look_again()
+        await asyncio.sleep(0.5)
+        del member.table.pins[owned]
+        second.engine.is_slow_to_see = False
+        assert 0 < len(claims) < 10
+        assert owned.number in first.owned

@@ -276,6 +276,8 @@ class Member:
                 self._ownings.gained(partition, ended, cause)
                 return
             if isinstance(ended, NotOwned):
+                # What is seen here is older than what the engine has: it would be asked again and again.
+                await asyncio.sleep(_RETRY_S)
                 return
 
     async def _asked(self, command: Read | Transaction) -> Page | Outcome | EngineError:
