@@ -237,7 +237,9 @@ class CatalogueKeys:
     ) -> None:
         for _ in range(_CONFLICTS):
             entries = [(key, value) for key in changed if (value := self._whole(key, said[key])) is not None]
-            gone = [key for key in removed if self._is_same(key)]
+            left = {key: self._left(key) for key in removed if self._is_same(key)}
+            entries += [(key, value) for key, value in left.items() if value is not None]
+            gone = [key for key, value in left.items() if value is None]
             if not entries and not gone:
                 return
             keys = [*(key for key, _ in entries), *gone]
@@ -268,6 +270,14 @@ class CatalogueKeys:
             return False
         kind, name = self._name(key)
         return kind != "topics" or self.topics[name].topic_id == json.loads(self._before[key])["topic_id"]
+
+    def _left(self, key: bytes) -> bytes | None:
+        """What stays of a key that this daemon has removed: what others have set of a group."""
+        kind, name = self._name(key)
+        if kind == "topics":
+            return None
+        merged = merged_configs(json.loads(self._before[key]), {}, self.group_configs[name])
+        return json.dumps(merged).encode() if merged else None
 
     def _created_at(self, key: bytes) -> int:
         kind, name = self._name(key)

@@ -180,6 +180,20 @@ async def test_configs_of_groups_are_shared() -> None:
     assert second.document([])["groups"] == {"g/1": {"key": "value"}}
 
 
+async def test_what_one_sets_of_a_group_stays_where_another_removes_the_rest() -> None:
+    store = ModelStore()
+    first = await catalogue(store)
+    await write(first, document(groups={"g": {"a": "1"}}))
+    second = await catalogue(store)
+    await write(second, document(groups={"g": {"a": "1", "b": "2"}}))
+    await write(first, document())
+    third = await catalogue(store)
+    assert third.group_configs == first.group_configs == {"g": {"b": "2"}}
+    see(second, store)
+    await write(second, document())
+    assert KEYS.group_config("g") not in store.map.entries
+
+
 async def test_blocks_of_producer_ids_do_not_meet() -> None:
     store = ModelStore()
     first, second = await catalogue(store), await catalogue(store)
