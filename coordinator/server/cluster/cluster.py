@@ -211,9 +211,17 @@ class EtcdCluster:
         member = self._the_member()
         partitions = self._server.engine.partitions
         await _until(lambda: member.keeper.session.is_live(clock.boot_ms()) and member.is_settled)
-        await self.catalogue.declare(self._settings.topics)
+        self._in_background(self._declare_on(await self._declare(self._settings.topics)))
         await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
+
+    async def _declare(self, topics: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        return await self.catalogue.declare(topics, self._config.default_replication_factor)
+
+    async def _declare_on(self, left: Sequence[tuple[str, int]]) -> None:
+        """What could not be made yet waits for brokers that are still to come."""
+        while left:
+            left = await self._declare(left)
 
     def look(self) -> bool:
         """Whether the session lives; where its time is over, everything is given up before this returns."""

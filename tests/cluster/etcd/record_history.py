@@ -21,14 +21,18 @@ def create(bootstrap: str, topic: str, factor: int = 3) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500})
     [made] = admin.create_topics([NewTopic(topic, PARTITIONS, factor)]).values()
     made.result(PATIENT_S)
+    until_led(bootstrap, topic)
+
+
+def until_led(bootstrap: str, topic: str, but: int = -1) -> None:
+    """Until each partition has a leader, another than `but`."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500})
     until = time.monotonic() + PATIENT_S
     while True:
-        found = admin.list_topics(topic, timeout=PATIENT_S).topics[topic]
-        if len(found.partitions) == PARTITIONS and all(
-            part.leader >= 0 for part in found.partitions.values()
-        ):
+        found = admin.list_topics(topic, timeout=PATIENT_S).topics[topic].partitions
+        if len(found) == PARTITIONS and all(part.leader not in (-1, but) for part in found.values()):
             return
-        assert time.monotonic() < until, found.partitions
+        assert time.monotonic() < until, found
         time.sleep(0.05)
 
 
