@@ -16,6 +16,7 @@ from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import (
     ABSENT,
     Changes,
+    CreatedAt,
     Delete,
     Engine,
     Entry,
@@ -111,6 +112,10 @@ class CatalogueKeys:
     async def look_for(self, names: Iterable[str]) -> None:
         """Reads topics of these names as they are now. Raises EngineError."""
         await self.look_at([self._keys.topic(name) for name in names])
+
+    def is_there(self, name: str) -> CreatedAt:
+        """Holds while the topic of that name is the one that the mirror has."""
+        return CreatedAt(self._keys.topic(name), self.topics[name].created_at)
 
     @property
     def ranges(self) -> list[tuple[bytes, bytes]]:

@@ -18,10 +18,10 @@ from coordinator.cluster.append import Appender, Partition
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.claims import Owned
 from coordinator.cluster.conflict import Refused
-from coordinator.cluster.engine.engine import CreatedAt, EngineError
+from coordinator.cluster.engine.engine import EngineError
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.append_driver import AppendDriver
-from coordinator.cluster.member.member import Member, Ownings, Replicated
+from coordinator.cluster.member.member import Member, Ownings
 from coordinator.cluster.member.table import registration
 from coordinator.cluster.store.store import Store
 from coordinator.engine.machine import InternalTopic, M
@@ -53,7 +53,6 @@ from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_to_text
 
 if TYPE_CHECKING:
     from coordinator.server.server import Server
@@ -195,7 +194,7 @@ class EtcdCluster:
             config.broker_session_timeout_ms,
             config.cluster_move_delay_ms,
             {CONSUMER_OFFSETS: self.meta.partitions},
-            self._replicated_topics,
+            self.catalogue.replicated,
             Ownings(self.served.gained, self.served.lost),
         )
         self.catalogue.start()
@@ -211,17 +210,10 @@ class EtcdCluster:
         member = self._the_member()
         partitions = self._server.engine.partitions
         await _until(lambda: member.keeper.session.is_live(clock.boot_ms()) and member.is_settled)
-        self._in_background(self._declare_on(await self._declare(self._settings.topics)))
+        topics, factor = self._settings.topics, self._config.default_replication_factor
+        self._in_background(self.catalogue.declare_on(await self.catalogue.declare(topics, factor), factor))
         await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
-
-    async def _declare(self, topics: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-        return await self.catalogue.declare(topics, self._config.default_replication_factor)
-
-    async def _declare_on(self, left: Sequence[tuple[str, int]]) -> None:
-        """What could not be made yet waits for brokers that are still to come."""
-        while left:
-            left = await self._declare(left)
 
     def look(self) -> bool:
         """Whether the session lives; where its time is over, everything is given up before this returns."""
@@ -241,17 +233,6 @@ class EtcdCluster:
 
     def _owned(self, partition: Partition) -> Owned | None:
         return self._the_member().owned.get(partition)
-
-    def _replicated_topics(self) -> dict[str, Replicated]:
-        """Those that this broker knows as the cluster has them."""
-        keys, catalogue = self.catalogue.keys, self._server.data_plane.catalogue
-        found = {}
-        for name, shared in keys.topics.items():
-            topic = catalogue.get(name) if shared.is_replicated else None
-            if topic is not None and uuid_to_text(topic.topic_id) == shared.topic_id:
-                is_there = CreatedAt(self._keys.topic(name), shared.created_at)
-                found[name] = Replicated(shared.replicas[: len(topic.partitions)], is_there)
-        return found
 
     def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
         for change in changes:

@@ -16,6 +16,7 @@ from coordinator import clock
 from coordinator.cluster.catalogue_keys import CatalogueKeys, SharedTopic
 from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import Changes, Engine, EngineError
+from coordinator.cluster.member.member import Replicated
 from coordinator.topics.answer import (
     ConfigChanged,
     GroupConfigChanged,
@@ -146,9 +147,24 @@ class SharedCatalogue:
                 left.append((name, partitions))
         return left
 
+    async def declare_on(self, left: Sequence[tuple[str, int]], factor: int) -> None:
+        """What could not be made yet waits for brokers that are still to come."""
+        while left:
+            left = await self.declare(left, factor)
+
     def _is_there(self, name: str, partitions: int) -> bool:
         topic = self._catalogue.get(name)
         return topic is not None and len(topic.partitions) >= partitions
+
+    def replicated(self) -> dict[str, Replicated]:
+        """Topics whose records the engine has, as far as they are taken up here."""
+        found = {}
+        for name, shared in self.keys.topics.items():
+            topic = self._catalogue.get(name) if shared.is_replicated else None
+            if topic is not None and uuid_to_text(topic.topic_id) == shared.topic_id:
+                is_there = self.keys.is_there(name)
+                found[name] = Replicated(shared.replicas[: len(topic.partitions)], is_there)
+        return found
 
     async def look_for(self, names: Sequence[str] | None) -> None:
         """Takes up topics of these names as they are now, None: whatever there is; where the engine does not say
