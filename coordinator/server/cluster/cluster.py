@@ -41,6 +41,7 @@ from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.served import Served
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
+from coordinator.server.cluster.shared_security import SharedSecurity
 from coordinator.server.cluster.topic_bytes import TopicBytes
 from coordinator.server.cluster.transactions import ClusterTransactions, listener_between_brokers
 from coordinator.server.engine_figures import EngineFigures
@@ -93,6 +94,7 @@ class EtcdCluster:
             engine, Appender(keys), self._done, self._not_done, config.broker_session_timeout_ms / 1000
         )
         self.served = Served(self._the_member, self.moves_on_purpose, self.appends.drop, self.bytes.has_room)
+        self.security = SharedSecurity(engine, keys)
         self.health = EngineHealth(engine, config.cluster_etcd_quota_bytes)
         self.replication = Replication(self, self.served.doubt)
         self._store = Store(engine, keys)
@@ -134,6 +136,7 @@ class EtcdCluster:
             raise StartFailed(f"{why_not}; {error}. {REMEDY}") from error
         await self.transactions.read(config.transaction_state_log_num_partitions)
         await self.catalogue.read()
+        await self.security.read()
 
     def prepare(self, directory: DataDirectory) -> None:
         """Makes a data directory that of this cluster. Raises StartFailed, StorageError, OSError."""
@@ -199,6 +202,7 @@ class EtcdCluster:
         )
         self.catalogue.start()
         self.transactions.start()
+        self.security.start()
         self.member.start()
         self._sealer.start()
         self.bytes.start(self.member.keeper, lambda: sum(map(self._size, self.served.topics.logs())))
@@ -305,6 +309,7 @@ class EtcdCluster:
         self.appends.abandon()
         self.transactions.close()
         self.health.stop()
+        self.security.stop()
         self.bytes.stop()
         for task in self._tasks:
             task.cancel()
