@@ -70,6 +70,8 @@ class CatalogueKeys:
         self.topics: dict[str, SharedTopic] = {}
         """The mirror, by name."""
         self.group_configs: dict[str, Mapping[str, str]] = {}
+        self.taking_up: set[str] = set()
+        """Ids of topics that this daemon makes because another one has made them: they are never put here."""
         self._engine = engine
         self._keys = keys
         self._replicas = replicas
@@ -259,7 +261,8 @@ class CatalogueKeys:
                 yield from (Delete(*each) for each in self._keys.all_of_topic(name))
 
     def _whole(self, key: bytes, said_value: bytes) -> bytes | None:
-        """What a key is to be, with replicas; None where it is that already. Raises Refused."""
+        """What a key is to be, with replicas; None where it is that already, or where it went while this daemon
+        took up what another one had made. Raises Refused."""
         kind, name = self._name(key)
         said = json.loads(said_value)
         before = json.loads(self._before[key]) if key in self._before else None
@@ -275,6 +278,8 @@ class CatalogueKeys:
                 "partitions": topic.partitions,
                 "configs": dict(topic.configs),
             }
+        if topic is None and said["topic_id"] in self.taking_up:
+            return None
         fields = merged_topic(name, before, said, has)
         if fields == has:
             return None

@@ -281,6 +281,8 @@ class Runtime(Generic[M]):
             except Exception as problem:  # noqa: BLE001 - the partitions behind it have their turn all the same
                 self.contradicted(partition, problem)
                 continue
+            if partition.is_replicated and partition.pending_records:
+                continue  # it appends later: a submission now would confirm answers that wait for that
             if is_rolled or self._flush is LogFlush.ALWAYS:
                 self._durability.need(partition.log, self._synced)
             if self._flush is not LogFlush.ALWAYS:

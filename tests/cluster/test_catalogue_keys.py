@@ -7,7 +7,7 @@ import pytest
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.catalogue_merge import merged_configs
 from coordinator.cluster.conflict import Refused
-from coordinator.cluster.engine.engine import Page, Read
+from coordinator.cluster.engine.engine import Outcome, Page, Put, Read, Transaction, Unavailable
 from coordinator.cluster.keys import Keys
 from tests.cluster.model_engine import ModelEngine, ModelStore
 
@@ -136,6 +136,32 @@ async def test_the_mirror_is_whole_while_it_is_read_anew_and_forgets_nothing_new
     await keys.read()
     assert seen == [{"a", "b"}, {"b", "c"}]
     assert set(keys.topics) == {"b", "c"}
+
+
+class LosesAnswers(ModelEngine):
+    """The next transaction happens, and so does something else; nobody is told of either."""
+
+    is_lost = False
+
+    async def transact(self, transaction: Transaction) -> Outcome:
+        outcome = await super().transact(transaction)
+        if self.is_lost:
+            self.is_lost = False
+            await super().transact(Transaction((), (Put(b"another key", b""),)))
+            raise Unavailable("the answer is lost")
+        return outcome
+
+
+async def test_a_topic_whose_making_was_not_answered_can_be_changed_and_deleted() -> None:
+    store = ModelStore()
+    engine = LosesAnswers(store)
+    keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions)
+    await keys.read()
+    for said in (document(("a", "id1", 1)), document(("a", "id1", 2)), document(), document(("a", "id2", 1))):
+        engine.is_lost = True
+        await keys.write(said)
+        other = await catalogue(store)
+        assert other.document([])["topics"] == said["topics"]
 
 
 async def test_configs_of_groups_are_shared() -> None:

@@ -1,17 +1,24 @@
 """Three daemons of a cluster: who answers, what is kept when one goes, and what a stale one says."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from coordinator.cluster.keys import Keys
 from coordinator.engine.partition import PartitionState
+from coordinator.server.handlers.groups import GroupPartition
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest
-from tests.cluster.daemons import daemons, eventually
+from tests.cluster.daemons import CLUSTER_ID, daemons, eventually
 
 NODES = {1, 2, 3}
+NEXT = CreatableTopic(name="next", num_partitions=1, replication_factor=1, assignments=[], configs=[])
 
 
 async def test_each_partition_has_one_owner_and_everybody_names_it(tmp_path: Path) -> None:
@@ -105,6 +112,29 @@ async def test_a_machine_that_contradicts_itself_is_loaded_anew_under_a_new_toke
         assert await owner.committed() == 5
 
 
+async def test_what_is_appended_late_is_acknowledged_later(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 1) as cluster:
+        owner = await cluster.owner()
+        assert await owner.commit(5) == ErrorCode.NONE
+        runtime = owner.server.runtime
+        append, is_asked = runtime.append, asyncio.Event()
+
+        def late(_: GroupPartition, __: int) -> bool:
+            is_asked.set()
+            return False
+
+        runtime.append = late
+        committing = asyncio.create_task(owner.commit(6))
+        await is_asked.wait()
+        _, pending = await asyncio.wait([committing], timeout=0.2)
+        assert pending, "it was acknowledged before anybody had it"
+        runtime.append = append
+        runtime.append_soon(runtime.partition_of("g"))
+        assert await committing == ErrorCode.NONE
+        await cluster.kill(owner)
+        assert await (await cluster.start(2)).committed() == 6
+
+
 async def test_a_second_daemon_with_one_node_id_waits_until_the_first_is_gone(tmp_path: Path) -> None:
     session = {"broker.session.timeout.ms": "10000"}
     async with daemons(tmp_path, 1, **session) as cluster:
@@ -118,6 +148,43 @@ async def test_a_second_daemon_with_one_node_id_waits_until_the_first_is_gone(tm
         second = await starting
         assert (await cluster.owner()) is second
         assert await second.committed() == 6
+
+
+async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        first, second = cluster.by_id.values()
+        assert second.server.cluster is not None
+        keys = second.server.cluster.catalogue.keys
+        write, is_made, written = keys.write, asyncio.Event(), asyncio.Event()
+
+        async def late(document: Mapping[str, Any]) -> None:
+            if not written.is_set() and "new" in [topic["name"] for topic in document["topics"]]:
+                await is_made.wait()
+                asked = DeleteTopicsRequest(topic_names=["new"], timeout_ms=5000)
+                assert not (await first.ask(asked, 5)).responses[0].error_code
+                await eventually(lambda: "new" not in keys.topics)
+                written.set()
+            await write(document)
+
+        monkeypatch.setattr(keys, "write", late)
+        wanted = [
+            CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+        ]
+        made = await first.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), 5)
+        assert made.topics[0].error_code == ErrorCode.NONE
+        is_made.set()
+        await written.wait()
+        # What is made next is taken up after that.
+        assert (
+            not (await first.ask(CreateTopicsRequest(topics=[NEXT], timeout_ms=5000), 5)).topics[0].error_code
+        )
+        await eventually(lambda: second.server.data_plane.catalogue.get("next") is not None)
+        for daemon in (first, second):
+            await eventually(lambda daemon=daemon: daemon.server.data_plane.catalogue.get("new") is None)  # type: ignore[misc]
+        assert "new" not in first.server.cluster.catalogue.keys.topics  # type: ignore[union-attr]
+        assert Keys(CLUSTER_ID).topic("new") not in cluster.store.map.entries
 
 
 async def test_topics_are_everybodys(tmp_path: Path) -> None:

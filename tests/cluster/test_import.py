@@ -17,6 +17,7 @@ from coordinator.server.cluster.local_directory import NotImported
 from coordinator.server.start_failed import StartFailed
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest
@@ -139,6 +140,40 @@ async def test_all_of_it_is_in_the_cluster(tmp_path: Path) -> None:
         assert (await second.ask(COUNTED, 3)).producer_id >= 1000
     async with brokers(tmp_path, store, 2) as cluster:
         assert await committed(cluster) == [99] * len(GROUPS)
+
+
+class RepeatingEngine(ModelEngine):
+    """One whose transactions are kept: tries that nobody has heard of may come late."""
+
+    def __init__(self, store: ModelStore) -> None:
+        super().__init__(store)
+        self.asked: list[Transaction] = []
+
+    async def transact(self, transaction: Transaction) -> Outcome:
+        if Keys(CLUSTER_ID).meta in [each.key for each in transaction.operations]:
+            await self.repeat()
+        self.asked.append(transaction)
+        return await super().transact(transaction)
+
+    async def repeat(self) -> None:
+        """All of them come once more, the first ones last."""
+        for transaction in reversed(self.asked):
+            await super().transact(transaction)
+
+
+async def test_what_comes_late_of_an_import_changes_nothing(tmp_path: Path) -> None:
+    store = ModelStore()
+    await use(tmp_path / "1")
+    engine = RepeatingEngine(store)
+    await imported(store, tmp_path / "1", engine=engine)
+    async with brokers(tmp_path, store, 2) as cluster:
+        assert await committed(cluster) == list(range(len(GROUPS)))
+        assert (await cluster.by_id[2].ask(COUNTED, 3)).error_code == ErrorCode.NONE
+        asked = DeleteTopicsRequest(topic_names=["made"], timeout_ms=5000)
+        assert not (await cluster.by_id[2].ask(asked, 5)).responses[0].error_code
+    before = dict(store.map.entries)
+    await engine.repeat()
+    assert store.map.entries == before
 
 
 async def test_a_compacted_log_is_taken_as_it_is(tmp_path: Path) -> None:

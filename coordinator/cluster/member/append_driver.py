@@ -1,7 +1,8 @@
 """Sends the transactions of `Appender`: one at a time, the same again until it is known what became of it.
 
-An engine that is full says so at once, and sessions go on: nothing else would ever end the waiting. What has waited
-for so long as a session lasts is given up then, as it would be without a quorum.
+An engine that is full says so at once, and sessions go on; so they do where it has found its data corrupt, or lets
+this broker write no longer. Nothing else would ever end the waiting: what has waited for so long as a session lasts
+is given up then, as it would be without a quorum.
 """
 
 import asyncio
@@ -29,10 +30,10 @@ class AppendDriver:
         appender: Appender,
         done: Callable[[Hashable], None],
         lost: Callable[[Partition, Hashable, str], None],
-        full_timeout_s: float = math.inf,
+        timeout_s: float = math.inf,
     ) -> None:
         """In: who is told of a ticket that the engine has it; and of one of which nothing is known, with why; for
-        how long an engine is waited for that is full."""
+        how long an engine is waited for that takes nothing."""
         self.fenced = 0
         """How often a partition was found to be another's."""
         self.seconds: deque[float] = deque(maxlen=1000)
@@ -41,7 +42,7 @@ class AppendDriver:
         self._appender = appender
         self._done = done
         self._lost = lost
-        self._full_timeout_s = full_timeout_s
+        self._timeout_s = timeout_s
         self._full_since_ns = 0
         """0 while it is not."""
         self._task: asyncio.Task[None] | None = None
@@ -90,7 +91,7 @@ class AppendDriver:
                     self._full_since_ns = 0
                 for outcome in self._appender.answered(answer):
                     self._tell(outcome)
-                if not self._appender.is_in_flight or self._is_given_up(answer):
+                if not self._appender.is_in_flight or self._is_given_up(answer, started_ns):
                     break
                 if not told and clock.monotonic_ns() - started_ns > _TELL_AFTER_S * 1e9:
                     told = True
@@ -99,13 +100,15 @@ class AppendDriver:
                 await asyncio.sleep(_RETRY_S)
             self.seconds.append((clock.monotonic_ns() - started_ns) / 1e9)
 
-    def _is_given_up(self, answer: Outcome | EngineError) -> bool:
-        """Whether what is in flight is waited for no longer."""
-        if not isinstance(answer, NoSpace):
-            return False
+    def _is_given_up(self, answer: Outcome | EngineError, started_ns: int) -> bool:
+        """Whether what is in flight is waited for no longer. Where the engine has been full for as long, nothing is
+        waited for."""
+        assert isinstance(answer, EngineError), answer
         now_ns = clock.monotonic_ns()
-        self._full_since_ns = self._full_since_ns or now_ns
-        if now_ns - self._full_since_ns < self._full_timeout_s * 1e9:
+        since_ns = started_ns
+        if isinstance(answer, NoSpace):
+            since_ns = self._full_since_ns = self._full_since_ns or now_ns
+        if now_ns - since_ns < self._timeout_s * 1e9:
             return False
         for outcome in self._appender.give_up(answer):
             self._tell(outcome)

@@ -9,7 +9,10 @@ pieces that it does not name. An upload that was broken off leaves pieces that t
 was durable before; so an append in flight is always past the end of the manifest. One that lands late, once more,
 below that end counts for nothing, and is removed by the next seal.
 
-Each request is repeated while its outcome is unknown: all write what they wrote before, or remove it.
+Each request is repeated while its outcome is unknown. An early try may land late, after the one that was answered.
+Of an upload that is harmless: it writes what it wrote before. Of what puts a manifest in force it would not be: the
+next one may be in force by then. So that compares the manifest that it replaces as well, and a try that is refused
+looks whether one before it was taken.
 """
 
 import asyncio
@@ -17,6 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Final, NamedTuple, TypeVar
 
 from coordinator.cluster.engine.engine import (
+    ABSENT,
     Delete,
     Engine,
     Outcome,
@@ -64,8 +68,7 @@ class Store:
 
     async def manifest(self, topic: str, partition: int) -> Manifest:
         """What is sealed; nothing, where nothing ever was. Raises EngineError, Damaged."""
-        page = await self._read(Read(self._keys.manifest(topic, partition)))
-        return decode(page.entries[0].value) if page.entries else Manifest()
+        return _in_force(await self._read(Read(self._keys.manifest(topic, partition))))
 
     async def load(self, topic: str, partition: int, manifest: Manifest) -> AsyncIterator[tuple[int, bytes]]:
         """The whole log in order: the first offset of a segment, and whole batches of it. What was appended since
@@ -124,18 +127,27 @@ class Store:
     async def put_in_force(
         self, topic: str, partition: int, token: int, before: Manifest, manifest: Manifest
     ) -> None:
-        """Has a manifest take the place of another one, and removes what it does not name. Raises TokenLost,
-        EngineError; then what was in force mostly still is, and the partition has to be taken anew before it is
-        sealed again."""
+        """Has a manifest take the place of another one, and removes what it does not name. Raises TokenLost, also
+        where another one is in force than `before`; EngineError; then what was in force mostly still is, and the
+        partition has to be taken anew before it is sealed again."""
         assert before.end_offset <= manifest.end_offset, (before.end_offset, manifest.end_offset)
         assert before.log_start_offset <= manifest.log_start_offset, (before, manifest)
         assert len(manifest.segments) <= MOST_SEGMENTS, len(manifest.segments)
-        owns = WrittenAt(self._keys.owner(topic, partition), token)
-        put = Put(self._keys.manifest(topic, partition), encode(manifest))
+        key = self._keys.manifest(topic, partition)
+        page = await self._read(Read(key))
+        in_force, written_at = _in_force(page), page.entries[0].written_at if page.entries else ABSENT
+        if in_force != before:
+            raise TokenLost
+        compares = WrittenAt(self._keys.owner(topic, partition), token), WrittenAt(key, written_at)
+        put = Put(key, encode(manifest))
         begin = self._keys.whole_log(topic, partition)[0]
         removed = Delete(begin, self._keys.log(topic, partition, manifest.end_offset))
         unnamed = self._unnamed(topic, partition, manifest)
-        await self._transact(Transaction((owns,), (put, removed, *unnamed)))
+        try:
+            await self._transact(Transaction(compares, (put, removed, *unnamed)))
+        except TokenLost:
+            if _in_force(await self._read(Read(key))) != manifest:
+                raise
 
     def _unnamed(self, topic: str, partition: int, manifest: Manifest) -> list[Delete]:
         """Removes all pieces that a manifest does not name."""
@@ -172,6 +184,11 @@ class Store:
         outcome: Outcome = await repeated(lambda: self._engine.transact(transaction))
         if not outcome.succeeded:
             raise TokenLost
+
+
+def _in_force(page: Page) -> Manifest:
+    """What a manifest's key says. Raises Damaged."""
+    return decode(page.entries[0].value) if page.entries else Manifest()
 
 
 def next_generation(before: Manifest, token: int) -> int:

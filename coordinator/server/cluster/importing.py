@@ -31,9 +31,10 @@ from coordinator.cluster.engine.engine import (
     Transaction,
     WrittenAt,
 )
+from coordinator.cluster.engine.guarded import GuardedEngine
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.store.manifest import Manifest
-from coordinator.cluster.store.store import MOST_SEGMENTS, Segment, Store, repeated
+from coordinator.cluster.store.store import MOST_SEGMENTS, Segment, Store, TokenLost, repeated
 from coordinator.config.properties import Config
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.cluster.local_directory import LocalDirectory, NotImported
@@ -115,7 +116,6 @@ class Import:
             {each.path: each.partitions for each in directories},
         )
         self._keys = Keys(self.cluster_id, prefix)
-        self._store = Store(engine, self._keys)
         self._ids = sorted(each.meta.directory_id for each in directories)
 
     async def run(self) -> Imported:
@@ -128,8 +128,10 @@ class Import:
                 self._mark(meta)
                 return Imported(self.cluster_id, len(self._topics()), 0, 0, True, ())
             guard = await self._begin()
-            partitions, size_bytes = await self._upload()
-            await self._topics_and_groups()
+            # A try that nobody has heard of may come when daemons are at work on what was imported.
+            guarded = GuardedEngine(self._engine, guard)
+            partitions, size_bytes = await self._upload(guarded)
+            await self._topics_and_groups(guarded)
             await self._end(guard)
         except NoSpace as error:
             raise NotImported(f"etcd is full, make room in it and import again: {error}") from error
@@ -137,6 +139,8 @@ class Import:
             raise NotImported(f"etcd takes no request as large (--max-request-bytes): {error}") from error
         except EngineError as error:
             raise NotImported(f"etcd does not do what is needed, import again: {error}") from error
+        except TokenLost as error:
+            raise self._disturbed() from error
         return Imported(self.cluster_id, len(self._topics()), partitions, size_bytes, False, self._left_out())
 
     def _left_out(self) -> list[str]:
@@ -169,8 +173,12 @@ class Import:
             guard, value = await self._guard()
         if value != fills:
             raise self._not_empty()
+        # Written anew: a try of this that comes late finds another key than it saw.
         others = [Delete(begin, keys.importing), Delete(keys.importing + b"\0", end)]
-        await self._transact((guard,), others)
+        await self._transact((guard,), [*others, Put(keys.importing, fills)])
+        guard, value = await self._guard()
+        if value != fills:
+            raise self._disturbed()
         return guard
 
     async def _guard(self) -> tuple[WrittenAt, bytes]:
@@ -194,8 +202,12 @@ class Import:
         await self._transact((guard, CreatedAt(keys.meta, ABSENT)), operations)
         # A try that was not answered may have done it.
         if await repeated(lambda: read_meta(self._engine, keys)) != meta:
-            raise NotImported("somebody else writes to this cluster: import again")
+            raise self._disturbed()
         self._mark(meta)
+
+    @staticmethod
+    def _disturbed() -> NotImported:
+        return NotImported("somebody else writes to this cluster: import again")
 
     def _mark(self, meta: Meta) -> None:
         for each in self._directories:
@@ -203,19 +215,19 @@ class Import:
 
     # Logs of coordinators
 
-    async def _upload(self) -> tuple[int, int]:
+    async def _upload(self, engine: GuardedEngine) -> tuple[int, int]:
         count = size_bytes = 0
         for partition in (TopicPartition(CONSUMER_OFFSETS, number) for number in range(self._partitions)):
             copies = [log for each in self._directories if (log := each.logs.get(partition)) is not None]
             if copies:
                 best = max(copies, key=lambda log: (log.leader_epochs.current, log.log_end_offset))
-                sealed = await self._upload_log(partition, best)
+                sealed = await self._upload_log(engine, partition, best)
                 count, size_bytes = count + (sealed > 0), size_bytes + sealed
         return count, size_bytes
 
-    async def _upload_log(self, partition: TopicPartition, log: PartitionLog) -> int:
+    async def _upload_log(self, engine: GuardedEngine, partition: TopicPartition, log: PartitionLog) -> int:
         """How many bytes it has."""
-        manifest = Manifest()
+        store, manifest = Store(engine, self._keys), Manifest()
         epoch = log.leader_epochs.current
         try:
             for segment, end_offset, greatest_epoch in _segments(log):
@@ -224,7 +236,7 @@ class Import:
                         f"{partition} is too large for a cluster on etcd: {log.size_bytes} bytes"
                     )
                 epoch = max(epoch, greatest_epoch)
-                manifest = await self._store.seal(
+                manifest = await store.seal(
                     *partition,
                     ABSENT,
                     manifest,
@@ -235,7 +247,7 @@ class Import:
                 )
         except StorageError as error:
             raise NotImported(f"{partition} is damaged: {reason_of(error)}") from error
-        await self._transact((), [Put(self._keys.epoch(*partition), b"%d" % epoch)])
+        await self._put(engine, self._keys.epoch(*partition), epoch)
         return manifest.size
 
     # Topics
@@ -256,7 +268,7 @@ class Import:
                     found[topic["name"]] = topic
         return found
 
-    async def _topics_and_groups(self) -> None:
+    async def _topics_and_groups(self, engine: GuardedEngine) -> None:
         leaders = self._leaders()
         topics = self._topics()
 
@@ -267,7 +279,7 @@ class Import:
                 for number in range(partitions)
             ]
 
-        catalogue = CatalogueKeys(self._engine, self._keys, replicas_of)
+        catalogue = CatalogueKeys(engine, self._keys, replicas_of)
         catalogue.begins_with({"topics": []})
         groups: dict[str, Any] = {}
         for each in self._directories:
@@ -276,7 +288,7 @@ class Import:
             await catalogue.write({"topics": list(topics.values()), "groups": groups})
         except Refused as error:
             raise NotImported(f"{error}: import again") from error
-        await self._transact((), [Put(self._keys.producer_ids, b"%d" % self._next_producer_id())])
+        await self._put(engine, self._keys.producer_ids, self._next_producer_id())
 
     def _leaders(self) -> dict[TopicPartition, int]:
         longest: dict[TopicPartition, tuple[int, int]] = {}
@@ -295,6 +307,11 @@ class Import:
         return max(reserved, known + 1)
 
     # The engine
+
+    async def _put(self, engine: GuardedEngine, key: bytes, number: int) -> None:
+        put = Transaction((), (Put(key, b"%d" % number),))
+        if not (await repeated(lambda: engine.transact(put))).succeeded:
+            raise self._disturbed()
 
     async def _transact(self, compares: Any, operations: Sequence[Put | Delete]) -> Any:
         return await repeated(lambda: self._engine.transact(Transaction(tuple(compares), tuple(operations))))

@@ -254,7 +254,11 @@ class SharedCatalogue:
             topic_id = uuid_from_text(shared.topic_id)
             factor = max(2, len(shared.replicas[0])) if shared.is_replicated else 1
             new = NewTopic(shared.name, shared.partitions, dict(shared.configs), topic_id, factor)
-            await self._create(new)
+            self.keys.taking_up.add(shared.topic_id)
+            try:
+                await self._create(new)
+            finally:
+                self.keys.taking_up.discard(shared.topic_id)
             return
         if len(topic.hosted) < shared.partitions:
             await self._grow(topic, shared.partitions)

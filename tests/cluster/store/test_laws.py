@@ -65,12 +65,12 @@ class Owner:
         self.manifest = await self.store.seal(*WHERE, self.token, before, kept, segments, end, 0)
         self.engine.dies_in = -1
 
-    def repeat_appends(self) -> None:
-        """Tries of appends that were answered long ago, and land now."""
-        for transaction in self.engine.asked:
-            [put, *others] = transaction.operations or [None]
-            if isinstance(put, Put) and not others and put.key.startswith(KEYS.whole_log(*WHERE)[0]):
-                self.map.transact(transaction)
+    def repeat(self) -> None:
+        """Tries that were made long ago, of appends, uploads and seals, and land now, in any order."""
+        late = list(self.engine.asked)
+        self.random.shuffle(late)
+        for transaction in late:
+            self.map.transact(transaction)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -90,8 +90,10 @@ async def test_a_load_gives_what_was_acknowledged(seed: int, monkeypatch: pytest
                     await owner.seal(whole=True)
                 elif action < 0.5:
                     owner.append()
+                elif action < 0.6:
+                    owner.repeat()
         if owner.random.random() < 0.3:
-            owner.repeat_appends()
+            owner.repeat()
         owner.old += owner.engine.asked
         owner.start()
     await owner.load()
