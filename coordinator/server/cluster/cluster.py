@@ -295,9 +295,14 @@ class EtcdCluster:
         """Until what was asked is answered, or no longer than a while."""
         try:
             async with asyncio.timeout(_LEAVE_TIMEOUT_S / 2):
-                await _until(lambda: not any(len(part.gate) for part in self._server.engine.partitions()))
+                await _until(self._owes_nothing)
         except TimeoutError:
             _LOG.warning("The engine has not taken everything in time; who waits is told to look elsewhere")
+
+    def _owes_nothing(self) -> bool:
+        server = self._server
+        is_owed = any(len(part.gate) for part in server.engine.partitions())
+        return not is_owed and not any(server.topics.durable.logs)
 
     async def close(self) -> None:
         """Lets go of the engine."""
