@@ -254,10 +254,8 @@ class PartitionLog(ReadableLog):
         Raises LogPoisoned, LogClosed, LogContradicted, OSError.
         """
         self.require_open()
-        if self.log_end_offset == 0:
-            return None  # nothing was ever written: a crash may as well forget the files
-        if self.durability.outgoing is not None:
-            return None  # a copy need not last, and says nothing of what the engine has
+        if self.log_end_offset == 0 or self.durability.outgoing is not None:
+            return None  # a crash may as well forget the files: nothing was ever written, or it is a copy
         return self.durability.begin(self.log_end_offset)
 
     def complete_sync(self, plan: SyncPlan, error: StorageError | None) -> StorageError | None:

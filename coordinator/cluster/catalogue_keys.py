@@ -139,6 +139,10 @@ class CatalogueKeys:
         """Reads topics of these names as they are now. Raises EngineError."""
         await self.look_at([self._keys.topic(name) for name in names])
 
+    def is_there(self, name: str) -> CreatedAt:
+        """Holds while the topic of that name is the one that the mirror has."""
+        return CreatedAt(self._keys.topic(name), self.topics[name].created_at)
+
     @property
     def ranges(self) -> list[tuple[bytes, bytes]]:
         """Of the keys that are to be watched."""

@@ -114,6 +114,15 @@ class Keys:
         """How many bytes the topics have whose partitions a node leads, where the engine has their records."""
         return f"{self._root}bytes/{node_id}".encode()
 
+    def security(self, name: str) -> bytes:
+        """An ACL, or a user of SCRAM."""
+        return f"{self._root}security/{name}".encode()
+
+    @property
+    def security_changed(self) -> bytes:
+        """Written with each change of these."""
+        return self.security("changed")
+
     @property
     def producer_ids(self) -> bytes:
         """Where the next block of producer ids begins."""
@@ -121,6 +130,6 @@ class Keys:
 
     def all_of(self, kind: str) -> tuple[bytes, bytes]:
         """The range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`,
-        `internal`, `bytes`."""
+        `internal`, `bytes`, `security`."""
         prefix = f"{self._root}{kind}/".encode()
         return prefix, end_of(prefix)

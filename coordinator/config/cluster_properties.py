@@ -81,7 +81,6 @@ class ClusterProperties(NamespaceProperties):
         1,
         "How many replicas topics have that are made automatically, or that leave it open; the records of a topic "
         "with more than one are in etcd. Without a cluster it does nothing: there is one.",
-        between(1, 32767),
     )
     cluster_move_delay_ms: int = declared(
         _LONG,

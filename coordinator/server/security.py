@@ -10,19 +10,27 @@ from storage.data_directory import DataDirectory
 
 if TYPE_CHECKING:
     from coordinator.security.authorizer import Authorizer
-    from coordinator.server.security_store import SecurityStore
+    from coordinator.server.security_store import SecurityStore, Shared
 
 
 class Security:
     """See the top of this file."""
 
-    def __init__(self, directory: DataDirectory, config: Config, failures: OngoingFailures) -> None:
-        """In: an open directory; who counts what the disk refuses. Raises DamagedFile, OSError."""
+    def __init__(
+        self,
+        directory: DataDirectory,
+        config: Config,
+        failures: OngoingFailures,
+        shared: "Shared | None" = None,
+    ) -> None:
+        """In: an open directory; who counts what the disk refuses; what all brokers of a cluster have, in the place
+        of what the directory has. Raises DamagedFile, OSError."""
         self._directory = directory
         self._config = config
         self._failures = failures
+        self._shared = shared
         self._store: SecurityStore | None = None
-        if config.authorizer_class_name or directory.has_security():
+        if shared is not None or config.authorizer_class_name or directory.has_security():
             self._store = self._open()
 
     @property
@@ -51,4 +59,5 @@ class Security:
             authorizes=bool(self._config.authorizer_class_name),
             super_users=self._config.super_users,
             allow_if_none=self._config.allow_everyone_if_no_acl_found,
+            shared=self._shared,
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from coordinator.security.security_state import SecurityState
+from coordinator.server.cluster.member_directory import is_member
 from coordinator.server.recover import is_data_directory
 from coordinator.topics.cluster_security import read_cluster_security
 from storage.data_directory import LOCK_FILE, SECURITY
@@ -41,6 +42,8 @@ def security_file(files: Files, path: str) -> Iterator[SecurityFile]:
     In: an absolute path. Raises StorageError, OSError."""
     if not files.is_directory(path):
         raise DataDirectoryUnusable(path, "is no directory")
+    if is_member(files, path):
+        raise DataDirectoryUnusable(path, "is of a cluster, whose users are in etcd: ask one of its brokers")
     if not is_data_directory(files, path) and set(files.listdir(path)) - {LOCK_FILE, SECURITY}:
         raise DataDirectoryUnusable(path, "is not a data directory, and not empty")
     try:

@@ -1,11 +1,12 @@
-"""What is known of ACLs and credentials: read at the start, kept in security.json, one change after the other."""
+"""What is known of ACLs and credentials: read at the start, kept in security.json, one change after the other. In a
+cluster they are kept where all brokers have them, and others change them, too."""
 
 import asyncio
 import errno
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from coordinator.async_files import AsyncFiles
 from coordinator.ongoing_failures import OngoingFailures, times
@@ -23,23 +24,30 @@ _LOG: Final = logging.getLogger("SecurityManager")
 MOST_ACLS: Final = 100_000
 
 
+class Keeper(Protocol):
+    """Where it is kept."""
+
+    async def write(self, old: SecurityState, new: SecurityState) -> SecurityState:
+        """Has `new` last in the place of `old`, the last one; what there is then. Raises OSError."""
+
+
+class Shared(Keeper, Protocol):
+    """Where it is kept for several brokers."""
+
+    state: SecurityState
+    told: Callable[[SecurityState], None]
+    """Takes what there is, when somebody has changed it."""
+
+
 class SecurityStore:
     """The security of one daemon. All methods belong to the event loop's thread."""
 
-    def __init__(
-        self,
-        directory: DataDirectory,
-        state: SecurityState,
-        authorizer: Authorizer | None,
-        failures: OngoingFailures,
-    ) -> None:
+    def __init__(self, state: SecurityState, authorizer: Authorizer | None, keeper: Keeper) -> None:
         """In: who decides by the ACLs of the state, None where nobody asks. See `open`."""
         self.state = state
         """What is durable."""
         self.authorizer = authorizer
-        self._directory = directory
-        self._failures = failures
-        self._files = AsyncFiles(directory.files)
+        self._keeper = keeper
         self._turn = asyncio.Lock()
         self._is_stopped = False
 
@@ -52,25 +60,31 @@ class SecurityStore:
         authorizes: bool,
         super_users: str = "",
         allow_if_none: bool = False,
+        shared: Shared | None = None,
     ) -> "SecurityStore":
         """Reads what is kept; where nothing is yet, what the broker that had the directory knew.
 
         In: who counts what the disk refuses; whether there is an authorizer (authorizer.class.name), with
-        super.users and allow.everyone.if.no.acl.found. Raises DamagedFile, OSError.
+        super.users and allow.everyone.if.no.acl.found; what all brokers of a cluster have, in the place of the
+        directory. Raises DamagedFile, OSError.
         """
-        document = directory.read_security()
-        if document is None:
-            state = _taken_over(directory, authorizes)
-        else:
-            try:
-                state = SecurityState.from_document(document)
-            except ValueError as error:
-                raise DamagedFile(f"{directory.path}/{SECURITY}", f"makes no sense: {error}") from error
+        state = kept_in(directory, authorizes) if shared is None else shared.state
         authorizer = None
         if authorizes:
             names = filter(None, (part.strip() for part in super_users.split(";")))
             authorizer = Authorizer(AclIndex(state.acls), frozenset(map(principal_of, names)), allow_if_none)
-        return cls(directory, state, authorizer, failures)
+        if shared is None:
+            return cls(state, authorizer, _InDirectory(directory, failures))
+        store = cls(state, authorizer, shared)
+        shared.told = store.take
+        return store
+
+    def take(self, new: SecurityState) -> None:
+        """It is so now."""
+        added, removed = new.acls - self.state.acls, self.state.acls - new.acls
+        self.state = new
+        if self.authorizer is not None and (added or removed):
+            self.authorizer.index.change(added, removed)
 
     async def change(self, new: SecurityState) -> None:
         """What is other in `new` than in `state` now is so when this returns, and durable. Changes under way at the
@@ -84,23 +98,28 @@ class SecurityStore:
             if old is not base:
                 acls = old.acls - removed | added
                 new = SecurityState(acls, _merged(old.scram, base.scram, new.scram))
-                added, removed = acls - old.acls, old.acls - acls
-            await self._write(new)
-            self.state = new
-            if self.authorizer is not None and (added or removed):
-                self.authorizer.index.change(added, removed)
+            self.take(await self._keeper.write(old, new))
 
     async def stop(self) -> None:
         """Waits for what is being written; nothing is, after that."""
         async with self._turn:
             self._is_stopped = True
 
-    async def _write(self, state: SecurityState) -> None:
-        old = self.state
+
+class _InDirectory:
+    """A `Keeper`."""
+
+    def __init__(self, directory: DataDirectory, failures: OngoingFailures) -> None:
+        self._directory = directory
+        self._failures = failures
+        self._files = AsyncFiles(directory.files)
+
+    async def write(self, old: SecurityState, new: SecurityState) -> SecurityState:
+        """See `Keeper`."""
 
         def write() -> None:
             try:
-                self._directory.draft_security(state.document())()
+                self._directory.draft_security(new.document())()
             except OSError:
                 # The file may have its name already: what was refused is not to be so after the next start.
                 with suppress(OSError):
@@ -115,6 +134,7 @@ class SecurityStore:
                 _LOG.error("ACLs and credentials cannot be changed: %s%s", reason_of(error), times(count))
             raise
         self._failures.is_over(SECURITY)
+        return new
 
 
 def _merged(
@@ -125,6 +145,18 @@ def _merged(
     """What became of credentials meanwhile, and what is to become of them besides."""
     changed = {user: credential for user, credential in new.items() if base.get(user) != credential}
     return {user: each for user, each in old.items() if user in new or user not in base} | changed
+
+
+def kept_in(directory: DataDirectory, is_needed: bool) -> SecurityState:
+    """What a directory has, or the broker knew that had it before. In: whether damage of what that knew may not be
+    passed over. Raises DamagedFile, OSError."""
+    document = directory.read_security()
+    if document is None:
+        return _taken_over(directory, is_needed)
+    try:
+        return SecurityState.from_document(document)
+    except ValueError as error:
+        raise DamagedFile(f"{directory.path}/{SECURITY}", f"makes no sense: {error}") from error
 
 
 def _taken_over(directory: DataDirectory, is_needed: bool) -> SecurityState:

@@ -160,7 +160,8 @@ class Server:
                 self._changed(declare_topics(self.data_plane, settings.topics))
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
-        self.security = Security(self.directory, config, self.disk_failures)
+        shared = None if self.cluster is None else self.cluster.security
+        self.security = Security(self.directory, config, self.disk_failures, shared)
         self.data_plane.ownership = self.brokers.ownership
         self.data_plane.group_bounds = settings.config
         self.data_plane.broker_configs = broker_configs(settings.properties)

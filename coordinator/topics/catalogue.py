@@ -104,9 +104,8 @@ class Catalogue:
         """Reads the file, opens every log, and finishes deletions as far as the disk allows it; `save` is to come
         next.
 
-        A log that cannot be opened leaves its partition offline. Raises DamagedFile for a file that makes
-        no sense, InvalidConfig for a property it cannot hold, OSError.
-        """
+        A log that cannot be opened leaves its partition offline. Raises DamagedFile for a file that makes no sense,
+        InvalidConfig for a property it cannot hold, OSError."""
         found = FoundTopics(self._directory, self.defaults, self.new_id)
         found.look()
         if found.remains:

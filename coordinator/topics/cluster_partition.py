@@ -55,9 +55,9 @@ class ClusterPartition(HostedPartition):
         """It is opened when this broker leads it."""
 
     def begin(self, log: PartitionLog, producers: LogProducers) -> None:
-        """This broker leads it from now on. Raises TooManyOpenFiles where there are no descriptors for its log."""
+        """This broker leads it from now on."""
         assert self.log is None, self.name
-        self._open_files.take()
+        self._open_files.count()
         self.log, self.producers, self.failure = log, producers, None
 
     def end(self) -> PartitionLog | None:

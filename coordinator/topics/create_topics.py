@@ -187,6 +187,8 @@ def _shape(plane: DataPlane, topic: CreatableTopic) -> tuple[int, int]:
 def check_factor(factor: int, topic: str, ownership: Ownership) -> None:
     """Whether a topic may be made with so many replicas. Raises Refusal."""
     brokers = len(ownership.brokers)
+    if factor < 1:
+        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0")
     if factor > ownership.most_replicas(topic):
         if factor <= brokers:
             why = "records have one replica here"

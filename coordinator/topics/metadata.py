@@ -211,7 +211,7 @@ def _to_create(
             continue
         if why_illegal(name) is not None or is_internal(name) or catalogue.metric_names.collides(name):
             continue
-        if factor > plane.ownership.most_replicas(name):
+        if not 1 <= factor <= plane.ownership.most_replicas(name):
             absent[name] = ErrorCode.INVALID_REPLICATION_FACTOR, None
         elif (len(wanted) + 1) * count > MAX_PARTITIONS:
             absent[name] = ErrorCode.LEADER_NOT_AVAILABLE, None

@@ -39,7 +39,8 @@ class NewPartitions:
         open_files: OpenFiles,
         records: ClusterRecords | None,
     ) -> None:
-        """In: who has the records of topics with replicas; None without a cluster, where there are none."""
+        """In: who has the records of topics with replicas; None without a cluster, where what the directory has of
+        them is all there is."""
         self._directory = directory
         self._config = config
         self._records = records
@@ -52,8 +53,7 @@ class NewPartitions:
         for number in range(first, end):
             name = TopicPartition(topic.name, number)
             expiration_ms = self._config.producer_id_expiration_ms
-            if topic.replication_factor > 1:
-                assert self._records is not None, name
+            if topic.replication_factor > 1 and self._records is not None:
                 to.append(ClusterPartition(name, expiration_ms, self.open_files, self._records))
             else:
                 open_log = partial(self._open_log, topic, name, is_flushed_always)

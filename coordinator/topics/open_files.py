@@ -60,6 +60,10 @@ class OpenFiles:
                 f"there are file descriptors for {self.most} partitions, because the limit of open files is "
                 f"{self._limit}. {_REMEDY}",
             )
+        self.count()
+
+    def count(self) -> None:
+        """Counts a log that is open."""
         self.open += 1
 
     def give_back(self) -> None:

@@ -95,12 +95,19 @@ class Daemons:
         self, data_dir: Path, stack: AsyncExitStack, topics: Sequence[tuple[str, int]] = ORDERS
     ) -> None:
         self._topics = topics
+        self.declares: Sequence[tuple[str, int]] = ()
+        """Topics that are declared besides, and that nobody waits for."""
         self.store = ModelStore()
         self.by_id: dict[int, Daemon] = {}
         self._data_dir = data_dir
         self._stack = stack
 
-    async def start(self, node_id: int, directory: str = "", **properties: str) -> Daemon:
+    async def start(
+        self,
+        node_id: int,
+        directory: str = "",
+        **properties: str,
+    ) -> Daemon:
         """One more, or one again. In: its data directory, where that is not the one that the id had before."""
         texts = {
             "node.id": str(node_id),
@@ -110,7 +117,9 @@ class Daemons:
             **properties,
         }
         how = replace(
-            settings(self._data_dir / (directory or str(node_id)), texts, topics=self._topics),
+            settings(
+                self._data_dir / (directory or str(node_id)), texts, topics=[*self._topics, *self.declares]
+            ),
             cluster_id=CLUSTER_ID,
         )
         engine = ModelEngine(self.store)

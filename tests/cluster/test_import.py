@@ -12,8 +12,12 @@ from coordinator.cluster.engine.engine import Outcome, Put, Transaction, Unavail
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.store import store as store_module
 from coordinator.config.properties import parse_config
+from coordinator.security.acl import Operation
+from coordinator.security.credential import ScramMechanism
+from coordinator.security.security_state import SecurityState
 from coordinator.server.cluster.importing import Imported, import_directories
 from coordinator.server.cluster.local_directory import NotImported
+from coordinator.server.security_file import security_file
 from coordinator.server.start_failed import StartFailed
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -23,11 +27,16 @@ from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
+from storage.errors import DataDirectoryUnusable
 from storage.files import OsFiles
 from storage.record import Record
+from storage.topic_partition import TopicPartition
+from tests.authentication.sasl_server import credential
 from tests.cli.log_directory import flip
+from tests.cluster import records
 from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
 from tests.cluster.model_engine import ModelEngine, ModelStore
+from tests.server.authorization.clients import TOPIC, acl
 from tests.server.harness import Client, settings, start
 from tests.server.transactor import TOPICS, Transactor
 
@@ -249,6 +258,43 @@ async def test_an_import_that_ended_only_marks_the_directory_when_it_is_run_agai
     assert (await imported(store, tmp_path / "1")).was_done
     async with brokers(tmp_path, store, 1) as cluster:
         assert await committed(cluster) == [50, *range(1, len(GROUPS))]
+
+
+async def test_acls_and_users_of_the_directory_are_those_of_the_cluster(tmp_path: Path) -> None:
+    store, user = ModelStore(), ("carol", ScramMechanism.SCRAM_SHA_256)
+    wanted = SecurityState(
+        frozenset(acl(f"u{number}", Operation.READ, TOPIC, "orders") for number in range(150)),
+        {user: credential(user[1], "secret")},
+    )
+    how = replace(settings(tmp_path / "1", {"node.id": "1"}), cluster_id=CLUSTER_ID)
+    server = await start(how)
+    await server.security.store.change(wanted)
+    await server.close()
+    await imported(store, tmp_path / "1")
+    async with brokers(tmp_path, store, 1, 2) as cluster:
+        for daemon in cluster.by_id.values():
+            assert daemon.server.security.store.state == wanted
+    # What is changed in a directory from now on would be heard by nobody.
+    with (
+        pytest.raises(DataDirectoryUnusable, match="of a cluster"),
+        security_file(OsFiles(), str(tmp_path / "1")),
+    ):
+        raise AssertionError
+
+
+async def test_records_with_replicas_are_on_disks_when_etcd_has_lost_them(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        assert await records.create(cluster.by_id[1], factor=2, partitions=2) == ErrorCode.NONE
+        for number in range(2):
+            await records.write(await records.leader(cluster, number), b"a", b"b", number=number)
+    lost = ModelStore()
+    await imported(lost, tmp_path / "1", tmp_path / "2")
+    async with brokers(tmp_path, lost, 1, 2) as cluster:
+        for number in range(2):
+            owner = cluster.by_id[1].server.brokers.ownership.owner(TopicPartition(records.TOPIC, number))
+            assert owner is not None
+            assert await records.read(cluster.by_id[owner], number=number) == [b"a", b"b"]
+            assert await records.create(cluster.by_id[1], factor=2) == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 async def test_directories_of_a_cluster_that_etcd_has_lost_are_a_cluster_again(tmp_path: Path) -> None:

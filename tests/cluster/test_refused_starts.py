@@ -52,16 +52,6 @@ def test_what_a_cluster_needs_and_is_not_there_is_named(tmp_path: Path) -> None:
             with_id(tmp_path, {**ADVERTISED, "inter.broker.listener.name": "INSIDE"}),
             "inter.broker.listener.name",
         ),
-        (
-            with_id(
-                tmp_path,
-                {
-                    **ADVERTISED,
-                    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                },
-            ),
-            "authorizer.class.name",
-        ),
     ):
         problem = refusal(how)
         assert problem is not None

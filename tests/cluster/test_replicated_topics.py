@@ -1,6 +1,7 @@
 """Topics with replicas: their records are in the engine, and any live replica leads them."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
-from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
+from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, daemons_with, eventually
 from tests.cluster.records import (
     TOPIC,
     batch,
@@ -174,7 +175,7 @@ async def test_as_many_replicas_as_there_are_brokers(tmp_path: Path) -> None:
 
 
 async def test_topics_that_leave_it_open_get_the_default(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, **{"default.replication.factor": "2"}) as cluster:
+    async with daemons_with((), tmp_path, 2, **{"default.replication.factor": "2"}) as cluster:
         assert await create(cluster.by_id[1], factor=-1) == ErrorCode.NONE
         assert await create(cluster.by_id[1], name="one", factor=1) == ErrorCode.NONE
         asked = MetadataRequest(topics=[MetadataRequestTopic(name="auto")], allow_auto_topic_creation=True)
@@ -184,6 +185,19 @@ async def test_topics_that_leave_it_open_get_the_default(tmp_path: Path) -> None
             await eventually(lambda name=name: daemon.server.data_plane.catalogue.get(name) is not None)  # type: ignore[misc]
             [part, *_] = await metadata(daemon, name)
             assert len(part.replica_nodes) == count
+
+
+async def test_a_declared_topic_waits_for_as_many_brokers_as_it_has_replicas(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        cluster = Daemons(tmp_path, stack, topics=())
+        cluster.declares = [(TOPIC, 2)]
+        for node_id in (1, 2):
+            await cluster.start(node_id, **{"default.replication.factor": "2"})
+        first = cluster.by_id[1]
+        await eventually(lambda: partition_of(first) is not None)
+        assert [len(part.replica_nodes) for part in await metadata(first)] == [2, 2]
+        for daemon in cluster.by_id.values():
+            await daemon.server.close()
 
 
 async def test_a_topic_that_is_deleted_leaves_nothing_and_may_be_made_again(tmp_path: Path) -> None:

@@ -1,21 +1,28 @@
 """What becomes of topics with replicas over time: sealed, compacted, shortened, moved, reassigned."""
 
+import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from coordinator.cluster.append import Partition
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.store.manifest import decode
 from coordinator.server.cluster import sealer, topic_bytes
+from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from storage.errors import LogPoisoned
+from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
 from tests.cluster.records import (
@@ -188,6 +195,66 @@ async def test_a_leader_is_moved_to_a_replica_and_elected_back(tmp_path: Path) -
         assert answer.replica_election_results[0].partition_result[0].error_code == ErrorCode.NONE
         await eventually(lambda: _leads(first))
         assert await read(first) == [b"a", b"b"]
+
+
+class Slow:
+    """The first logs that are opened are there when somebody says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.began = threading.Semaphore(0)
+        self.may_end = threading.Event()
+        self._open = ReplicatedLogs.open
+        slow = self
+
+        def opened(logs: ReplicatedLogs, name: TopicPartition, *others: Any) -> PartitionLog:
+            log = slow._open(logs, name, *others)
+            if name.topic == TOPIC:
+                slow.began.release()
+                assert slow.may_end.wait(60)
+            return log
+
+        monkeypatch.setattr(ReplicatedLogs, "open", opened)
+
+    async def until_begun(self) -> None:
+        assert await asyncio.to_thread(self.began.acquire, True, 60)
+
+
+async def test_a_topic_that_is_deleted_while_it_is_read_leaves_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        slow = Slow(monkeypatch)
+        assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
+        await slow.until_begun()
+        request = DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=5000)
+        gone = await cluster.by_id[1].ask(request, 3)
+        assert gone.responses[0].error_code == ErrorCode.NONE
+        slow.may_end.set()
+        await eventually(lambda: not list(tmp_path.glob(f"*/{TOPIC}-*")))
+
+
+async def test_a_partition_that_is_lost_while_it_is_read_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        slow = Slow(monkeypatch)
+        assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
+        await slow.until_begun()
+        first = cluster.by_id[1]
+        assert first.server.cluster is not None
+        for _ in range(3):
+            first.server.cluster.served.doubt(NAME)
+        slow.may_end.set()
+        assert await leader(cluster) is first
+        await write(first, b"a")
+        assert await read(first) == [b"a"]
+        part = partition_of(first)
+        assert part is not None
+        assert part.log is not None
+        assert part.log.durability.outgoing is not None
+        member = first.server.cluster.member
+        assert member is not None
+        assert part.log.durability.outgoing.token == member.owned[Partition(*NAME)].token
 
 
 async def test_a_disk_that_refuses_costs_no_record(tmp_path: Path) -> None:

@@ -265,6 +265,7 @@ OWN: Final = (
     "cluster.etcd.quota.bytes",
     "cluster.etcd.username",
     "cluster.move.delay.ms",
+    "cluster.topics.max.bytes",
     "control.enable",
     "control.hosts",
     "control.token",

@@ -18,10 +18,10 @@ from coordinator.cluster.append import Appender, Partition
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.claims import Owned
 from coordinator.cluster.conflict import Refused
-from coordinator.cluster.engine.engine import CreatedAt, EngineError
+from coordinator.cluster.engine.engine import EngineError
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.append_driver import AppendDriver
-from coordinator.cluster.member.member import Member, Ownings, Replicated
+from coordinator.cluster.member.member import Member, Ownings
 from coordinator.cluster.member.table import registration
 from coordinator.cluster.store.store import Store
 from coordinator.engine.machine import InternalTopic, M
@@ -41,6 +41,7 @@ from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.served import Served
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
+from coordinator.server.cluster.shared_security import SharedSecurity
 from coordinator.server.cluster.topic_bytes import TopicBytes
 from coordinator.server.cluster.transactions import ClusterTransactions, listener_between_brokers
 from coordinator.server.engine_figures import EngineFigures
@@ -53,7 +54,6 @@ from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_to_text
 
 if TYPE_CHECKING:
     from coordinator.server.server import Server
@@ -94,6 +94,7 @@ class EtcdCluster:
             engine, Appender(keys), self._done, self._not_done, config.broker_session_timeout_ms / 1000
         )
         self.served = Served(self._the_member, self.moves_on_purpose, self.appends.drop, self.bytes.has_room)
+        self.security = SharedSecurity(engine, keys)
         self.health = EngineHealth(engine, config.cluster_etcd_quota_bytes)
         self.replication = Replication(self, self.served.doubt)
         self._store = Store(engine, keys)
@@ -136,6 +137,7 @@ class EtcdCluster:
         await self.catalogue.keys.know_cluster()
         await self.transactions.read(config.transaction_state_log_num_partitions)
         await self.catalogue.read()
+        await self.security.read()
 
     def prepare(self, directory: DataDirectory) -> None:
         """Makes a data directory that of this cluster. Raises StartFailed, StorageError, OSError."""
@@ -196,12 +198,13 @@ class EtcdCluster:
             config.broker_session_timeout_ms,
             config.cluster_move_delay_ms,
             {CONSUMER_OFFSETS: self.meta.partitions},
-            self._replicated_topics,
+            self.catalogue.replicated,
             Ownings(self.served.gained, self.served.lost),
             self.catalogue.keys.made,
         )
         self.catalogue.start()
         self.transactions.start()
+        self.security.start()
         self.member.start()
         self._sealer.start()
         self.bytes.start(self.member.keeper, lambda: sum(map(self._size, self.served.topics.logs())))
@@ -213,7 +216,8 @@ class EtcdCluster:
         member = self._the_member()
         partitions = self._server.engine.partitions
         await _until(lambda: member.keeper.session.is_live(clock.boot_ms()) and member.is_settled)
-        await self.catalogue.declare(self._settings.topics)
+        topics, factor = self._settings.topics, self._config.default_replication_factor
+        self._in_background(self.catalogue.declare_on(await self.catalogue.declare(topics, factor), factor))
         await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
 
@@ -235,17 +239,6 @@ class EtcdCluster:
 
     def _owned(self, partition: Partition) -> Owned | None:
         return self._the_member().owned.get(partition)
-
-    def _replicated_topics(self) -> dict[str, Replicated]:
-        """Those that this broker knows as the cluster has them."""
-        keys, catalogue = self.catalogue.keys, self._server.data_plane.catalogue
-        found = {}
-        for name, shared in keys.topics.items():
-            topic = catalogue.get(name) if shared.is_replicated else None
-            if topic is not None and uuid_to_text(topic.topic_id) == shared.topic_id:
-                is_there = CreatedAt(self._keys.topic(name), shared.created_at)
-                found[name] = Replicated(shared.replicas[: len(topic.partitions)], is_there)
-        return found
 
     def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
         for change in changes:
@@ -304,9 +297,14 @@ class EtcdCluster:
         """Until what was asked is answered, or no longer than a while."""
         try:
             async with asyncio.timeout(_LEAVE_TIMEOUT_S / 2):
-                await _until(lambda: not any(len(part.gate) for part in self._server.engine.partitions()))
+                await _until(self._owes_nothing)
         except TimeoutError:
             _LOG.warning("The engine has not taken everything in time; who waits is told to look elsewhere")
+
+    def _owes_nothing(self) -> bool:
+        server = self._server
+        is_owed = any(len(part.gate) for part in server.engine.partitions())
+        return not is_owed and not any(server.topics.durable.logs)
 
     async def close(self) -> None:
         """Lets go of the engine."""
@@ -318,6 +316,7 @@ class EtcdCluster:
         self.appends.abandon()
         self.transactions.close()
         self.health.stop()
+        self.security.stop()
         self.bytes.stop()
         for task in self._tasks:
             task.cancel()

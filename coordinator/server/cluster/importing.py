@@ -37,10 +37,12 @@ from coordinator.cluster.store.manifest import Manifest
 from coordinator.cluster.store.store import MOST_SEGMENTS, Segment, Store, TokenLost, repeated
 from coordinator.config.properties import Config
 from coordinator.names import CONSUMER_OFFSETS
+from coordinator.security.security_state import SecurityState
 from coordinator.server.cluster.local_directory import LocalDirectory, NotImported
 from coordinator.server.cluster.member_directory import mark_member
 from coordinator.server.cluster.meta import Meta, encode_meta, new_meta, read_meta
 from coordinator.server.cluster.reach import Nodes, reached
+from coordinator.server.cluster.shared_security import security_puts
 from storage.errors import StorageError
 from storage.files import Files
 from storage.log import PartitionLog
@@ -48,6 +50,7 @@ from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
 T = TypeVar("T")
+_MOST_PUTS: Final = 100
 SEGMENT_BYTES: Final = 128 << 20
 """So 60 of them are as much as etcd is made for."""
 _UNSEEN_PRODUCER_IDS: Final = 1000 * BLOCK
@@ -132,6 +135,7 @@ class Import:
             guarded = GuardedEngine(self._engine, guard)
             partitions, size_bytes = await self._upload(guarded)
             await self._topics_and_groups(guarded)
+            await self._security(guarded)
             await self._end(guard)
         except NoSpace as error:
             raise NotImported(f"etcd is full, make room in it and import again: {error}") from error
@@ -144,15 +148,11 @@ class Import:
         return Imported(self.cluster_id, len(self._topics()), partitions, size_bytes, False, self._left_out())
 
     def _left_out(self) -> list[str]:
-        lines = []
-        for each in self._directories:
-            if each.transactional_ids:
-                lines.append(
-                    f"{each.path}: {each.transactional_ids} transactional ids, none of which has a transaction open"
-                )
-            if each.has_security:
-                lines.append(f"{each.path}: ACLs and users")
-        return lines
+        return [
+            f"{each.path}: {each.transactional_ids} transactional ids, none of which has a transaction open"
+            for each in self._directories
+            if each.transactional_ids
+        ]
 
     # Keeping others out
 
@@ -289,6 +289,18 @@ class Import:
         except Refused as error:
             raise NotImported(f"{error}: import again") from error
         await self._put(engine, self._keys.producer_ids, self._next_producer_id())
+
+    async def _security(self, engine: GuardedEngine) -> None:
+        """ACLs and users of all directories; of a user that several know, as the first one does."""
+        state = SecurityState()
+        for each in self._directories:
+            found = each.security
+            state = SecurityState(state.acls | found.acls, {**found.scram, **state.scram})
+        puts = security_puts(self._keys, state)
+        for first in range(0, len(puts), _MOST_PUTS):
+            some = Transaction((), tuple(puts[first : first + _MOST_PUTS]))
+            if not (await repeated(lambda some=some: engine.transact(some))).succeeded:  # type: ignore[misc]
+                raise self._disturbed()
 
     def _leaders(self) -> dict[TopicPartition, int]:
         longest: dict[TopicPartition, tuple[int, int]] = {}

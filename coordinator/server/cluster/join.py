@@ -40,9 +40,4 @@ def refusal(settings: ServerSettings) -> str | None:
     between = config.inter_broker_listener_name
     if between and listener_between_brokers(settings.listeners, between) is None:
         return f"inter.broker.listener.name: {between} is no listener, or is not a PLAINTEXT one"
-    if config.authorizer_class_name:
-        return "authorizer.class.name: the brokers of a cluster do not share ACLs yet"
-    mechanisms = [each for each in config.sasl_enabled_mechanisms if each.startswith("SCRAM")]
-    if mechanisms and any(listener.protocol.has_sasl for listener in settings.listeners):
-        return f"sasl.enabled.mechanisms: the brokers of a cluster do not share users of {mechanisms[0]} yet"
     return None

@@ -13,11 +13,13 @@ from coordinator.engine.loader import Load, LoadFailed
 from coordinator.engine.machine import InternalTopic
 from coordinator.group.config import GroupConfig
 from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from coordinator.security.security_state import SecurityState
 from coordinator.server.cluster.member_directory import meta_of
 from coordinator.server.config_views import topics_config
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.recover import is_data_directory
+from coordinator.server.security_store import kept_in
 from coordinator.server.topic_images import TopicImages
 from coordinator.server.transaction_topic import transaction_topic
 from coordinator.topics.data_plane import DataPlane
@@ -120,9 +122,12 @@ class LocalDirectory:
         return dict(found)
 
     @property
-    def has_security(self) -> bool:
-        """Whether it has ACLs or users."""
-        return self._directory.has_security()
+    def security(self) -> SecurityState:
+        """ACLs and users. Raises NotImported."""
+        try:
+            return kept_in(self._directory, is_needed=True)
+        except (StorageError, OSError) as error:
+            raise NotImported(f"{self.path}: {reason_of(error, self.path)}") from error
 
     def ends(self) -> Iterator[tuple[TopicPartition, int]]:
         """Of each partition of a topic with records, where its log ends."""

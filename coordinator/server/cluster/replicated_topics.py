@@ -12,6 +12,7 @@ batch was written.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator import clock
@@ -57,6 +58,8 @@ class ReplicatedTopics:
         self._logs: ReplicatedLogs
         self._sealer: Sealer
         self._opening: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._reading: dict[TopicPartition, asyncio.Future[_Opened]] = {}
+        """Partitions that are read in a thread, or were, wanted or not."""
         self._closing: dict[TopicPartition, asyncio.Event] = {}
         """Partitions that were lost while their logs are sealed or compacted, until these are closed."""
 
@@ -103,13 +106,13 @@ class ReplicatedTopics:
         await asyncio.sleep(hold_s)
         told = ""
         while (partition := self._partition(name)) is not None:
-            if (closed := self._closing.get(name)) is not None:
-                await closed.wait()
+            await self._alone(name)
             reading = self._loop.run_in_executor(None, self._read, partition)
+            self._reading[name] = reading
             try:
                 opened = await asyncio.shield(reading)
             except asyncio.CancelledError:
-                reading.add_done_callback(_close_unwanted)
+                reading.add_done_callback(partial(self._unwanted, name))
                 raise
             except LogDamaged as error:
                 _LOG.error("%s has no leader: %s", name, error)
@@ -122,8 +125,19 @@ class ReplicatedTopics:
                     _LOG.error("%s has no leader until it can be read: %s; trying again", name, told)
                 await asyncio.sleep(_RETRY_S)
                 continue
-            self._begin(partition, opened)
+            del self._reading[name]
+            if self._partition(name) is partition:
+                self._begin(partition, opened)
+            else:
+                self._unwanted(name, reading)
             return
+
+    async def _alone(self, name: TopicPartition) -> None:
+        """Nobody else is at work on the directory of a partition."""
+        if (closed := self._closing.get(name)) is not None:
+            await closed.wait()
+        if (reading := self._reading.get(name)) is not None:
+            await asyncio.wait([reading])
 
     def _read(self, partition: ClusterPartition) -> _Opened:
         """In a thread. Raises StorageError, OSError."""
@@ -138,17 +152,10 @@ class ReplicatedTopics:
             raise
 
     def _begin(self, partition: ClusterPartition, opened: _Opened) -> None:
-        try:
-            if self._partition(partition.name) is not partition:
-                raise NotKept("the topic is gone")
-            partition.begin(*opened)
-        except OSError as error:
-            opened.log.close(clean=False)
-            _LOG.error("%s has no leader: %s", partition.name, reason_of(error))
-            return
         topic = self._server.data_plane.catalogue.get(partition.name.topic)
-        assert topic is not None
+        assert topic is not None, partition.name
         opened.log.config = topic.values.log  # it may have changed meanwhile
+        partition.begin(*opened)
         _LOG.info(
             "Leader of %s, leader epoch %d, from offset %d to %d",
             partition.name,
@@ -156,6 +163,23 @@ class ReplicatedTopics:
             opened.log.log_start_offset,
             opened.log.log_end_offset,
         )
+
+    def _unwanted(self, name: TopicPartition, reading: "asyncio.Future[_Opened]") -> None:
+        """A partition was read that was lost meanwhile."""
+        if self._reading.get(name) is reading:
+            del self._reading[name]
+        if not reading.cancelled() and reading.exception() is None:
+            reading.result().log.close(clean=False)
+        self._remove_remains(name)
+
+    def _remove_remains(self, name: TopicPartition) -> None:
+        """Of a topic that was deleted while it was read here: a start would take the directory for a topic."""
+        catalogue = self._server.data_plane.catalogue
+        if catalogue.get(name.topic) is None and not catalogue.is_changing(name.topic):
+            try:
+                self._server.directory.delete_logs({name: None})
+            except OSError as error:
+                _LOG.error("What is left of %s could not be removed: %s", name, reason_of(error))
 
     # Leaving
 
@@ -220,9 +244,3 @@ class ReplicatedTopics:
             self.failed(name, log)
             waited_ms = clock.monotonic_ms() - began_ms
             raise NotKept(f"the engine did not take it within {waited_ms} ms: {error!r}") from error
-
-
-def _close_unwanted(reading: "asyncio.Future[_Opened]") -> None:
-    """The log of a partition that was lost while it was read."""
-    if not reading.cancelled() and reading.exception() is None:
-        reading.result().log.close(clean=False)

@@ -16,6 +16,7 @@ from coordinator import clock
 from coordinator.cluster.catalogue_keys import CatalogueKeys, SharedTopic
 from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import Changes, Engine, EngineError
+from coordinator.cluster.member.member import Replicated
 from coordinator.topics.answer import (
     ConfigChanged,
     GroupConfigChanged,
@@ -37,6 +38,8 @@ _LOG: Final = logging.getLogger("Cluster")
 _TIMEOUT_S: Final = 30
 _RETRY_S: Final = 0.2
 _LOOK_S: Final = 5.0
+_DECLARED: Final = 10
+"""So often a topic is tried to be made at a start."""
 
 Told = Callable[[Sequence[TopicChange]], None]
 
@@ -52,6 +55,8 @@ class SharedCatalogue:
         self._catalogue: Catalogue
         self._told: Told
         self._tasks: list[asyncio.Task[None]] = []
+        self._told_of: set[tuple[str, str]] = set()
+        """Topics that cannot be made yet, and why."""
         self._is_due = asyncio.Event()
         self._is_taken_up = asyncio.Event()
         """Set each time that what was due was taken up, as far as it could be."""
@@ -120,21 +125,47 @@ class SharedCatalogue:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def declare(self, topics: Sequence[tuple[str, int]]) -> None:
-        """Makes sure that there are topics of at least so many partitions, whoever makes them."""
+    async def declare(self, topics: Sequence[tuple[str, int]], factor: int) -> list[tuple[str, int]]:
+        """Makes sure that there are topics of at least so many partitions, whoever makes them. In: how many
+        replicas new ones have. Out: those that are not there yet."""
+        left = []
         for name, partitions in topics:
-            for _ in range(10):
-                topic = self._catalogue.get(name)
-                if topic is not None and len(topic.partitions) >= partitions:
+            for _ in range(_DECLARED):
+                if self._is_there(name, partitions):
                     break
+                topic = self._catalogue.get(name)
                 try:
                     if topic is None and name not in self.keys.topics:
-                        await self._create(NewTopic(name, partitions, {}))
+                        await self._create(NewTopic(name, partitions, {}, replication_factor=factor))
                     elif topic is not None:
                         await self._grow(topic, partitions)
                 except OSError as error:
-                    _LOG.info("Topic %s is not made yet: %s", name, reason_of(error))
+                    if (name, reason_of(error)) not in self._told_of:
+                        self._told_of.add((name, reason_of(error)))
+                        _LOG.info("Topic %s is not made yet: %s", name, reason_of(error))
                 await asyncio.sleep(_RETRY_S)
+            if not self._is_there(name, partitions):
+                left.append((name, partitions))
+        return left
+
+    async def declare_on(self, left: Sequence[tuple[str, int]], factor: int) -> None:
+        """What could not be made yet waits for brokers that are still to come."""
+        while left:
+            left = await self.declare(left, factor)
+
+    def _is_there(self, name: str, partitions: int) -> bool:
+        topic = self._catalogue.get(name)
+        return topic is not None and len(topic.partitions) >= partitions
+
+    def replicated(self) -> dict[str, Replicated]:
+        """Topics whose records the engine has, as far as they are taken up here."""
+        found = {}
+        for name, shared in self.keys.topics.items():
+            topic = self._catalogue.get(name) if shared.is_replicated else None
+            if topic is not None and uuid_to_text(topic.topic_id) == shared.topic_id:
+                is_there = self.keys.is_there(name)
+                found[name] = Replicated(shared.replicas[: len(topic.partitions)], is_there)
+        return found
 
     async def look_for(self, names: Sequence[str] | None) -> None:
         """Takes up topics of these names as they are now, None: whatever there is; where the engine does not say

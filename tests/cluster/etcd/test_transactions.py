@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.cluster.etcd.conftest import Groupds
+from tests.cluster.etcd.record_history import create, until_led
 from tests.server.harness import Client
 
 pytestmark = pytest.mark.timeout(300)
@@ -27,8 +28,9 @@ OFFSETS_S = 10
 class Transactor:
     """Transaction n writes n to every partition, and commits the offset n for its group."""
 
-    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+    def __init__(self, bootstrap: str, transactional_id: str, topic: str = TOPIC) -> None:
         self.transactional_id = transactional_id
+        self.topic = topic
         self.committed: set[int] = set()
         self.doubtful: set[int] = set()
         """Those whose end is not known."""
@@ -60,9 +62,9 @@ class Transactor:
         self._producer.begin_transaction()
         for partition in range(PARTITIONS):
             value = json.dumps([self.transactional_id, self.number])
-            self._producer.produce(TOPIC, value, partition=partition)
+            self._producer.produce(self.topic, value, partition=partition)
         self._producer.flush(PATIENT_S)
-        offsets = [TopicPartition(TOPIC, 0, self.number)]
+        offsets = [TopicPartition(self.topic, 0, self.number)]
         self._producer.send_offsets_to_transaction(
             offsets, _group_metadata(self._bootstrap, self.group), OFFSETS_S
         )
@@ -81,12 +83,12 @@ class Transactor:
 
     def check(self) -> None:
         """What a reader of committed records finds is what was promised, once; and so is the group's offset."""
-        found = read_committed(self._bootstrap, self.transactional_id)
+        found = read_committed(self._bootstrap, self.transactional_id, self.topic)
         first = found[0]
         assert all(numbers == first for numbers in found), found
         assert first == sorted(set(first)), first
         assert self.committed <= set(first) <= self.committed | self.doubtful
-        assert committed_offset(self._bootstrap, self.group) == max(first)
+        assert committed_offset(self._bootstrap, self.group, self.topic) == max(first)
 
 
 def _group_metadata(bootstrap: str, group: str) -> Any:
@@ -96,12 +98,12 @@ def _group_metadata(bootstrap: str, group: str) -> Any:
     return metadata
 
 
-def _reader(bootstrap: str, group: str) -> Consumer:
+def _reader(bootstrap: str, group: str, isolation_level: str = "read_committed") -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "isolation.level": "read_committed",
+            "isolation.level": isolation_level,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
@@ -110,15 +112,13 @@ def _reader(bootstrap: str, group: str) -> Consumer:
     )
 
 
-def read_committed(bootstrap: str, transactional_id: str) -> list[list[int]]:
+def read_committed(bootstrap: str, transactional_id: str, topic: str) -> list[list[int]]:
     """The numbers of a transactional id in each partition, up to the end, when nothing is open any more."""
+    ends = _ends(bootstrap, topic)
     reader = _reader(bootstrap, "reader")
     found: list[list[int]] = [[] for _ in range(PARTITIONS)]
-    ends = [0] * PARTITIONS
     try:
-        for partition in range(PARTITIONS):
-            _, ends[partition] = reader.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
-        reader.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
+        reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
         until = time.monotonic() + PATIENT_S
         at_end: set[int] = set()
         while len(at_end) < PARTITIONS:
@@ -140,11 +140,21 @@ def read_committed(bootstrap: str, transactional_id: str) -> list[list[int]]:
     return found
 
 
-def committed_offset(bootstrap: str, group: str) -> int:
+def _ends(bootstrap: str, topic: str) -> list[int]:
+    """Where partitions end, with what is open: a reader of what is committed is told where that ends."""
+    reader = _reader(bootstrap, "reader", "read_uncommitted")
+    try:
+        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        return [int(reader.get_watermark_offsets(place, timeout=30)[1]) for place in places]
+    finally:
+        reader.close()
+
+
+def committed_offset(bootstrap: str, group: str, topic: str) -> int:
     """Of a group, once no transaction is open that has another."""
     reader = _reader(bootstrap, group)
     try:
-        [found] = reader.committed([TopicPartition(TOPIC, 0)], timeout=PATIENT_S)
+        [found] = reader.committed([TopicPartition(topic, 0)], timeout=PATIENT_S)
     finally:
         reader.close()
     return int(found.offset)
@@ -208,3 +218,24 @@ async def test_a_second_producer_ends_what_the_first_has_open_and_fences_it(clus
     await asyncio.to_thread(heir.transact)
     assert heir.committed == {2}
     await asyncio.to_thread(heir.check)
+
+
+async def test_a_transaction_is_committed_though_the_leaders_of_its_records_have_changed(
+    cluster: Groupds,
+) -> None:
+    """Records with replicas: the next leader has what is open, and is told the end."""
+    topic = "replicated"
+    await asyncio.to_thread(create, cluster.bootstrap, topic)
+    transactor = await asyncio.to_thread(Transactor, cluster.bootstrap, "elsewhere", topic)
+    owner = await coordinator(cluster.ports, "elsewhere")
+    killed = next(number for number in range(3) if number != owner)
+    await asyncio.to_thread(transactor.transact)
+    await asyncio.to_thread(transactor.write)
+    cluster.kill(killed)
+    await asyncio.to_thread(transactor.commit)
+    assert transactor.committed == {1, 2}
+    await asyncio.to_thread(until_led, cluster.bootstrap, topic, but=killed + 1)
+    await asyncio.to_thread(transactor.check)
+    await asyncio.to_thread(cluster.start, killed)
+    await asyncio.to_thread(transactor.transact)
+    await asyncio.to_thread(transactor.check)

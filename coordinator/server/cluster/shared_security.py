@@ -1,0 +1,185 @@
+"""ACLs and users of SCRAM in a cluster: keys that all brokers share, one for each.
+
+Every broker has a mirror of the keys, which a watch keeps, and judges by it. Each change writes one more key as
+well, and compares that nobody has written it since the mirror was as it is: so of two changes at one time one looks
+again, and a try that lands late, when others have changed something, changes nothing. A change is answered when
+this broker's mirror has it. Others have it some milliseconds later.
+
+A broker that cannot reach the engine judges by what it knew last, as a broker of Kafka does without controllers.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from coordinator.cluster.conflict import Refused
+from coordinator.cluster.engine.engine import (
+    ABSENT,
+    Changes,
+    Delete,
+    Engine,
+    EngineError,
+    Entry,
+    Put,
+    Transaction,
+    WrittenAt,
+)
+from coordinator.cluster.keys import Keys
+from coordinator.cluster.member.watching import keep, read_all
+from coordinator.cluster.store.store import repeated
+from coordinator.security.security_state import VERSION, SecurityState
+from coordinator.server.start_failed import StartFailed
+
+_LOG: Final = logging.getLogger("SecurityManager")
+_MOST_OPERATIONS: Final = 100
+"""In a transaction, which has 128 at the most."""
+_CONFLICTS: Final = 20
+_TIMEOUT_S: Final = 30
+
+
+class SharedSecurity:
+    """A `Keeper`. All methods belong to the event loop's thread."""
+
+    def __init__(self, engine: Engine, keys: Keys) -> None:
+        self.state = SecurityState()
+        """As the mirror has it."""
+        self.told: Callable[[SecurityState], None] = lambda _: None
+        """Who judges by it; set by whoever does."""
+        self._engine = engine
+        self._keys = keys
+        self._entries: dict[bytes, bytes] = {}
+        self._changed_at = ABSENT
+        """The revision of the last change."""
+        self._news = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # The mirror
+
+    async def read(self) -> None:
+        """All of it, before anybody is judged. Raises StartFailed for what makes no sense, EngineError."""
+        entries, _ = await read_all(self._engine, *self._keys.all_of("security"))
+        self._put(entries)
+        try:
+            self.state = _state_of(self._entries.values())
+        except ValueError as error:
+            raise StartFailed(f"ACLs and users of the cluster make no sense: {error}") from error
+
+    def start(self) -> None:
+        """Begins to watch."""
+        begin, end = self._keys.all_of("security")
+        self._in_background(keep(self._engine, begin, end, self._read, self._changed))
+
+    def stop(self) -> None:
+        """Watches no more."""
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def _in_background(self, work: "asyncio._CoroutineLike[None]") -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _read(self, entries: Sequence[Entry]) -> None:
+        self._entries.clear()
+        self._put(entries)
+        self._tell()
+
+    def _changed(self, changes: Changes) -> None:
+        for key in changes.deleted:
+            self._entries.pop(key, None)
+        self._put(changes.written)
+        self._tell()
+
+    def _put(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if entry.key == self._keys.security_changed:
+                self._changed_at = entry.written_at
+            else:
+                self._entries[entry.key] = entry.value
+
+    def _tell(self) -> None:
+        try:
+            self.state = _state_of(self._entries.values())
+        except ValueError as error:
+            _LOG.error(
+                "What another broker wrote of ACLs or users makes no sense, and is not obeyed: %s", error
+            )
+        else:
+            self.told(self.state)
+        self._in_background(self._notify())
+
+    async def _notify(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+    # Changing
+
+    async def write(self, old: SecurityState, new: SecurityState) -> SecurityState:
+        """Has the cluster take what is other in `new` than in `old`; what there is then. A change of more than 100
+        entries is several. Raises OSError; what was asked may then be so in part."""
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                return await self._write(_entries_of(old), _entries_of(new))
+        except (EngineError, TimeoutError) as error:
+            raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
+
+    async def _write(self, old: dict[str, str], new: dict[str, str]) -> SecurityState:
+        conflicts = 0
+        while conflicts < _CONFLICTS:
+            changed_at = self._changed_at
+            operations = list(self._operations(old, new))[:_MOST_OPERATIONS]
+            if not operations:
+                return self.state
+            own = Put(self._keys.security_changed, b"")
+            compare = WrittenAt(self._keys.security_changed, changed_at)
+            transaction = Transaction((compare,), (*operations, own))
+            outcome = await repeated(lambda transaction=transaction: self._engine.transact(transaction))  # type: ignore[misc]
+            conflicts += not outcome.succeeded
+            # Where it was refused another change, or a try of this one that was not answered, has come before.
+            await self._until(outcome.revision if outcome.succeeded else changed_at + 1)
+        raise Refused("other brokers of the cluster keep changing the same")
+
+    def _operations(self, old: dict[str, str], new: dict[str, str]) -> Iterator[Put | Delete]:
+        """What is left to be done."""
+        for name, value in new.items():
+            key = self._keys.security(name)
+            if old.get(name) != value and self._entries.get(key) != value.encode():
+                yield Put(key, value.encode())
+        for name in old.keys() - new.keys():
+            if self._keys.security(name) in self._entries:
+                yield Delete(self._keys.security(name))
+
+    async def _until(self, revision: int) -> None:
+        """The mirror has the change of that revision, or a later one."""
+        async with self._news:
+            await self._news.wait_for(lambda: self._changed_at >= revision)
+
+
+def security_puts(keys: Keys, state: SecurityState) -> list[Put]:
+    """All keys of a state, for a cluster that has none."""
+    return [Put(keys.security(name), value.encode()) for name, value in _entries_of(state).items()]
+
+
+def _entries_of(state: SecurityState) -> dict[str, str]:
+    """Each ACL and each credential, by a name of its own: that of a credential is its user's."""
+    document: Any = state.document()
+    found = {}
+    for kind, entries in (("acl", document["acls"]), ("scram", document["scram"])):
+        for entry in entries:
+            named = entry if kind == "acl" else {each: entry[each] for each in ("user", "mechanism")}
+            digest = sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()
+            found[f"{kind}/{digest}"] = json.dumps({kind: entry}, sort_keys=True)
+    return found
+
+
+def _state_of(values: Iterable[bytes]) -> SecurityState:
+    """Raises ValueError."""
+    acls: list[object] = []
+    scram: list[object] = []
+    for value in values:
+        [(kind, entry)] = json.loads(value).items()
+        (acls if kind == "acl" else scram).append(entry)
+    return SecurityState.from_document({"version": VERSION, "acls": acls, "scram": scram})

@@ -1,0 +1,145 @@
+"""What a stock producer wrote to a topic with replicas, and whether it is there: each record that was acknowledged,
+once, in its order.
+
+Librdkafka repeats what is not answered, with sequences: a record that is there twice, or missing between two
+others, is a fault of the brokers. It gives up no record here for as long as a test lasts.
+"""
+
+import json
+import threading
+import time
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+PARTITIONS = 3
+PATIENT_S = 60
+
+
+def create(bootstrap: str, topic: str, factor: int = 3) -> None:
+    """Makes a topic, and waits until its partitions have leaders."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500})
+    [made] = admin.create_topics([NewTopic(topic, PARTITIONS, factor)]).values()
+    made.result(PATIENT_S)
+    until_led(bootstrap, topic)
+
+
+def until_led(bootstrap: str, topic: str, but: int = -1) -> None:
+    """Until each partition has a leader, another than `but`."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500})
+    until = time.monotonic() + PATIENT_S
+    while True:
+        found = admin.list_topics(topic, timeout=PATIENT_S).topics[topic].partitions
+        if len(found) == PARTITIONS and all(part.leader not in (-1, but) for part in found.values()):
+            return
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+class RecordHistory:
+    """A producer that writes numbers to every partition, one after the other, in a thread of its own."""
+
+    def __init__(self, bootstrap: str, topic: str, linger_ms: int = 5) -> None:
+        self.acknowledged: list[list[int]] = [[] for _ in range(PARTITIONS)]
+        self.failed: list[str] = []
+        self.longest_pause_s = 0.0
+        self._last = time.monotonic()
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": linger_ms,
+                "message.timeout.ms": 0,
+                "reconnect.backoff.max.ms": 500,
+            }
+        )
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        number = 0
+        while not self._is_over:
+            for partition in range(PARTITIONS):
+                value = json.dumps(number)
+                self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
+            number += 1
+            self._producer.poll(0.002)
+        self._producer.flush(PATIENT_S)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        with self._changed:
+            if error is not None:
+                self.failed.append(str(error))
+            else:
+                partition, value = message.partition(), message.value()
+                assert partition is not None
+                assert value is not None
+                self.acknowledged[partition].append(int(json.loads(value)))
+            now = time.monotonic()
+            self.longest_pause_s = max(self.longest_pause_s, now - self._last)
+            self._last = now
+            self._changed.notify_all()
+
+    def until_more(self, records: int = 50) -> None:
+        """Until so many more were acknowledged in every partition."""
+        with self._changed:
+            wanted = [len(numbers) + records for numbers in self.acknowledged]
+            is_there = self._changed.wait_for(
+                lambda: all(len(got) >= want for got, want in zip(self.acknowledged, wanted, strict=True)),
+                PATIENT_S,
+            )
+            assert is_there, [len(numbers) for numbers in self.acknowledged]
+
+    def stop(self) -> None:
+        """Writes no more, and waits for what is not answered."""
+        self._is_over = True
+        self._thread.join()
+
+    def check(self) -> None:
+        """Whether what is there is what was acknowledged, each once and in order."""
+        assert not self.failed, self.failed[:3]
+        assert all(self.acknowledged)
+        found = read_all(self._bootstrap, self._topic)
+        for partition, numbers in enumerate(found):
+            assert numbers == list(range(len(numbers))), (partition, numbers[-10:])
+            assert numbers == self.acknowledged[partition], (partition, len(numbers))
+
+
+def read_all(bootstrap: str, topic: str) -> list[list[int]]:
+    """The numbers in each partition, to the end."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "reconnect.backoff.max.ms": 500,
+        }
+    )
+    found: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    try:
+        reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        until = time.monotonic() + PATIENT_S
+        at_end: set[int] = set()
+        while len(at_end) < PARTITIONS:
+            assert time.monotonic() < until, [len(numbers) for numbers in found]
+            message = reader.poll(0.1)
+            if message is None:
+                continue
+            partition, error = message.partition(), message.error()
+            assert partition is not None
+            if error is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                at_end.add(partition)
+                continue
+            value = message.value()
+            assert value is not None
+            found[partition].append(int(json.loads(value)))
+    finally:
+        reader.close()
+    return found

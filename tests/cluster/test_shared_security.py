@@ -1,0 +1,188 @@
+"""ACLs and users of SCRAM are those of the whole cluster, whichever broker was told of them."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.engine.engine import Outcome, Transaction
+from coordinator.cluster.keys import Keys
+from coordinator.net.connection import Connection
+from coordinator.security.acl import AclBinding, Operation, Permission
+from coordinator.security.credential import ScramMechanism
+from coordinator.security.principal import Principal
+from coordinator.server.cluster import shared_security
+from protocol.errors import ErrorCode
+from protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.authentication.sasl_server import credential, log_in
+from tests.cluster.daemons import CLUSTER_ID, Daemon, daemons, eventually
+from tests.server.authorization.clients import AUTHORIZER, TOPIC, acl, allow, change
+from tests.server.harness import Client
+
+KEYS = Keys(CLUSTER_ID)
+READ = Operation.DESCRIBE
+SASL = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "connection.failed.authentication.delay.ms": "20",
+}
+SHA_256 = ScramMechanism.SCRAM_SHA_256
+
+
+@pytest.fixture(autouse=True)
+def _named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of the plain listener are whom their client id says."""
+
+    def principal(connection: Connection) -> Principal:
+        return Principal("User", connection.client_id or "")
+
+    monkeypatch.setattr(Connection, "principal", property(principal))
+
+
+async def may_look(daemon: Daemon, user: str) -> bool:
+    """Whether a user is told something of a topic."""
+    part = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topic = ListOffsetsTopic(name="orders", partitions=[part])
+    async with Client(daemon.server, user) as client:
+        answer = await client.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 5)
+    code = answer.topics[0].partitions[0].error_code
+    return bool(code != ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def known(daemon: Daemon) -> frozenset[AclBinding]:
+    return daemon.server.security.store.state.acls
+
+
+async def test_what_one_broker_allows_all_allow_and_what_one_forbids_none_allows(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+        first, second = cluster.by_id.values()
+        assert not await may_look(second, "alice")
+        await allow(first.server, "alice", READ, TOPIC, "orders")
+        assert await may_look(first, "alice")
+        await eventually(lambda: bool(known(second)))
+        assert await may_look(second, "alice")
+        assert not await may_look(second, "bob")
+        third = await cluster.start(3, **AUTHORIZER)
+        assert await may_look(third, "alice")
+        await change(second.server, removed=[acl("alice", READ, TOPIC, "orders")])
+        assert not await may_look(second, "alice")
+        for daemon in (first, third):
+            await eventually(lambda daemon=daemon: not known(daemon))  # type: ignore[misc]
+            assert not await may_look(daemon, "alice")
+
+
+async def test_a_user_that_one_broker_was_told_of_logs_in_at_another_and_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with daemons(tmp_path, 2, **SASL) as cluster:
+        first, second = cluster.by_id.values()
+
+        async def logs_in(daemon: Daemon, password: str) -> bool:
+            async with Client(port=daemon.server.endpoints[0].port) as client:
+                answer = await log_in(client, "carol", password, "SCRAM-SHA-256")
+            return bool(answer.error_code == ErrorCode.NONE)
+
+        store = first.server.security.store
+        assert not await logs_in(second, "one")
+        for password in ("one", "two"):
+            wanted = {("carol", SHA_256): credential(SHA_256, password)}
+            await store.change(replace(store.state, scram=wanted))
+            assert await logs_in(first, password)
+            await eventually(lambda: second.server.security.store.state.scram == store.state.scram)
+            assert await logs_in(second, password)
+        assert not await logs_in(second, "one")
+        await cluster.kill(first)
+        again = await cluster.start(first.node_id, **SASL)
+        assert await logs_in(again, "two")
+
+
+async def test_changes_of_two_brokers_at_one_time_undo_nothing(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+        first, second = cluster.by_id.values()
+        users = [f"u{number}" for number in range(8)]
+        bindings = {user: acl(user, READ, TOPIC, "orders") for user in users}
+        await asyncio.gather(
+            *(
+                change((first, second)[number % 2].server, added=[bindings[user]])
+                for number, user in enumerate(users)
+            )
+        )
+        for daemon in (first, second):
+            await eventually(lambda daemon=daemon: known(daemon) == set(bindings.values()))  # type: ignore[misc]
+        await asyncio.gather(
+            change(first.server, removed=[bindings["u0"]]),
+            change(second.server, added=[acl("late", READ, TOPIC, "orders", Permission.DENY)]),
+        )
+        expected = {*bindings.values()} - {bindings["u0"]} | {
+            acl("late", READ, TOPIC, "orders", Permission.DENY)
+        }
+        for daemon in (first, second):
+            await eventually(lambda daemon=daemon: known(daemon) == expected)  # type: ignore[misc]
+
+
+async def test_a_try_that_lands_late_brings_nothing_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+        first, second = cluster.by_id.values()
+        transact, tries = first.engine.transact, []
+
+        async def noted(transaction: Transaction) -> Outcome:
+            if any(KEYS.security("acl/") in operation.key for operation in transaction.operations):
+                tries.append(transaction)
+            return await transact(transaction)
+
+        monkeypatch.setattr(first.engine, "transact", noted)
+        await allow(first.server, "alice", READ, TOPIC, "orders")
+        await eventually(lambda: bool(known(second)))
+        await change(second.server, removed=[acl("alice", READ, TOPIC, "orders")])
+        assert tries
+        for late in tries:
+            assert not (await transact(late)).succeeded
+        await change(second.server, added=[acl("bob", READ, TOPIC, "orders")])
+        for daemon in (first, second):
+            await eventually(lambda daemon=daemon: known(daemon) == {acl("bob", READ, TOPIC, "orders")})  # type: ignore[misc]
+
+
+async def test_a_change_of_many_is_whole(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+        first, second = cluster.by_id.values()
+        bindings = [acl(f"u{number}", READ, TOPIC, "orders") for number in range(350)]
+        await change(first.server, added=bindings)
+        assert known(first) == set(bindings)
+        await eventually(lambda: known(second) == set(bindings))
+        await change(second.server, removed=bindings)
+        await eventually(lambda: not known(first))
+
+
+async def test_without_the_engine_a_change_is_refused_and_what_was_known_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_security, "_TIMEOUT_S", 0.3)
+    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+        first, second = cluster.by_id.values()
+        await allow(first.server, "alice", READ, TOPIC, "orders")
+        first.engine.is_cut = True
+        part = AclCreation(
+            resource_type=TOPIC,
+            resource_name="orders",
+            resource_pattern_type=3,
+            principal="User:bob",
+            host="*",
+            operation=READ,
+            permission_type=Permission.ALLOW,
+        )
+        async with Client(first.server, "admin") as admin:
+            answer = await admin.call(CreateAclsRequest(creations=[part]), 3)
+        assert answer.results[0].error_code != ErrorCode.NONE
+        assert len(known(first)) == 1
+        assert await may_look(first, "alice")
+        assert not await may_look(first, "bob")
+        first.engine.is_cut = False
+        await eventually(lambda: len(known(second)) == 1)
+        async with Client(first.server, "admin") as admin:
+            answer = await admin.call(CreateAclsRequest(creations=[part]), 3)
+        assert answer.results[0].error_code == ErrorCode.NONE
+        await eventually(lambda: len(known(second)) == 2)
