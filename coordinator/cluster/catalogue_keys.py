@@ -9,7 +9,7 @@ at one time one has to look again: what both have changed is brought together (`
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from coordinator.cluster.catalogue_merge import merged_configs, merged_topic
 from coordinator.cluster.conflict import Refused
@@ -30,6 +30,7 @@ from coordinator.cluster.engine.engine import (
 from coordinator.cluster.engine.guarded import GuardedEngine
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.watching import read_all
+from coordinator.cluster.shared_topic import SharedTopic, decoded, encoded
 
 BLOCK: Final = 1000
 _TRIES: Final = 60
@@ -41,22 +42,6 @@ _MOST_REMOVED: Final = 15
 _SAID: Final = ("topic_id", "partitions", "configs", "replication_factor")
 _CONFLICTS: Final = 10
 """After so many changes of others in between, one of our own is given up."""
-
-
-class SharedTopic(NamedTuple):
-    """A topic as the cluster has it."""
-
-    name: str
-    topic_id: str
-    partitions: int
-    configs: Mapping[str, str]
-    replicas: Sequence[Sequence[int]]
-    """By partition: the nodes that may lead it, the one first that should. Where its records are on a disk that is
-    the one node which has them."""
-    is_replicated: bool
-    """Whether the engine has its records, and not the disk of a node."""
-    created_at: int
-    """The revision at which its key came into being: of two topics of one name each has its own."""
 
 
 Replicas = Callable[[str, int, int], Sequence[Sequence[int]]]
@@ -165,17 +150,7 @@ class CatalogueKeys:
         kind, name = self._name(entry.key)
         fields: dict[str, Any] = json.loads(entry.value)
         if kind == "topics":
-            is_replicated = "replicas" in fields
-            replicas = fields["replicas"] if is_replicated else [[node_id] for node_id in fields["leaders"]]
-            self.topics[name] = SharedTopic(
-                name,
-                fields["topic_id"],
-                fields["partitions"],
-                fields["configs"],
-                replicas,
-                is_replicated,
-                entry.created_at,
-            )
+            self.topics[name] = decoded(name, fields, entry.created_at)
         else:
             self.group_configs[name] = fields
 
@@ -322,7 +297,7 @@ class CatalogueKeys:
         replicas = [] if topic is None else list(topic.replicas)
         replicas += self._replicas(name, fields["partitions"], factor)[len(replicas) :]
         is_replicated = factor > 1 if topic is None else topic.is_replicated
-        return _encoded(fields, replicas, is_replicated)
+        return encoded(fields, replicas, is_replicated)
 
     async def reassign(self, name: str, partition: int, replicas: Sequence[int]) -> None:
         """Gives a partition of a topic whose records the engine has other replicas. Raises Refused, EngineError."""
@@ -338,7 +313,7 @@ class CatalogueKeys:
                 "partitions": topic.partitions,
                 "configs": dict(topic.configs),
             }
-            put = Put(key, _encoded(fields, all_replicas, is_replicated=True))
+            put = Put(key, encoded(fields, all_replicas, is_replicated=True))
             compare = WrittenAt(key, self._written_at.get(key, ABSENT))
             outcome = await self._transact(Transaction((compare,), (put,)))
             await self.look_at([key])
@@ -396,9 +371,3 @@ class CatalogueKeys:
             if outcome.succeeded:
                 return first
         raise Refused("the engine of the cluster gives out no producer ids")
-
-
-def _encoded(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_replicated: bool) -> bytes:
-    """The value of a topic's key."""
-    where = {"replicas": replicas} if is_replicated else {"leaders": [each[0] for each in replicas]}
-    return json.dumps({**fields, **where}).encode()

@@ -9,11 +9,12 @@ from collections.abc import Callable, Container, Mapping, Sequence
 
 from coordinator.cluster.append import Partition
 from coordinator.cluster.broker import Broker
-from coordinator.cluster.catalogue_keys import CatalogueKeys, SharedTopic
+from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.conflict import Refused
 from coordinator.cluster.member.member import Member
 from coordinator.cluster.placement import place
 from coordinator.cluster.reassignment import Reassignment
+from coordinator.cluster.shared_topic import SharedTopic
 from coordinator.names import COORDINATED
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any, Final
 
 from coordinator import clock
-from coordinator.cluster.catalogue_keys import CatalogueKeys, SharedTopic
+from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import Changes, Engine, EngineError
 from coordinator.cluster.member.member import Replicated
+from coordinator.cluster.shared_topic import SharedTopic
 from coordinator.topics.answer import (
     ConfigChanged,
     GroupConfigChanged,

@@ -1,0 +1,41 @@
+"""A topic as the cluster has it, and as the value of its key."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class SharedTopic(NamedTuple):
+    """A topic as the cluster has it."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    configs: Mapping[str, str]
+    replicas: Sequence[Sequence[int]]
+    """By partition: the nodes that may lead it, the one first that should. Where its records are on a disk that is
+    the one node which has them."""
+    is_replicated: bool
+    """Whether the engine has its records, and not the disk of a node."""
+    created_at: int
+    """The revision at which its key came into being: of two topics of one name each has its own."""
+
+
+def encoded(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_replicated: bool) -> bytes:
+    """The value of a topic's key."""
+    where = {"replicas": replicas} if is_replicated else {"leaders": [each[0] for each in replicas]}
+    return json.dumps({**fields, **where}).encode()
+
+
+def decoded(name: str, fields: Mapping[str, Any], created_at: int) -> SharedTopic:
+    """The topic of a name, as the value of its key says it."""
+    is_replicated = "replicas" in fields
+    return SharedTopic(
+        name,
+        fields["topic_id"],
+        fields["partitions"],
+        fields["configs"],
+        fields["replicas"] if is_replicated else [[node_id] for node_id in fields["leaders"]],
+        is_replicated,
+        created_at,
+    )
