@@ -2,6 +2,7 @@
 goes on when the cause is gone, with all that was acknowledged."""
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from coordinator.cluster.engine.engine import Delete, NoSpace, Put, Transaction, end_of
 from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from coordinator.cluster.session import State
 from coordinator.server.cluster import engine_health, reach
 from coordinator.server.cluster.join import join
 from coordinator.server.server import Server
@@ -20,6 +22,7 @@ from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.cluster.daemons import CLUSTER_ID, Daemon, eventually
 from tests.cluster.etcd.nodes import EtcdNodes
 from tests.cluster.model_engine import ModelEngine, ModelStore
@@ -141,6 +144,34 @@ async def test_an_etcd_that_is_full_is_named_and_all_goes_on_when_it_has_room(
             await eventually(lambda: not health.is_full)
     finally:
         await engine.close()
+        nodes.close()
+
+
+async def test_a_daemon_whose_etcd_comes_back_empty_keeps_what_it_has_on_its_disk(tmp_path: Path) -> None:
+    nodes = EtcdNodes(tmp_path, 1)
+    data = tmp_path / "data"
+    try:
+        async with daemon_of(how_of(data, nodes)) as daemon:
+            assert await daemon.commit(5) == ErrorCode.NONE
+            partition = daemon.server.runtime.partition_of("g")
+            copy = data / str(partition.name) / f"{0:020}.log"
+            size = copy.stat().st_size
+            nodes.kill(0)
+            shutil.rmtree(tmp_path / "etcd0")
+            nodes.start(0)
+            nodes.until_healthy()
+            assert daemon.server.cluster is not None
+            assert daemon.server.cluster.member is not None
+            session = daemon.server.cluster.member.keeper.session
+            await eventually(lambda: session.state is State.REGISTERING)
+            unknown = MetadataRequestTopic(topic_id=bytes(15) + b"x", name=None)
+            await daemon.ask(MetadataRequest(topics=[unknown]), 12)
+            assert await daemon.commit(6) == ErrorCode.NOT_COORDINATOR
+            assert copy.stat().st_size == size > 0
+            assert daemon.server.data_plane.catalogue.get("orders") is not None
+        # Nothing of it is in the way of an import.
+        assert nodes.ask("kv/range", key="AA==", range_end="AA==").get("kvs", []) == []
+    finally:
         nodes.close()
 
 
