@@ -180,8 +180,8 @@ FORMATS: Final[Mapping[str, str]] = {
         "Two brokers of the cluster have one `node.id`. The second serves nothing until the first is gone"
     ),
     (
-        "The engine does not have any more what the cluster was made with: this broker owns nothing, and keeps what "
-        "is on its disk. Stop all brokers, and import their directories"
+        "The engine does not have any more what the cluster was made with: this broker owns nothing, and keeps "
+        "what is on its disk. Stop all brokers, and import their directories"
     ): "etcd's data was destroyed, or another etcd answers: docs/cluster.md#import says how it is brought back",
     "The engine of the cluster takes no commits: %s": (
         "Commits wait. With `it is full` etcd has reached its quota: it needs compaction, defragmentation and "
