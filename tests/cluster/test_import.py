@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator import clock
 from coordinator.cluster.engine.engine import Outcome, Put, Transaction, Unavailable
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.store import store as store_module
@@ -80,8 +81,8 @@ async def use(data: Path, node_id: int = 1) -> None:
 
 
 async def produce(daemon: Daemon, topic: str, partition: int) -> None:
-    """One record."""
-    data = encode_batch([Record(-1, 1_700_000_000_000, None, b"kept")])
+    """One record, which retention keeps."""
+    data = encode_batch([Record(-1, clock.wall_ms(), None, b"kept")])
     parts = [PartitionProduceData(index=partition, records=data)]
     request = ProduceRequest(
         acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=parts)]
