@@ -88,7 +88,8 @@ class SecurityStore:
 
     async def change(self, new: SecurityState) -> None:
         """What is other in `new` than in `state` now is so when this returns, and durable. Changes under way at the
-        same time take their turns, and none undoes another. Raises OSError: nothing is changed."""
+        same time take their turns, and none undoes another. Raises OSError: nothing is changed, unless it is a
+        large change in a cluster, of which a part may be."""
         base = self.state
         added, removed = new.acls - base.acls, base.acls - new.acls
         async with self._turn:

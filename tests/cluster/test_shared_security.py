@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.engine.engine import Outcome, Transaction
+from coordinator.cluster.engine.engine import Delete, Outcome, Put, Transaction
 from coordinator.cluster.keys import Keys
 from coordinator.net.connection import Connection
 from coordinator.security.acl import AclBinding, Operation, Permission
@@ -144,6 +144,52 @@ async def test_a_try_that_lands_late_brings_nothing_back(
         await change(second.server, added=[acl("bob", READ, TOPIC, "orders")])
         for daemon in (first, second):
             await eventually(lambda daemon=daemon: known(daemon) == {acl("bob", READ, TOPIC, "orders")})  # type: ignore[misc]
+
+
+async def test_where_a_key_makes_no_sense_what_was_known_holds_and_changes_are_refused(
+    tmp_path: Path,
+) -> None:
+    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+        first, second = cluster.by_id.values()
+        await allow(first.server, "alice", READ, TOPIC, "orders")
+        await eventually(lambda: bool(known(second)))
+        stray = KEYS.security("acl/stray")
+        cluster.store.do(lambda map_: map_.transact(Transaction((), (Put(stray, b'{"acl": {"x": "y"}}'),))))
+        binding = acl("alice", READ, TOPIC, "orders")
+
+        async def is_refused(daemon: Daemon) -> bool:
+            try:
+                await change(daemon.server, added=[acl("bob", READ, TOPIC, "orders")])
+            except OSError:
+                return True
+            return False
+
+        for daemon in (first, second):
+            async with asyncio.timeout(60):
+                while not await is_refused(daemon):
+                    await change(daemon.server, removed=[acl("bob", READ, TOPIC, "orders")])
+            assert binding in known(daemon)
+        cluster.store.do(lambda map_: map_.transact(Transaction((), (Delete(stray),))))
+        async with asyncio.timeout(60):
+            while await is_refused(second):
+                pass
+        await eventually(lambda: len(known(first)) == 2)
+
+
+async def test_an_engine_that_has_lost_everything_opens_nothing(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 1, **AUTHORIZER) as cluster:
+        [daemon] = cluster.by_id.values()
+        await allow(daemon.server, "alice", READ, TOPIC, "orders")
+        before = known(daemon)
+        assert daemon.server.cluster is not None
+        security = daemon.server.cluster.security
+        security.stop()
+        begin, end = KEYS.all_of("security")
+        cluster.store.do(lambda map_: map_.transact(Transaction((), (Delete(begin, end),))))
+        security.start()
+        with pytest.raises(OSError, match="lost"):
+            await change(daemon.server, added=[acl("bob", READ, TOPIC, "orders")])
+        assert known(daemon) == before
 
 
 async def test_a_change_of_many_is_whole(tmp_path: Path) -> None:

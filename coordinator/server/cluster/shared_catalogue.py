@@ -58,6 +58,8 @@ class SharedCatalogue:
         self._tasks: list[asyncio.Task[None]] = []
         self._told_of: set[tuple[str, str]] = set()
         """Topics that cannot be made yet, and why."""
+        self._step: asyncio.Future[Any] | None = None
+        """The last thing that a thread was asked to do."""
         self._is_due = asyncio.Event()
         self._is_taken_up = asyncio.Event()
         """Set each time that what was due was taken up, as far as it could be."""
@@ -125,6 +127,8 @@ class SharedCatalogue:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if self._step is not None:  # it goes on in its thread, whoever waits
+            await asyncio.wait([self._step])
 
     async def declare(self, topics: Sequence[tuple[str, int]], factor: int) -> list[tuple[str, int]]:
         """Makes sure that there are topics of at least so many partitions, whoever makes them. In: how many
@@ -205,6 +209,8 @@ class SharedCatalogue:
                     self._is_due.set()
                 except EngineError as again:
                     _LOG.warning("They cannot be read: %r", again)
+            except Exception as problem:  # noqa: BLE001 - a mirror that stands still is worse
+                _LOG.error("Watching the topics of the cluster", exc_info=problem)
             await asyncio.sleep(_RETRY_S)
 
     def _seen(self, changes: Changes) -> None:
@@ -297,9 +303,11 @@ class SharedCatalogue:
             except StopIteration as end:
                 return end.value
             if isinstance(step, Draft):
-                result = await self._loop.run_in_executor(None, outcome, step.write)
+                self._step = self._loop.run_in_executor(None, outcome, step.write)
+                result = await asyncio.shield(self._step)
             elif callable(step):
-                result = await self._loop.run_in_executor(None, step)
+                self._step = self._loop.run_in_executor(None, step)
+                result = await asyncio.shield(self._step)
             else:
                 await asyncio.sleep(0)
                 result = clock.now()

@@ -5,7 +5,8 @@ well, and compares that nobody has written it since the mirror was as it is: so 
 again, and a try that lands late, when others have changed something, changes nothing. A change is answered when
 this broker's mirror has it. Others have it some milliseconds later.
 
-A broker that cannot reach the engine judges by what it knew last, as a broker of Kafka does without controllers.
+A broker that cannot reach the engine judges by what it knew last, as a broker of Kafka does without controllers; so
+it does where the engine has lost everything, or has what makes no sense, and then takes no changes.
 """
 
 import asyncio
@@ -36,6 +37,7 @@ from coordinator.server.start_failed import StartFailed
 _LOG: Final = logging.getLogger("SecurityManager")
 _MOST_OPERATIONS: Final = 100
 """In a transaction, which has 128 at the most."""
+_MOST_BYTES: Final = 1 << 20
 _CONFLICTS: Final = 20
 _TIMEOUT_S: Final = 30
 
@@ -53,6 +55,8 @@ class SharedSecurity:
         self._entries: dict[bytes, bytes] = {}
         self._changed_at = ABSENT
         """The revision of the last change."""
+        self._problem = ""
+        """Why what the engine has is not obeyed."""
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -83,6 +87,12 @@ class SharedSecurity:
         task.add_done_callback(self._tasks.discard)
 
     def _read(self, entries: Sequence[Entry]) -> None:
+        if self._entries and not entries:
+            # What was changed once leaves a key, whatever is removed later.
+            self._problem = "the engine of the cluster has lost its ACLs and users"
+            _LOG.error("%s: what was known of them holds on", self._problem)
+            self._in_background(self._notify())
+            return
         self._entries.clear()
         self._put(entries)
         self._tell()
@@ -104,10 +114,10 @@ class SharedSecurity:
         try:
             self.state = _state_of(self._entries.values())
         except ValueError as error:
-            _LOG.error(
-                "What another broker wrote of ACLs or users makes no sense, and is not obeyed: %s", error
-            )
+            self._problem = f"what another broker wrote of ACLs or users makes no sense: {error}"
+            _LOG.error("%s; what was known of them before holds on", self._problem)
         else:
+            self._problem = ""
             self.told(self.state)
         self._in_background(self._notify())
 
@@ -129,8 +139,10 @@ class SharedSecurity:
     async def _write(self, old: dict[str, str], new: dict[str, str]) -> SecurityState:
         conflicts = 0
         while conflicts < _CONFLICTS:
+            if self._problem:
+                raise Refused(self._problem)
             changed_at = self._changed_at
-            operations = list(self._operations(old, new))[:_MOST_OPERATIONS]
+            operations = _as_fit(self._operations(old, new))
             if not operations:
                 return self.state
             own = Put(self._keys.security_changed, b"")
@@ -153,9 +165,21 @@ class SharedSecurity:
                 yield Delete(self._keys.security(name))
 
     async def _until(self, revision: int) -> None:
-        """The mirror has the change of that revision, or a later one."""
+        """The mirror has the change of that revision, or a later one, or makes no sense."""
         async with self._news:
-            await self._news.wait_for(lambda: self._changed_at >= revision)
+            await self._news.wait_for(lambda: self._changed_at >= revision or self._problem)
+
+
+def _as_fit(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
+    """As many as fit in one transaction."""
+    fit: list[Put | Delete] = []
+    size = 0
+    for operation in operations:
+        size += len(operation.key) + (len(operation.value) if isinstance(operation, Put) else 0)
+        if len(fit) == _MOST_OPERATIONS or (fit and size > _MOST_BYTES):
+            break
+        fit.append(operation)
+    return fit
 
 
 def security_puts(keys: Keys, state: SecurityState) -> list[Put]:
