@@ -55,7 +55,7 @@ class SharedSecurity:
         self._entries: dict[bytes, bytes] = {}
         self._changed_at = ABSENT
         """The revision of the last change."""
-        self._problem = ""
+        self.problem = ""
         """Why what the engine has is not obeyed."""
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,8 +89,8 @@ class SharedSecurity:
     def _read(self, entries: Sequence[Entry]) -> None:
         if self._entries and not entries:
             # What was changed once leaves a key, whatever is removed later.
-            self._problem = "the engine of the cluster has lost its ACLs and users"
-            _LOG.error("%s: what was known of them holds on", self._problem)
+            self.problem = "the engine of the cluster has lost its ACLs and users"
+            _LOG.error("%s: what was known of them holds on", self.problem)
             self._in_background(self._notify())
             return
         self._entries.clear()
@@ -114,10 +114,10 @@ class SharedSecurity:
         try:
             self.state = _state_of(self._entries.values())
         except ValueError as error:
-            self._problem = f"what another broker wrote of ACLs or users makes no sense: {error}"
-            _LOG.error("%s; what was known of them before holds on", self._problem)
+            self.problem = f"what another broker wrote of ACLs or users makes no sense: {error}"
+            _LOG.error("%s; what was known of them before holds on", self.problem)
         else:
-            self._problem = ""
+            self.problem = ""
             self.told(self.state)
         self._in_background(self._notify())
 
@@ -139,8 +139,8 @@ class SharedSecurity:
     async def _write(self, old: dict[str, str], new: dict[str, str]) -> SecurityState:
         conflicts = 0
         while conflicts < _CONFLICTS:
-            if self._problem:
-                raise Refused(self._problem)
+            if self.problem:
+                raise Refused(self.problem)
             changed_at = self._changed_at
             operations = _as_fit(self._operations(old, new))
             if not operations:
@@ -167,7 +167,7 @@ class SharedSecurity:
     async def _until(self, revision: int) -> None:
         """The mirror has the change of that revision, or a later one, or makes no sense."""
         async with self._news:
-            await self._news.wait_for(lambda: self._changed_at >= revision or self._problem)
+            await self._news.wait_for(lambda: self._changed_at >= revision or self.problem)
 
 
 def _as_fit(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
