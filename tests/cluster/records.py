@@ -17,6 +17,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.metadata import MetadataRequest
 from protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -27,6 +28,7 @@ from storage.batch import BatchHeader, decode_records, encode_batch, walk_batche
 from storage.record import Record
 from storage.topic_partition import TopicPartition
 from tests.cluster.daemons import Daemon, Daemons, eventually
+from tests.server.harness import Client
 
 TOPIC = "kept"
 
@@ -96,11 +98,24 @@ async def produced(
     daemon: Daemon, data: bytes, number: int = 0, name: str = TOPIC, acks: int = -1
 ) -> PartitionProduceResponse:
     """What a daemon answers to a batch."""
-    part = PartitionProduceData(index=number, records=data)
-    topic = TopicProduceData(name=name, partition_data=[part])
-    answer = await daemon.ask(ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[topic]), 9)
+    answer = await daemon.ask(_request(data, number, name, acks), 9)
     response: PartitionProduceResponse = answer.responses[0].partition_responses[0]
     return response
+
+
+async def produce_quietly(daemon: Daemon, data: bytes) -> None:
+    """Sends a batch that nobody answers."""
+    async with Client(daemon.server) as client:
+        client.send(_request(data, 0, TOPIC, 0), 9)
+        # Requests of one connection are answered in order.
+        client.send(MetadataRequest(topics=[]), 9)
+        await client.receive_frame()
+
+
+def _request(data: bytes, number: int, name: str, acks: int) -> ProduceRequest:
+    part = PartitionProduceData(index=number, records=data)
+    topic = TopicProduceData(name=name, partition_data=[part])
+    return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[topic])
 
 
 async def write(daemon: Daemon, *values: bytes, number: int = 0, name: str = TOPIC) -> None:

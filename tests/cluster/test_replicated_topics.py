@@ -21,6 +21,7 @@ from tests.cluster.records import (
     delete_before,
     leader,
     partition_of,
+    produce_quietly,
     produced,
     read,
     write,
@@ -130,37 +131,18 @@ async def test_a_leader_that_is_cut_off_acknowledges_nothing(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
 async def test_at_every_level_of_acks_what_is_read_is_in_the_engine(tmp_path: Path, acks: int) -> None:
-    async with daemons(tmp_path, 1) as cluster:
-        [daemon] = cluster.by_id.values()
-        assert await create(daemon, assignments=[[1]]) == ErrorCode.NONE
-        # One replica: on the disk.
-        assert daemon.server.data_plane.catalogue.get(TOPIC) is not None
-        second = await cluster.start(2)
-        assert await create(second, name="both", factor=2) == ErrorCode.NONE
-        first = await leader(cluster, name="both")
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first = await leader(cluster)
         if acks:
-            assert (await produced(first, batch(b"x"), name="both", acks=acks)).error_code == ErrorCode.NONE
+            assert (await produced(first, batch(b"x"), acks=acks)).error_code == ErrorCode.NONE
         else:
-            await _send_quietly(first, b"x", "both")
-        part = partition_of(first, name="both")
+            await produce_quietly(first, batch(b"x"))
+        part = partition_of(first)
         assert part is not None
         await eventually(lambda: part.high_watermark == 1)
         await cluster.kill(first)
-        assert await read(await leader(cluster, name="both"), name="both") == [b"x"]
-
-
-async def _send_quietly(daemon: Daemon, value: bytes, name: str) -> None:
-    frame = daemon.client.frame(_quiet(value, name), 9)
-    daemon.client._sent.pop()
-    daemon.client.writer.write(frame)
-
-
-def _quiet(value: bytes, name: str) -> object:
-    from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-
-    part = PartitionProduceData(index=0, records=batch(value))
-    data = [TopicProduceData(name=name, partition_data=[part])]
-    return ProduceRequest(acks=0, timeout_ms=1000, topic_data=data)
+        assert await read(await leader(cluster)) == [b"x"]
 
 
 async def test_as_many_replicas_as_there_are_brokers(tmp_path: Path) -> None:
