@@ -61,7 +61,7 @@ class ControlCollector(Collector):
         owned = GaugeMetricFamily(
             "groupd_cluster_owned_partitions",
             "Partitions that each of several brokers in this process coordinates or leads; in a cluster on etcd, "
-            "those that this broker coordinates",
+            "those that this broker coordinates, or leads of topics with replicas",
             labels=["broker"],
         )
         for node_id, count in self._figures.owned_partitions.items():
