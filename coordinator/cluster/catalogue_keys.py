@@ -181,10 +181,8 @@ class CatalogueKeys:
             "topics": [
                 {
                     "name": topic.name,
-                    "topic_id": topic.topic_id,
-                    "partitions": topic.partitions,
-                    "configs": dict(topic.configs),
-                    **({"replication_factor": max(2, len(topic.replicas[0]))} if topic.is_replicated else {}),
+                    **topic.fields,
+                    **({"replication_factor": topic.replication_factor} if topic.is_replicated else {}),
                 }
                 for _, topic in sorted(self.topics.items())
             ],
@@ -281,19 +279,14 @@ class CatalogueKeys:
             merged = merged_configs(before or {}, said, there)
             return None if merged == there else json.dumps(merged).encode()
         topic = self.topics.get(name)
-        has = None
-        if topic is not None:
-            has = {
-                "topic_id": topic.topic_id,
-                "partitions": topic.partitions,
-                "configs": dict(topic.configs),
-            }
+        has = None if topic is None else topic.fields
         if topic is None and said["topic_id"] in self.taking_up:
             return None
         fields = merged_topic(name, before, said, has)
         if fields == has:
             return None
-        factor = fields.pop("replication_factor", None) or said.get("replication_factor", 1)
+        fields.pop("replication_factor", None)  # the key has the replicas
+        factor = said.get("replication_factor", 1)
         replicas = [] if topic is None else list(topic.replicas)
         replicas += self._replicas(name, fields["partitions"], factor)[len(replicas) :]
         is_replicated = factor > 1 if topic is None else topic.is_replicated
@@ -308,12 +301,7 @@ class CatalogueKeys:
                 raise Refused(f"{name}-{partition} is gone")
             all_replicas = [*topic.replicas]
             all_replicas[partition] = list(replicas)
-            fields = {
-                "topic_id": topic.topic_id,
-                "partitions": topic.partitions,
-                "configs": dict(topic.configs),
-            }
-            put = Put(key, encoded(fields, all_replicas, is_replicated=True))
+            put = Put(key, encoded(topic.fields, all_replicas, is_replicated=True))
             compare = WrittenAt(key, self._written_at.get(key, ABSENT))
             outcome = await self._transact(Transaction((compare,), (put,)))
             await self.look_at([key])

@@ -20,6 +20,16 @@ class SharedTopic(NamedTuple):
     created_at: int
     """The revision at which its key came into being: of two topics of one name each has its own."""
 
+    @property
+    def replication_factor(self) -> int:
+        """As catalogues have it: 1 says that the records are on a disk, though one node alone may lead others."""
+        return max(2, len(self.replicas[0])) if self.is_replicated else 1
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What catalogues and the key have in common."""
+        return {"topic_id": self.topic_id, "partitions": self.partitions, "configs": dict(self.configs)}
+
 
 def encoded(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_replicated: bool) -> bytes:
     """The value of a topic's key."""

@@ -25,8 +25,8 @@ MOST_WAITING_BYTES: Final = 32 << 20
 class ClusterRecords(Protocol):
     """The part of a cluster that has the records. All in the event loop's thread."""
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Whether the engine may have so many bytes more."""
+    def take_room(self, size_bytes: int) -> bool:
+        """Counts so many bytes more, if the engine may have them; whether it may."""
 
     def failed(self, partition: TopicPartition, log: PartitionLog) -> None:
         """The log can no longer be written: the partition is to be read anew."""
@@ -84,7 +84,7 @@ class ClusterPartition(HostedPartition):
         outgoing = None if self.log is None else self.log.durability.outgoing
         if outgoing is not None and outgoing.size + size_bytes > MOST_WAITING_BYTES:
             return ErrorCode.NOT_ENOUGH_REPLICAS
-        return None if self._records.has_room(size_bytes) else ErrorCode.KAFKA_STORAGE_ERROR
+        return None if self._records.take_room(size_bytes) else ErrorCode.KAFKA_STORAGE_ERROR
 
     def keep_start(self, log: PartitionLog) -> None:
         """The engine has to know it. Raises OSError."""

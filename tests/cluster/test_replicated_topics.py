@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cluster.keys import Keys
+from coordinator.topics import cluster_partition
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -282,6 +283,27 @@ async def test_what_is_too_large_for_the_engine_is_refused_and_costs_nothing(tmp
         assert log.log is kept
         assert await delete_before(first, 2) == (ErrorCode.NONE, 2)
         await write(first, b"small")
+
+
+async def test_what_comes_faster_than_the_engine_takes_it_is_refused_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_partition, "MOST_WAITING_BYTES", 3000)
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first = await leader(cluster)
+        part = partition_of(first)
+        assert part is not None
+        assert part.log is not None
+        first.engine.is_cut = True
+        for _ in range(2):
+            await produce_quietly(first, batch(b"x" * 1200))
+        refused = await produced(first, batch(b"x" * 1200))
+        assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert part.log.log_end_offset == 2
+        first.engine.is_cut = False
+        await eventually(lambda: part.high_watermark == 2)
+        await write(first, b"x" * 1200)
 
 
 async def test_a_topic_with_one_replica_stays_on_the_disk_of_its_leader(tmp_path: Path) -> None:

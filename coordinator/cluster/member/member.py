@@ -108,6 +108,8 @@ class Member:
         self._move_delay_ms = move_delay_ms
         self._topics = dict(topics)
         self._replicated = replicated
+        self._there: Mapping[str, Replicated] = {}
+        """As they were at the last look. A claim for one that is gone is refused by the engine."""
         self._ownings = ownings
         self._busy: dict[Partition, asyncio.Task[None]] = {}
         """Partitions that are being claimed or given back."""
@@ -214,7 +216,7 @@ class Member:
         if table.incarnations.get(self.node_id) != session.broker_epoch:
             return  # its own registration is still to be seen
         self._has_looked = True
-        replicated = self._replicated()
+        replicated = self._there = self._replicated()
         for partition in list(self.owned):
             topic = replicated.get(partition.topic)
             is_there = topic is not None and partition.number < len(topic.replicas)
@@ -263,7 +265,7 @@ class Member:
         session = self.keeper.session
         guard = None
         if partition.topic not in self._topics:
-            topic = self._replicated().get(partition.topic)
+            topic = self._there.get(partition.topic)
             if topic is None:
                 return
             guard = topic.is_there

@@ -93,7 +93,7 @@ class EtcdCluster:
         self.appends = AppendDriver(
             engine, Appender(keys), self._done, self._not_done, config.broker_session_timeout_ms / 1000
         )
-        self.served = Served(self._the_member, self.moves_on_purpose, self.appends.drop, self.bytes.has_room)
+        self.served = Served(self._the_member, self.moves_on_purpose, self.appends.drop, self.bytes.take_room)
         self.security = SharedSecurity(engine, keys)
         self.health = EngineHealth(engine, config.cluster_etcd_quota_bytes)
         self.replication = Replication(self, self.served.doubt)

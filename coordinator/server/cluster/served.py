@@ -31,12 +31,12 @@ class Served:
         member: Callable[[], Member],
         moves: Moves,
         drop: Callable[[Partition], None],
-        has_room: Callable[[int], bool],
+        take_room: Callable[[int], bool],
     ) -> None:
         """In: who knows for how long a partition is to be loading; who forgets what was to be appended to one; who
         knows whether the engine may have so many bytes more."""
         self.coordinators = Coordinators()
-        self.topics = ReplicatedTopics(self.doubt, has_room)
+        self.topics = ReplicatedTopics(self.doubt, take_room)
         self.news = OwnershipNews()
         """Of each partition that was gained or lost, and why."""
         self._member = member

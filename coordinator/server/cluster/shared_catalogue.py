@@ -260,7 +260,7 @@ class SharedCatalogue:
         topic = self._catalogue.get(shared.name)
         if topic is None:
             topic_id = uuid_from_text(shared.topic_id)
-            factor = max(2, len(shared.replicas[0])) if shared.is_replicated else 1
+            factor = shared.replication_factor
             new = NewTopic(shared.name, shared.partitions, dict(shared.configs), topic_id, factor)
             self.keys.taking_up.add(shared.topic_id)
             try:

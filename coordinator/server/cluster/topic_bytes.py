@@ -40,8 +40,8 @@ class TopicBytes:
         """Of all topics, as far as is known."""
         return self._own + sum(self._others.values())
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Whether the engine may have so many bytes more; if so, it has them."""
+    def take_room(self, size_bytes: int) -> bool:
+        """Counts so many bytes more, if the engine may have them; whether it may."""
         if self.total + size_bytes > self._most_bytes:
             if not self._is_full:
                 self._is_full = True

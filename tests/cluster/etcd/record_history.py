@@ -109,18 +109,24 @@ class RecordHistory:
             assert numbers == self.acknowledged[partition], (partition, len(numbers))
 
 
-def read_all(bootstrap: str, topic: str) -> list[list[int]]:
-    """The numbers in each partition, to the end."""
-    reader = Consumer(
+def reader_of(bootstrap: str, group: str, isolation_level: str, reset: str = "earliest") -> Consumer:
+    """A consumer that is told where partitions end. In: what it does where an offset is out of range."""
+    return Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": "reader",
+            "group.id": group,
+            "isolation.level": isolation_level,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            "auto.offset.reset": "error",
+            "auto.offset.reset": reset,
             "reconnect.backoff.max.ms": 500,
         }
     )
+
+
+def read_all(bootstrap: str, topic: str) -> list[list[int]]:
+    """The numbers in each partition, to the end."""
+    reader = reader_of(bootstrap, "reader", "read_uncommitted", "error")
     found: list[list[int]] = [[] for _ in range(PARTITIONS)]
     try:
         reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])

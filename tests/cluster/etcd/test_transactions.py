@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.cluster.etcd.conftest import Groupds
-from tests.cluster.etcd.record_history import create, until_led
+from tests.cluster.etcd.record_history import create, reader_of, until_led
 from tests.server.harness import Client
 
 pytestmark = pytest.mark.timeout(300)
@@ -98,24 +98,10 @@ def _group_metadata(bootstrap: str, group: str) -> Any:
     return metadata
 
 
-def _reader(bootstrap: str, group: str, isolation_level: str = "read_committed") -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "isolation.level": isolation_level,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "reconnect.backoff.max.ms": 500,
-        }
-    )
-
-
 def read_committed(bootstrap: str, transactional_id: str, topic: str) -> list[list[int]]:
     """The numbers of a transactional id in each partition, up to the end, when nothing is open any more."""
     ends = _ends(bootstrap, topic)
-    reader = _reader(bootstrap, "reader")
+    reader = reader_of(bootstrap, "reader", "read_committed")
     found: list[list[int]] = [[] for _ in range(PARTITIONS)]
     try:
         reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
@@ -142,7 +128,7 @@ def read_committed(bootstrap: str, transactional_id: str, topic: str) -> list[li
 
 def _ends(bootstrap: str, topic: str) -> list[int]:
     """Where partitions end, with what is open: a reader of what is committed is told where that ends."""
-    reader = _reader(bootstrap, "reader", "read_uncommitted")
+    reader = reader_of(bootstrap, "reader", "read_uncommitted")
     try:
         places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
         return [int(reader.get_watermark_offsets(place, timeout=30)[1]) for place in places]
@@ -152,7 +138,7 @@ def _ends(bootstrap: str, topic: str) -> list[int]:
 
 def committed_offset(bootstrap: str, group: str, topic: str) -> int:
     """Of a group, once no transaction is open that has another."""
-    reader = _reader(bootstrap, group)
+    reader = reader_of(bootstrap, group, "read_committed")
     try:
         [found] = reader.committed([TopicPartition(topic, 0)], timeout=PATIENT_S)
     finally:
