@@ -76,6 +76,7 @@ class DataDirectory:
         """What `open` could not remove of interrupted deletions, and why; the next one tries again."""
         self.journal = journal
         self._opened: set[TopicPartition] = set()
+        self._filled: set[TopicPartition] = set()
         self._lock = lock
         self._catalogue = JsonDocument(files, self._file(CATALOGUE))
         self._security = JsonDocument(files, self._file(SECURITY), is_private=True)
@@ -165,7 +166,8 @@ class DataDirectory:
         one. Raises LogDamaged, SyncFailed, OSError.
         """
         # What a clean stop promises holds for what it left behind, not for what this process has appended since.
-        is_as_left = self.was_clean and partition not in self._opened
+        is_as_left = partition in self._filled or (self.was_clean and partition not in self._opened)
+        self._filled.discard(partition)
         self._opened.add(partition)
         is_new = not self.files.exists(self._file(str(partition)))
         recovery_point = self._recovery_points.offsets.get(partition, 0)
@@ -293,7 +295,8 @@ class DataDirectory:
 
     def is_filled_anew(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
         """What is on record of a log is not about what its directory has now: that came from elsewhere, begins at
-        an offset, and was compacted up to another one."""
+        an offset, and was compacted up to another one. Each byte of it was checked on its way."""
+        self._filled.add(partition)
         self._recovery_points.offsets.pop(partition, None)
         self._log_start_offsets.offsets[partition] = log_start_offset
         self._cleaned_offsets.offsets[partition] = cleaned_to

@@ -1,76 +1,133 @@
 """Makes the directory of a log from pieces of it that somebody else keeps.
 
-The directory is a copy: what is in it was durable elsewhere before. It is opened like any other one, which checks
-every byte of it.
+The directory is a copy: what is in it was durable elsewhere before. Every byte is checked on its way to the disk,
+and its indexes are written; so it is opened as one that was left in order.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
-from storage.batch import read_header
+from storage.batch import CRC_FROM, LENGTH_END, check_crc, read_header
+from storage.checksum import crc32c
 from storage.errors import CorruptBatch, LogDamaged
 from storage.files import Files, doom_directory, remove_directory
 from storage.leader_epochs import EpochStart, LeaderEpochs
-from storage.segment import LOG_SUFFIX, segment_name
+from storage.segment import Segment
+
+WRITTEN_BYTES: Final = 256 * 1024
+"""At a time."""
 
 
 def fill(
-    files: Files, directory: str, pieces: Iterable[tuple[int, bytes]], epoch: int, end_at_least: int = 0
+    files: Files,
+    directory: str,
+    pieces: Iterable[tuple[int, bytes]],
+    epoch: int,
+    index_interval_bytes: int,
+    end_at_least: int = 0,
 ) -> int:
     """Writes a log anew; where it ends. Blocks.
 
     In: a directory, which is replaced if it is there; the segment that each piece belongs to, by its first offset,
     and whole record batches, in the order of their offsets; the leader epoch that goes on at the end, or begins
-    there: no batch has a later one; where the log ended when its last records were deleted. Nothing is synced.
-    Raises LogDamaged for batches that do not follow one another, OSError.
+    there: no batch has a later one; the property of that name; where the log ended when its last records were
+    deleted. Nothing is synced. Raises LogDamaged for batches that are damaged, or do not follow, OSError.
     """
     if files.exists(directory):
         remove_directory(files, doom_directory(files, directory))
     files.mkdir(directory)
-    starts: list[EpochStart] = []
-    segment = end_offset = 0
-    file = None
+    copy = _Copy(files, directory, index_interval_bytes)
     try:
         for base_offset, data in pieces:
-            if file is None or base_offset != segment:
-                if file is not None:
-                    file.close()
-                if base_offset < end_offset:
-                    raise LogDamaged(directory, f"a segment begins at {base_offset} within another one")
-                segment, end_offset = base_offset, max(end_offset, base_offset)
-                file = files.open_append(f"{directory}/{segment_name(base_offset)}{LOG_SUFFIX}")
-            end_offset = _check(directory, data, end_offset, starts)
-            file.write(data)
-        if end_offset < end_at_least:
-            if file is not None:
-                file.close()
-            end_offset = end_at_least
-            file = files.open_append(f"{directory}/{segment_name(end_offset)}{LOG_SUFFIX}")
+            copy.add(base_offset, data)
+        if copy.end_offset < end_at_least:
+            copy.begin(end_at_least)
+        copy.finish()
     finally:
-        if file is not None:
-            file.close()
+        copy.close()
+    starts = copy.starts
     if starts and starts[-1].epoch > epoch:
         raise LogDamaged(directory, f"batches of leader epoch {starts[-1].epoch} are there before {epoch}")
     if not starts or starts[-1].epoch < epoch:
-        starts.append(EpochStart(epoch, end_offset))
+        starts.append(EpochStart(epoch, copy.end_offset))
     LeaderEpochs(starts).write(files, directory)
-    return end_offset
+    return copy.end_offset
 
 
-def _check(directory: str, data: bytes, end_offset: int, starts: list[EpochStart]) -> int:
-    """Where whole batches end that follow `end_offset`. In: where epochs began before, which is added to."""
-    position = 0
-    while position < len(data):
+class _Copy:
+    """What was written so far."""
+
+    def __init__(self, files: Files, directory: str, index_interval_bytes: int) -> None:
+        self.end_offset = 0
+        self.starts: list[EpochStart] = []
+        """Where leader epochs began."""
+        self._files = files
+        self._directory = directory
+        self._interval_bytes = index_interval_bytes
+        self._segment: Segment | None = None
+        self._position = 0
+        """In the segment, where the next batch goes."""
+        self._waiting: list[bytes] = []
+        """What is to be written at once: most pieces are small."""
+
+    def begin(self, base_offset: int) -> Segment:
+        """The next segment. Raises OSError."""
+        self.finish()
+        self.end_offset = base_offset
+        self._segment = Segment.create(self._files, self._directory, base_offset)
+        self._position = 0
+        return self._segment
+
+    def add(self, base_offset: int, data: bytes) -> None:
+        """Writes whole batches to the end of a segment. Raises LogDamaged, OSError."""
+        segment = self._segment
+        if segment is None or segment.base_offset != base_offset:
+            if base_offset < self.end_offset:
+                raise LogDamaged(self._directory, f"a segment begins at {base_offset} within another one")
+            segment = self.begin(base_offset)
         try:
-            header = read_header(data, position)
+            self._note(segment, data)
         except CorruptBatch as error:
-            raise LogDamaged(directory, error.reason, position) from error
-        position += header.size_bytes
-        if position > len(data):
-            raise LogDamaged(directory, f"the batch at offset {header.base_offset} is cut short")
-        if header.base_offset < end_offset:
-            raise LogDamaged(directory, f"a batch begins at {header.base_offset}, before {end_offset}")
-        leader_epoch = max(0, header.partition_leader_epoch)
-        if not starts or leader_epoch > starts[-1].epoch:
-            starts.append(EpochStart(leader_epoch, header.base_offset))
-        end_offset = header.next_offset
-    return end_offset
+            raise LogDamaged(segment.path, error.reason, self._position + error.position) from error
+        self._position += len(data)
+        self._waiting.append(data)
+        if self._position - segment.size >= WRITTEN_BYTES:
+            self._write(segment)
+
+    def _write(self, segment: Segment) -> None:
+        segment.write_noted(b"".join(self._waiting))
+        self._waiting.clear()
+
+    def _note(self, segment: Segment, data: bytes) -> None:
+        """Takes batches into the indexes. Raises CorruptBatch, with the position in what was given."""
+        position, size = 0, len(data)
+        while position < size:
+            header = read_header(data, position)
+            length = header.batch_length + LENGTH_END
+            if (
+                position + length > size
+                or crc32c(data[position + CRC_FROM : position + length]) != header.crc
+            ):
+                check_crc(data, position, header)
+            segment.check_offsets(header, position)
+            if not self.starts or header.partition_leader_epoch > self.starts[-1].epoch:
+                self.starts.append(EpochStart(max(0, header.partition_leader_epoch), header.base_offset))
+            last_offset = header.base_offset + header.last_offset_delta
+            segment.note(
+                self._position + position, length, last_offset, header.max_timestamp_ms, self._interval_bytes
+            )
+            position += length
+        self.end_offset = segment.next_offset
+
+    def finish(self) -> None:
+        """The last segment is whole. Raises OSError."""
+        if self._segment is not None:
+            self._write(self._segment)
+            self._segment.write_indexes()
+            self.close()
+
+    def close(self) -> None:
+        """As far as it was written."""
+        if self._segment is not None:
+            self._segment.close()
+            self._segment = None

@@ -137,6 +137,12 @@ class Segment:
         self.indexes.note(position, length, last_offset, max_timestamp_ms, index_interval_bytes)
         self.next_offset = last_offset + 1
 
+    def write_noted(self, data: bytes) -> None:
+        """Writes whole batches at the end, each of which was noted. Raises OSError."""
+        (self._file or self.file).write(data)
+        self.is_synced = False
+        self.size += len(data)
+
     def start_indexes(self) -> None:
         """Empty indexes, to be filled by `note`."""
         self.indexes.start()

@@ -15,6 +15,7 @@ from storage.outgoing import MOST_BYTES, Outgoing
 from storage.record import Record
 
 CONFIG = LogConfig(cleanup_policy="compact")
+INTERVAL = CONFIG.index_interval_bytes
 
 
 def batch(count: int = 1) -> bytes:
@@ -33,7 +34,7 @@ def test_it_reads_as_the_one_that_it_was_made_from(tmp_path: Path) -> None:
     target = str(tmp_path / "target")
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "left over").touch()
-    assert fill(OsFiles(), target, [pieces[0], (1, pieces[1][1] + pieces[2][1])], epoch=7) == 6
+    assert fill(OsFiles(), target, [pieces[0], (1, pieces[1][1] + pieces[2][1])], 7, INTERVAL) == 6
     log = PartitionLog.open(OsFiles(), target, CONFIG)
     assert [stored.data for stored in log.batches()] == [data for _, data in pieces]
     assert (log.log_end_offset, log.leader_epochs.current) == (6, 7)
@@ -49,7 +50,36 @@ def test_pieces_that_do_not_follow_one_another_are_refused(tmp_path: Path) -> No
     [(_, first), (_, second)] = pieces_of(source)
     for pieces in ([(0, second), (0, first)], [(0, first[:-1])], [(0, first + second), (1, second)]):
         with pytest.raises(LogDamaged):
-            fill(OsFiles(), str(tmp_path / "target"), pieces, epoch=1)
+            fill(OsFiles(), str(tmp_path / "target"), pieces, 1, INTERVAL)
+
+
+def test_its_indexes_are_those_of_a_log_that_was_written(tmp_path: Path) -> None:
+    config = LogConfig(index_interval_bytes=200, segment_bytes=3000)
+    source = PartitionLog.open(OsFiles(), str(tmp_path / "source"), config)
+    pieces = []
+    for time_ms in (7, 9, 8, *range(10, 70)):
+        data = encode_batch([Record(time_ms, 1, b"key", b"value")])
+        source.append(data)
+        [stored] = source.batches(source.log_end_offset - 1)
+        pieces.append((source.segments[-1].base_offset, stored.data))
+    source.close(clean=True)
+    assert fill(OsFiles(), str(tmp_path / "target"), pieces, 0, 200) == len(pieces)
+    written = {path.name: path.read_bytes() for path in (tmp_path / "source").iterdir()}
+    assert len(written) > 6
+    assert {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()} == written
+
+
+@pytest.mark.parametrize("position", [16, 20, -1])
+def test_a_damaged_batch_is_refused(tmp_path: Path, position: int) -> None:
+    source = PartitionLog.open(OsFiles(), str(tmp_path / "source"), CONFIG)
+    for _ in range(3):
+        source.append(batch())
+    [first, (_, second), third] = pieces_of(source)
+    damaged = bytearray(second)
+    damaged[position] ^= 1
+    with pytest.raises(LogDamaged) as raised:
+        fill(OsFiles(), str(tmp_path / "target"), [first, (0, bytes(damaged)), third], 1, INTERVAL)
+    assert raised.value.position == len(first[1])
 
 
 def test_the_epoch_of_the_batches_may_go_on_and_never_fall(tmp_path: Path) -> None:
@@ -58,10 +88,10 @@ def test_the_epoch_of_the_batches_may_go_on_and_never_fall(tmp_path: Path) -> No
     source.append(batch())
     [piece] = pieces_of(source)
     target = str(tmp_path / "target")
-    assert fill(OsFiles(), target, [piece], epoch=3) == 1
+    assert fill(OsFiles(), target, [piece], 3, INTERVAL) == 1
     assert PartitionLog.open(OsFiles(), target, CONFIG).leader_epochs.current == 3
     with pytest.raises(LogDamaged):
-        fill(OsFiles(), target, [piece], epoch=2)
+        fill(OsFiles(), target, [piece], 2, INTERVAL)
 
 
 def test_what_is_durable_is_what_the_engine_has(tmp_path: Path) -> None:
@@ -112,7 +142,7 @@ def test_a_log_whose_first_records_were_deleted_goes_on_where_it_ended(tmp_path:
     for _ in range(records):
         source.append(batch())
     target = str(tmp_path / "target")
-    assert fill(OsFiles(), target, pieces_of(source), epoch=7, end_at_least=9) == 9
+    assert fill(OsFiles(), target, pieces_of(source), 7, INTERVAL, 9) == 9
     log = PartitionLog.open(OsFiles(), target, LogConfig(), log_start_offset=9)
     assert (log.log_start_offset, log.log_end_offset) == (9, 9)
     assert log.append(batch()).base_offset == 9

@@ -23,6 +23,7 @@ from coordinator.cluster.engine.engine import (
     ABSENT,
     Delete,
     Engine,
+    Entry,
     Outcome,
     Page,
     Put,
@@ -76,19 +77,20 @@ class Store:
         for sealed in manifest.segments:
             begin, end = self._keys.segment(topic, partition, sealed.base_offset, sealed.generation)
             size = 0
-            async for _, value in self._all(begin, end):
-                size += len(value)
-                yield sealed.base_offset, value
+            async for page in self._pages(begin, end):
+                data = b"".join([entry.value for entry in page])
+                size += len(data)
+                yield sealed.base_offset, data
             if size != sealed.size:
                 raise Damaged(f"{size} bytes are there of a segment of {sealed.size}, {begin!r}")
         begin = self._keys.log(topic, partition, manifest.end_offset)
         first: int | None = None
-        async for key, value in self._all(begin, self._keys.whole_log(topic, partition)[1]):
+        async for page in self._pages(begin, self._keys.whole_log(topic, partition)[1]):
             if first is None:
-                first = int(key.rpartition(b"/")[2])
+                first = int(page[0].key.rpartition(b"/")[2])
                 if first != manifest.end_offset:
                     raise Damaged(f"appends begin at {first}, and segments end at {manifest.end_offset}")
-            yield first, value
+            yield first, b"".join([entry.value for entry in page])
 
     async def seal(
         self,
@@ -159,7 +161,8 @@ class Store:
             begin = after
         return [*removed, Delete(begin, end)]
 
-    async def _all(self, begin: bytes, end: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
+    async def _pages(self, begin: bytes, end: bytes) -> AsyncIterator[Sequence[Entry]]:
+        """All keys of a range, some at a time; none is empty."""
         limit = PAGE_KEYS
         while True:
             try:
@@ -169,8 +172,8 @@ class Store:
                     raise
                 limit = PAGE_KEYS  # those before were smaller
                 continue
-            for entry in page.entries:
-                yield entry.key, entry.value
+            if page.entries:
+                yield page.entries
             if not page.has_more:
                 return
             begin = page.entries[-1].key + b"\0"

@@ -60,7 +60,10 @@ class ReplicatedLogs:
         try:
             manifest = self._wait(self._store.manifest(*where))
             pieces = self._each(self._store.load(*where, manifest))
-            end_offset = fill(self._directory.files, path, pieces, owned.epoch, manifest.end_offset)
+            interval_bytes = config.index_interval_bytes
+            end_offset = fill(
+                self._directory.files, path, pieces, owned.epoch, interval_bytes, manifest.end_offset
+            )
             if manifest.log_start_offset > end_offset:
                 raise Damaged(f"it begins at {manifest.log_start_offset}, and ends at {end_offset}")
         except Damaged as error:

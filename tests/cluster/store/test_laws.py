@@ -40,7 +40,7 @@ class Owner:
         for transaction in self.random.sample(self.old, min(3, len(self.old))):
             self.map.transact(transaction)
         self.manifest = await self.store.manifest(*WHERE)
-        found = [batch async for _, batch in self.store.load(*WHERE, self.manifest)]
+        found = [data async for _, data in self.store.load(*WHERE, self.manifest)]
         assert b"".join(found) == b"".join(self.acknowledged)
 
     def append(self) -> None:
