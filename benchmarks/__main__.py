@@ -13,6 +13,7 @@ import uvloop
 
 from benchmarks import (
     cluster,
+    cluster_load,
     commit,
     compaction,
     comparison,
@@ -30,6 +31,7 @@ from benchmarks import (
     reconnects,
     secured,
     startup,
+    takeover,
     transactions,
 )
 from benchmarks.bounds import BadBounds, Bound, Judged, judge, read_bounds, table
@@ -44,6 +46,8 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "heartbeat": heartbeat.measure,
     "commit": commit.measure,
     "cluster": cluster.measure,
+    "cluster_load": cluster_load.measure,
+    "takeover": takeover.measure,
     "offered_rate": offered_rate.measure,
     "transactions": transactions.measure,
     "secured": secured.measure,
@@ -64,6 +68,8 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "heartbeat": lambda: heartbeat.measure(comparison.QUICK, WITHOUT_KAFKA),
     "commit": lambda: commit.measure(comparison.QUICK),
     "cluster": lambda: cluster.measure(comparison.QUICK, with_kafka=False),
+    "cluster_load": lambda: cluster_load.measure(20_000, 1),
+    "takeover": lambda: takeover.measure(2, 1, with_kafka=False),
     "offered_rate": lambda: offered_rate.measure(offered_rate.QUICK, (MOCK, KFAKE)),
     "transactions": lambda: transactions.measure(comparison.QUICK, ()),
     "secured": lambda: secured.measure(comparison.QUICK, with_kafka=False),
@@ -86,6 +92,8 @@ FIGURES: Final[dict[str, Sequence[str]]] = {
     "heartbeat": heartbeat.FIGURES,
     "commit": commit.FIGURES,
     "cluster": cluster.FIGURES,
+    "cluster_load": cluster_load.FIGURES,
+    "takeover": takeover.FIGURES,
     "offered_rate": offered_rate.FIGURES,
     "transactions": transactions.FIGURES,
     "secured": secured.FIGURES,

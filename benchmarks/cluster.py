@@ -24,6 +24,7 @@ from benchmarks.kafka import AS_KAFKA_STARTS, FIND_VERSION, create_topic
 from benchmarks.member import TOPIC
 from benchmarks.process import Server, groupd
 from benchmarks.report import Report
+from benchmarks.three_brokers import NODES, cluster_options
 from benchmarks.warm_up import METHOD
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tests.cluster.etcd.nodes import EtcdNodes
@@ -32,7 +33,6 @@ from tests.interop.build import CannotBuild
 from tests.kafka_log.broker import CLUSTER_ID
 from tests.kafka_log.cluster import KafkaCluster
 
-NODES: Final = 3
 LOADS: Final = (Load(1, 1), Load(CONNECTIONS, 1), Load(CONNECTIONS, 20))
 OWNER: Final = "an owner of three"
 ALL: Final = "all groupds and etcds"
@@ -79,11 +79,7 @@ async def start_groupds(stack: ExitStack) -> tuple[Server, list[int]]:
     servers = []
     for node_id, port in enumerate(free_ports(NODES), 1):
         address = f"127.0.0.1:{port}"
-        options = (
-            *OPTIONS,
-            *("--advertise", address, "-o", f"node.id={node_id}", "-o", "cluster.move.delay.ms=0"),
-            *("-o", f"cluster.etcd.endpoints={etcd.endpoints}"),
-        )
+        options = (*OPTIONS, *cluster_options(etcd.endpoints, node_id, address))
         servers.append(stack.enter_context(groupd(*options, listens=("--listen", address))))
     return servers[0], [*(server.pid for server in servers[1:]), *etcd.pids]
 

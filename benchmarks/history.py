@@ -35,12 +35,22 @@ def _open(data_dir: str) -> DataDirectory:
     )
 
 
+def group_name(number: int) -> str:
+    """Of one of the groups."""
+    return f"consumer-of-orders-{number:03d}"
+
+
 def write_history(
-    data_dir: str, commits: int, commits_in_a_batch: int, segment_bytes: int = 100 * 1024 * 1024
+    data_dir: str,
+    commits: int,
+    commits_in_a_batch: int,
+    segment_bytes: int = 100 * 1024 * 1024,
+    partitions_of_a_group: int = PARTITIONS_OF_A_GROUP,
 ) -> int:
     """Fills a new data directory; the number of bytes of its logs.
 
-    200 groups commit 10 partitions each, in turn; `commits_in_a_batch` of a group (10 at most) go in one batch.
+    200 groups commit their partitions, in turn; `commits_in_a_batch` of a group (no more than it has partitions) go
+    in one batch.
     """
     directory = _open(data_dir)
     logs = {
@@ -49,7 +59,7 @@ def write_history(
         )
         for number in range(OFFSETS_PARTITIONS)
     }
-    groups = [f"consumer-of-orders-{number:03d}" for number in range(GROUPS)]
+    groups = [group_name(number) for number in range(GROUPS)]
     log_of = {group: logs[partition_for(group, OFFSETS_PARTITIONS)] for group in groups}
     encode = GroupRecordCodec().encoder()
     written = 0
@@ -59,7 +69,7 @@ def write_history(
         first = written // (commits_in_a_batch * GROUPS) * commits_in_a_batch
         batch = []
         for number in range(first, first + commits_in_a_batch):
-            key = OffsetCommitKey(group=group, topic=TOPIC, partition=number % PARTITIONS_OF_A_GROUP)
+            key = OffsetCommitKey(group=group, topic=TOPIC, partition=number % partitions_of_a_group)
             value = OffsetCommitValue(
                 offset=number, leader_epoch=0, metadata="", commit_timestamp=now_ms, topic_id=_TOPIC_ID
             )

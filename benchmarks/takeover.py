@@ -1,0 +1,175 @@
+"""How long is a group without a coordinator, when that moves or is killed?
+
+Clients are wire clients that commit, and read, one after the other, and look for the coordinator anew each time
+that they are refused. What counts is the time between two commits that were acknowledged.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+from benchmarks.connection import Connection
+from benchmarks.groups import OFFSETS_PARTITIONS
+from benchmarks.kafka import create_topic
+from benchmarks.process import Server
+from benchmarks.report import Absolute, Report, spread
+from benchmarks.three_brokers import HOST, Brokers, Groupds, Kafkas
+from protocol.errors import ErrorCode
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.partitioner import partition_for
+from tests.cluster.etcd.history import History
+from tests.interop.build import CannotBuild
+
+MILLION: Final = 1_000_000
+KEYS: Final = 10_000
+SESSION_S: Final = 9
+"""What both have by default."""
+WIDE: Final = "wide"
+WIDTH: Final = 100
+"""Partitions of the topic that the keys are of."""
+GROUP: Final = "prober"
+OFFSETS: Final = "__consumer_offsets"
+PLACE: Final = partition_for(GROUP, OFFSETS_PARTITIONS)
+GROUPD, KAFKA = "groupd on etcd", "Kafka"
+MOVE: Final = f"s without a commit, moved with {KEYS:,} keys"
+TAKEOVER: Final = "s without a commit beyond the session, owner killed"
+MOVE_TO_KAFKA: Final = f"without a commit, moved with {KEYS:,} keys, to Kafka"
+TAKEOVER_TO_KAFKA: Final = "without a commit, owner killed, to Kafka"
+FIGURES: Final = (MOVE, TAKEOVER, MOVE_TO_KAFKA, TAKEOVER_TO_KAFKA)
+
+
+class Pauses(NamedTuple):
+    """Seconds without a commit, of each round."""
+
+    moved: list[float]
+    killed: list[float]
+
+
+async def ask(port: int, request: Any, version: int, response: type[Any]) -> Any:
+    """Asks a broker one thing."""
+    connection = await Connection.open(Server(0, HOST, port))
+    try:
+        return await connection.request(request, version, response)
+    finally:
+        connection.transport.abort()
+
+
+async def fill(history: History, ports: Sequence[int]) -> None:
+    """Has the partition of the prober's group hold KEYS offsets of other groups."""
+    port = ports[await history.owner()]
+    names = (f"group-{number}" for number in range(MILLION))
+    beside = (name for name in names if partition_for(name, OFFSETS_PARTITIONS) == PLACE)
+    connection = await Connection.open(Server(0, HOST, port))
+    for name, _ in zip(beside, range(KEYS // WIDTH), strict=False):
+        partitions = [
+            OffsetCommitRequestPartition(partition_index=number, committed_offset=1)
+            for number in range(WIDTH)
+        ]
+        topic = OffsetCommitRequestTopic(name=WIDE, partitions=partitions)
+        request = OffsetCommitRequest(group_id=name, topics=[topic])
+        answer = await connection.request(request, 2, OffsetCommitResponse)
+        assert not any(each.error_code for each in answer.topics[0].partitions), answer
+    connection.transport.abort()
+
+
+async def move(ports: Sequence[int], number: int) -> None:
+    """Makes a broker the leader of the prober's partition, as Kafka's tools do."""
+    others = [each for each in range(len(ports)) if each != number]
+    replicas = [each + 1 for each in (number, *others)]
+    partition = ReassignablePartition(partition_index=PLACE, replicas=replicas)
+    reassign = AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name=OFFSETS, partitions=[partition])]
+    )
+    answer = await ask(ports[0], reassign, 0, AlterPartitionReassignmentsResponse)
+    assert not answer.responses[0].partitions[0].error_code, answer
+    elect = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=OFFSETS, partitions=[PLACE])])
+    while True:
+        elected = await ask(ports[0], elect, 2, ElectLeadersResponse)
+        errors = [
+            part.error_code for each in elected.replica_election_results for part in each.partition_result
+        ]
+        if all(error in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED) for error in errors):
+            return
+        await asyncio.sleep(0.2)  # it has to catch up first
+
+
+async def pauses(brokers: Brokers, moves: int, kills: int) -> Pauses:
+    """Of one cluster."""
+    for topic, partitions in (("orders", 1), (WIDE, WIDTH)):
+        await create_topic(Server(0, HOST, brokers.ports[0]), topic, partitions)
+    history = History(brokers.ports, GROUP)
+    await fill(history, brokers.ports)
+    history.start()
+    seen = Pauses([], [])
+    try:
+        await history.until_more()
+        for _ in range(moves):
+            # The first one is left out: it may not be killed everywhere, and no other one is looked at then.
+            target = 3 - (await history.owner() or 1)
+            history.longest_pause_s = 0
+            await move(brokers.ports, target)
+            await history.until_more(100)
+            seen.moved.append(history.longest_pause_s)
+        for _ in range(kills):
+            owner = 1 + len(seen.killed) % 2
+            await move(brokers.ports, owner)
+            await history.until_more(100)
+            history.longest_pause_s = 0
+            await asyncio.to_thread(brokers.kill, owner)
+            await history.until_more(100)
+            seen.killed.append(history.longest_pause_s)
+            await asyncio.to_thread(brokers.start, owner)
+            await history.until_more(500)
+        assert not history.stale, history.stale
+    finally:
+        await history.stop()
+    return seen
+
+
+async def measure(moves: int = 20, kills: int = 5, *, with_kafka: bool = True) -> Report:
+    """One cluster after the other: one that only waits is not for free."""
+    report = Report(
+        "Coordinators that move and die",
+        "Three daemons on three nodes of etcd, and three brokers of Kafka, on this machine, one cluster after the "
+        f"other. One partition of {OFFSETS_PARTITIONS} holds {KEYS:,} offsets; one client commits there, and two "
+        "read, over connections of their own. It is moved by AlterPartitionReassignments and ElectLeaders; then "
+        f"its broker is killed, and started again. Sessions are of {SESSION_S} s. Seconds without a commit:",
+        ["what", "of", "s", "rounds"],
+    )
+    with ExitStack() as stack:
+        own = await pauses(Groupds(stack), moves, kills)
+    report.figures |= {MOVE: median(own.moved), TAKEOVER: median(own.killed) - SESSION_S}
+    seen = {GROUPD: own}
+    report.absent = [MOVE_TO_KAFKA, TAKEOVER_TO_KAFKA]
+    if with_kafka:
+        try:
+            with ExitStack() as stack:
+                seen[KAFKA] = kafkas = await pauses(await asyncio.to_thread(Kafkas, stack), moves, kills)
+        except CannotBuild as problem:
+            report.method += f" Not there: Kafka ({' '.join(str(problem).split())})."
+        else:
+            report.absent = []
+            report.figures[MOVE_TO_KAFKA] = median(own.moved) / median(kafkas.moved)
+            report.figures[TAKEOVER_TO_KAFKA] = median(own.killed) / median(kafkas.killed)
+    for name, each in seen.items():
+        _add(report, "moved", name, each.moved)
+        _add(report, "its broker killed", name, each.killed)
+    return report
+
+
+def _add(report: Report, what: str, of: str, seconds: Sequence[float]) -> None:
+    report.rows.append([what, of, Absolute(spread(seconds, ".2f")), str(len(seconds))])
