@@ -159,16 +159,17 @@ class Runtime(Generic[M]):
         return beat
 
     def tell_all(self, request: object) -> None:
-        """Puts a request that nobody waits for to every partition that is OWNED. One that is being read, or cannot
-        be written, is told when it was, and can; one that is not here, or could not be read, is not."""
+        """Tells every partition."""
         for partition in self.partitions:
-            self._tell(partition, request)
+            self.tell(partition, request)
 
     def receive(self, key: str, request: object) -> None:
         """Puts a message of another machine to the one that its key belongs to."""
-        self._tell(self.partition_of(key), request)
+        self.tell(self.partition_of(key), request)
 
-    def _tell(self, partition: Partition[M], request: object) -> None:
+    def tell(self, partition: Partition[M], request: object) -> None:
+        """Puts a request that nobody waits for to a partition that is OWNED. One that is being read, or cannot be
+        written, is told when it was, and can; one that is not here, or could not be read, is not."""
         if partition.state is PartitionState.OWNED:
             self._put(partition, request)
         elif partition.state in (PartitionState.LOADING, PartitionState.READ_ONLY):

@@ -249,6 +249,10 @@ class Shard:
             for partition, value in partitions.items()
         }
 
+    def topic_ids(self) -> dict[str, set[bytes]]:
+        """The topics that offsets were committed of, by name; zeros where it was not known which."""
+        return self._groups.durable.offsets.topic_ids()
+
     def last_commit_ms(self, group_id: str) -> int | None:
         """When a group committed the newest of its offsets, Unix time; None when it has none."""
         offsets = self._groups.durable.offsets.of_group(group_id)

@@ -7,12 +7,14 @@ from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from tests.cluster.daemons import Daemon, Daemons, daemons, eventually
 from tests.cluster.test_of_daemons import other_than
 
@@ -31,6 +33,20 @@ async def commit(daemon: Daemon, topic: str, partition: int = 0) -> int:
     topics = [OffsetCommitRequestTopic(name=topic, partitions=[part])]
     answer = await daemon.ask(OffsetCommitRequest(group_id="g", topics=topics), 2)
     return int(answer.topics[0].partitions[0].error_code)
+
+
+async def fetch(daemon: Daemon, topic: str) -> int:
+    """The committed offset, -1 for none."""
+    topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[0])]
+    answer = await daemon.ask(OffsetFetchRequest(group_id="g", topics=topics), 2)
+    assert not answer.error_code
+    return int(answer.topics[0].partitions[0].committed_offset)
+
+
+async def delete(daemon: Daemon) -> int:
+    """The error code."""
+    answer = await daemon.ask(DeleteTopicsRequest(topic_names=["new"], timeout_ms=5000), 3)
+    return int(answer.responses[0].error_code)
 
 
 async def grow(daemon: Daemon, count: int) -> int:
@@ -118,3 +134,37 @@ async def test_two_daemons_that_change_one_topic_at_a_time_both_do(tmp_path: Pat
             topic = daemon.server.data_plane.catalogue.get("new")
             assert topic is not None
             await eventually(lambda topic=topic: topic.overrides == both)  # type: ignore[misc]
+
+
+async def test_offsets_of_a_topic_that_was_deleted_unseen_are_gone_when_their_partition_is_read(
+    tmp_path: Path,
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner, other = await behind(cluster)
+        assert await create(other) == ErrorCode.NONE
+        assert await commit(owner, "new") == ErrorCode.NONE
+        assert await owner.commit(7) == ErrorCode.NONE
+        assert await delete(other) == ErrorCode.NONE
+        assert await create(other) == ErrorCode.NONE
+        assert await fetch(owner, "new") == 1  # it has not heard of it
+        await cluster.kill(owner)
+        await eventually(lambda: other.coordinates("g"))
+        async with asyncio.timeout(10):
+            while True:
+                if await fetch(other, "new") == -1:
+                    break
+                await asyncio.sleep(0.01)
+        assert await other.committed() == 7
+
+
+async def test_offsets_of_a_topic_that_is_not_taken_up_yet_stay(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner, other = await behind(cluster)
+        other.engine.is_slow_to_see = True
+        assert await create(owner) == ErrorCode.NONE
+        assert await commit(owner, "new") == ErrorCode.NONE
+        await cluster.kill(owner)
+        other.engine.is_slow_to_see = False
+        await eventually(lambda: other.coordinates("g"))
+        await eventually(lambda: other.server.data_plane.catalogue.get("new") is not None)
+        assert await fetch(other, "new") == 1

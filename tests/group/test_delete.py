@@ -1,6 +1,6 @@
 from coordinator.group.events import OffsetsDeleted
 from coordinator.group.requests import TopicsChanged
-from coordinator.group.topics_image import NO_TOPICS
+from coordinator.group.topics_image import NO_TOPICS, TopicImage, TopicsImage
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import OffsetDeleteResponse
 from tests.group.coordinator import GROUP, Ask, Coordinator
@@ -89,3 +89,13 @@ def test_a_deleted_topic_takes_every_groups_offsets_along() -> None:
         OffsetsDeleted(GROUP, 1, "topic deleted"),
         OffsetsDeleted("simple", 1, "topic deleted"),
     ]
+
+
+def test_what_was_committed_for_the_next_topic_of_the_name_stays() -> None:
+    coordinator = Coordinator()
+    first, second = bytes(15) + b"1", bytes(15) + b"2"
+    coordinator.commit(group="simple", topic="foo", partition=0, topic_id=first)
+    coordinator.commit(group="simple", topic="foo", partition=1, topic_id=second)
+    image = TopicsImage([TopicImage("foo", second, 2)])
+    assert coordinator.send(TopicsChanged(image, ["foo"]), 0).is_parked
+    assert coordinator.fetch(group="simple") == {("foo", 1): (7, -1, "")}

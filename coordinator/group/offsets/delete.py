@@ -59,9 +59,11 @@ def _error(group: Group | None, request: OffsetDeleteRequest) -> ErrorCode:
 
 
 def topics_changed(groups: Groups, request: TopicsChanged, turn: Turn) -> None:
-    """Know the topics as they are now, and remove every group's offsets of those that are gone."""
+    """Know the topics as they are now, and remove every group's offsets of those that are gone. Whoever hears of it
+    late may have committed for the next topic of that name: that stays."""
     take_topics(groups, request.image)
     offsets = groups.durable.offsets
+    there = request.image.by_id
     gone_of: dict[str, list[str]] = {}
     for name in dict.fromkeys(request.gone):
         for group_id in offsets.groups_of(name):
@@ -69,6 +71,9 @@ def topics_changed(groups: Groups, request: TopicsChanged, turn: Turn) -> None:
     for group_id, names in gone_of.items():
         before = len(turn.records)
         for name, partition in offsets.places_of(group_id, names):
+            value = offsets.get(group_id, name, partition)
+            if value is not None and value.topic_id in there:
+                continue
             delete_offset(groups, group_id, name, partition, turn)
         if len(turn.records) > before:
             turn.tell(OffsetsDeleted(group_id, len(turn.records) - before, "topic deleted"))

@@ -104,6 +104,14 @@ class OffsetStore:
         """The groups that have committed or pending offsets of a topic."""
         return dict.fromkeys((*self._committed.groups_of(topic), *self._waiting.groups_of(topic))).keys()
 
+    def topic_ids(self) -> dict[str, set[bytes]]:
+        """The topics that offsets were committed of, by name: more than one topic may have had it."""
+        found: dict[str, set[bytes]] = {}
+        for topics in self._by_group.values():
+            for topic, partitions in topics.items():
+                found.setdefault(topic, set()).update(value.topic_id for value in partitions.values())
+        return found
+
     def group_ids(self) -> Collection[str]:
         """Every group that has a committed or a pending offset, those with a committed one first."""
         committed, waiting = self._by_group, self._waiting.by_group

@@ -42,6 +42,7 @@ from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.served import Served
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
 from coordinator.server.cluster.shared_security import SharedSecurity
+from coordinator.server.cluster.stale_offsets import StaleOffsets
 from coordinator.server.cluster.topic_bytes import TopicBytes
 from coordinator.server.cluster.transactions import ClusterTransactions, listener_between_brokers
 from coordinator.server.engine_figures import EngineFigures
@@ -182,6 +183,7 @@ class EtcdCluster:
         self.ownership.is_open = self.served.topics.is_open
         server.topics.durable.replicates(self.replication)
         server.topic_listeners.append(self._topics_changed)
+        StaleOffsets(self.catalogue, server, self._in_background)
 
     def start(self) -> None:
         """Registers, once the listeners are there, and begins to own."""

@@ -30,7 +30,7 @@ class LookingFirst:
     """All methods belong to the event loop's thread."""
 
     def __init__(
-        self, catalogue: Catalogue, look_for: Callable[[Sequence[str] | None], Awaitable[None]]
+        self, catalogue: Catalogue, look_for: Callable[[Sequence[str] | None], Awaitable[object]]
     ) -> None:
         """In: who takes up topics of some names, or all, as they are now."""
         self._catalogue = catalogue

@@ -172,9 +172,9 @@ class SharedCatalogue:
                 found[name] = Replicated(shared.replicas[: len(topic.partitions)], is_there)
         return found
 
-    async def look_for(self, names: Sequence[str] | None) -> None:
-        """Takes up topics of these names as they are now, None: whatever there is; where the engine does not say
-        so, or that takes long, nothing."""
+    async def look_for(self, names: Sequence[str] | None) -> bool:
+        """Takes up topics of these names as they are now, None: whatever there is. False where the engine does not
+        say so, or that takes long."""
         try:
             async with asyncio.timeout(_LOOK_S):
                 if names is None:
@@ -187,6 +187,8 @@ class SharedCatalogue:
                     await self._is_taken_up.wait()
         except (EngineError, TimeoutError) as error:
             _LOG.info("Topics of the cluster could not be looked for: %r", error)
+            return False
+        return True
 
     def _has_taken_up(self, names: Iterable[str]) -> bool:
         for name in names:
