@@ -31,6 +31,7 @@ from coordinator.cluster.engine.guarded import GuardedEngine
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.watching import read_all
 from coordinator.cluster.shared_topic import SharedTopic, decoded, encoded
+from coordinator.cluster.store.store import repeated
 
 BLOCK: Final = 1000
 _TRIES: Final = 60
@@ -220,12 +221,11 @@ class CatalogueKeys:
             if not entries and not gone:
                 return
             keys = [*(key for key, _ in entries), *gone]
-            outcome = await self._transact(
-                Transaction(
-                    tuple(WrittenAt(key, self._written_at.get(key, ABSENT)) for key in keys),
-                    (*(Put(key, value) for key, value in entries), *self._deletions(gone)),
-                )
-            )
+            compares = [WrittenAt(key, self._written_at.get(key, ABSENT)) for key in keys]
+            if any(compare.revision == ABSENT for compare in compares):
+                compares.append(await self._nothing_removed())
+            operations = (*(Put(key, value) for key, value in entries), *self._deletions(gone))
+            outcome = await self._transact(Transaction(tuple(compares), operations))
             if outcome.succeeded:
                 for key, value in entries:
                     created_at = self._created_at(key) or outcome.revision
@@ -240,6 +240,13 @@ class CatalogueKeys:
             # Another broker has changed one of them: what both have changed is brought together.
             await self.look_at(keys)
         raise Refused("other brokers of the cluster keep changing the same")
+
+    async def _nothing_removed(self) -> WrittenAt:
+        """Holds until something is removed. What makes a key needs it: a try of that may land late, once more, when
+        the key that another one made is gone again."""
+        key = self._keys.catalogue_removed
+        page = await repeated(lambda: self._engine.read(Read(key)))
+        return WrittenAt(key, page.entries[0].written_at if page.entries else ABSENT)
 
     def _is_same(self, key: bytes) -> bool:
         """Whether what is there is what this daemon means, and has removed: not another topic of that name."""
@@ -260,8 +267,10 @@ class CatalogueKeys:
         kind, name = self._name(key)
         return self.topics[name].created_at if kind == "topics" and name in self.topics else ABSENT
 
-    def _deletions(self, gone: Sequence[bytes]) -> Iterator[Delete]:
+    def _deletions(self, gone: Sequence[bytes]) -> Iterator[Put | Delete]:
         """With a topic goes all that the engine has of its records: no append of an owner goes through any more."""
+        if gone:
+            yield Put(self._keys.catalogue_removed, gone[-1])
         for key in gone:
             yield Delete(key)
             kind, name = self._name(key)

@@ -98,6 +98,11 @@ class Keys:
         """The name of the topic that has an id."""
         return f"{self._root}topic_ids/{topic_id}".encode()
 
+    @property
+    def catalogue_removed(self) -> bytes:
+        """Written each time that something is removed from the catalogue."""
+        return f"{self._root}removed/catalogue".encode()
+
     def group_config(self, group_id: str) -> bytes:
         """What a group is configured with."""
         return f"{self._root}group_configs/{group_id}".encode()

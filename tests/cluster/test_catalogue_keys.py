@@ -8,7 +8,7 @@ import pytest
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.catalogue_merge import merged_configs
 from coordinator.cluster.conflict import Refused
-from coordinator.cluster.engine.engine import Outcome, Page, Put, Read, Transaction, Unavailable
+from coordinator.cluster.engine.engine import Changes, Outcome, Page, Put, Read, Transaction, Unavailable
 from coordinator.cluster.keys import Keys
 from tests.cluster.model_engine import ModelEngine, ModelStore
 
@@ -46,8 +46,12 @@ async def write(keys: CatalogueKeys, said: Mapping[str, Any]) -> None:
 
 
 def see(keys: CatalogueKeys, store: ModelStore) -> None:
+    """All that was changed, as a watch of its ranges gives it."""
     for changes in store.history:
-        keys.changed(changes)
+        for begin, end in keys.ranges:
+            written = tuple(entry for entry in changes.written if begin <= entry.key < end)
+            deleted = tuple(key for key in changes.deleted if begin <= key < end)
+            keys.changed(Changes(changes.revision, written, deleted))
 
 
 async def test_one_of_two_makes_a_topic_of_one_name() -> None:
@@ -200,3 +204,31 @@ async def test_blocks_of_producer_ids_do_not_meet() -> None:
     blocks = [await each.reserve_producer_ids() for each in (first, second, first)]
     assert len(set(blocks)) == 3
     assert all(abs(one - other) >= 1000 for one in blocks for other in blocks if one != other)
+
+
+class Remembering(ModelEngine):
+    """What was asked may come once more."""
+
+    def __init__(self, store: ModelStore) -> None:
+        super().__init__(store)
+        self.asked: list[Transaction] = []
+
+    async def transact(self, transaction: Transaction) -> Outcome:
+        self.asked.append(transaction)
+        return await super().transact(transaction)
+
+
+async def test_a_late_try_brings_back_nothing_that_was_removed() -> None:
+    store = ModelStore()
+    engine = Remembering(store)
+    keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1]] * partitions)
+    await keys.read()
+    both = document(("a", "id1", 1), ("b", "id2", 1), groups={"g": {"consumer.session.timeout.ms": "50000"}})
+    await write(keys, both)
+    await write(keys, document(("b", "id2", 1)))
+    for transaction in list(engine.asked):
+        await engine.transact(transaction)
+    assert list((await catalogue(store)).topics) == ["b"]
+    assert not (await catalogue(store)).group_configs
+    await write(keys, both)
+    assert sorted((await catalogue(store)).topics) == ["a", "b"]
