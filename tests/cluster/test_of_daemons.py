@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from coordinator.cluster.engine.engine import Entry, Put, Transaction
 from coordinator.cluster.keys import Keys
 from coordinator.control.control import Control
 from coordinator.control.faults.rule import FaultRule
@@ -23,6 +24,7 @@ from storage.topic_partition import TopicPartition
 from tests.cluster.daemons import CLUSTER_ID, SESSION_MS, Daemon, Daemons, daemons, eventually
 from tests.server.harness import heartbeat_request, join_alone, join_request
 
+KEYS = Keys(CLUSTER_ID)
 OFFSETS = "__consumer_offsets"
 ELSEWHERE, LOADING = ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -129,6 +131,37 @@ async def test_a_group_that_fails_over_to_where_it_was_is_taken_anew(tmp_path: P
         assert answer.group is not None
         assert answer.group.generation_kept
         assert partition.log.durability.outgoing.token > token
+
+
+async def test_what_is_doubted_as_it_comes_and_is_moved_just_then_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        other = await other_than(cluster, owner)
+        name = owner.server.runtime.partition_of("g").name
+        pin = KEYS.pin(*name)
+        assert other.server.cluster is not None
+        served, member = other.server.cluster.served, other.server.cluster.member
+        assert member is not None
+        gained = served.coordinators.gained
+        doubted = asyncio.Event()
+
+        def gained_and_doubted(partition: TopicPartition, hold_s: float) -> None:
+            gained(partition, hold_s)
+            if partition == name and not doubted.is_set():
+                doubted.set()
+                back = Transaction((), (Put(pin, b"%d" % owner.node_id),))
+                at = cluster.store.do(lambda map_: map_.transact(back)).revision
+                # It was seen while the claim was under way.
+                member.table.put(Entry(pin, b"%d" % owner.node_id, at, at, 0))
+                served.doubt(name)
+
+        monkeypatch.setattr(served.coordinators, "gained", gained_and_doubted)
+        away = Transaction((), (Put(pin, b"%d" % other.node_id),))
+        cluster.store.do(lambda map_: map_.transact(away))
+        await asyncio.wait_for(doubted.wait(), 10)
+        await eventually(lambda: owner.coordinates("g"))
 
 
 async def test_who_does_not_coordinate_a_group_says_who_does(tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ class Member:
         self._ownings = ownings
         self._busy: dict[Partition, asyncio.Task[None]] = {}
         """Partitions that are being claimed or given back."""
+        self._doubted: dict[Partition, int] = {}
+        """Tokens of partitions that were doubted before their claim had ended."""
         self._tasks: list[asyncio.Task[None]] = []
         self._seen: dict[int, tuple[int, int]] = {}
         """Of each broker its epoch, and since when it has been seen."""
@@ -185,6 +187,7 @@ class Member:
             for task in self._busy.values():
                 task.cancel()
             self._busy.clear()
+            self._doubted.clear()
             cause = Cause.SHUTDOWN if self._is_draining else Cause.SESSION_ENDED
             for partition in list(self.owned):
                 self._lose(partition, cause)
@@ -257,6 +260,7 @@ class Member:
     def _ended(self, partition: Partition, task: "asyncio.Task[None]") -> None:
         if self._busy.get(partition) is task:
             del self._busy[partition]
+            self._retake(partition)
         if not task.cancelled() and (problem := task.exception()) is not None:
             _LOG.error("The ownership of %s-%d", *partition, exc_info=problem)
         self.look_again()
@@ -322,8 +326,16 @@ class Member:
         owned = self.owned.pop(partition, None)
         if owned is not None:
             self.moves[Cause.DOUBTED] += 1
-        if owned is not None and partition not in self._busy and not self._is_draining:
-            self._begin(partition, self._claim(partition, owned.token, Cause.RETAKEN))
+        if owned is not None and not self._is_draining:
+            self._doubted[partition] = owned.token
+            if partition not in self._busy:
+                self._retake(partition)
+
+    def _retake(self, partition: Partition) -> None:
+        """Also where another broker is to have it by now: it is handed over then, as what is owned is."""
+        token = self._doubted.pop(partition, None)
+        if token is not None and not self._is_draining:
+            self._begin(partition, self._claim(partition, token, Cause.RETAKEN))
 
     async def move(self, partition: Partition, to: int | None, hold_loading_ms: int = 0) -> None:
         """Has a broker own a partition, for as long as it lives; None: whoever it is placed at. In: for how long
