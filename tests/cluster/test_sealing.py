@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cluster.keys import Keys
-from coordinator.server.cluster import sealer
+from coordinator.server.cluster import replicated_logs, sealer
 from protocol.errors import ErrorCode
 from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
 
@@ -48,9 +48,13 @@ async def test_a_sealed_log_is_loaded_with_what_came_after(tmp_path: Path) -> No
         assert sum(len(batch.records()) for batch in log.batches()) == 55
 
 
-async def test_the_engine_holds_about_what_a_compacted_log_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("segment_bytes", ["2000", "104857600"])
+async def test_the_engine_holds_about_what_a_compacted_log_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: str
+) -> None:
+    monkeypatch.setattr(replicated_logs, "SEGMENT_BYTES", 2500)
     small = {
-        "offsets.topic.segment.bytes": "2000",
+        "offsets.topic.segment.bytes": segment_bytes,
         "log.cleaner.backoff.ms": "20",
         "offsets.topic.num.partitions": "1",
     }

@@ -37,7 +37,7 @@ from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_w
 from coordinator.server.cluster.moves import Moves
 from coordinator.server.cluster.ownership import ClusterOwnership
 from coordinator.server.cluster.reach import Nodes, reached
-from coordinator.server.cluster.replicated_logs import ReplicatedLogs
+from coordinator.server.cluster.replicated_logs import ReplicatedLogs, in_small_segments
 from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.served import Served
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
@@ -53,7 +53,6 @@ from coordinator.topics.answer import TopicChange, TopicDeleted
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
-from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -154,9 +153,10 @@ class EtcdCluster:
 
     def replicated(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
         """The same internal topic, with its logs in the engine."""
+        config = in_small_segments(logs.config)
 
         def open_log(number: int) -> Any:
-            return self._logs.open(TopicPartition(topic.name, number), logs.config, logs.topic_id)
+            return self._logs.open(TopicPartition(topic.name, number), config, logs.topic_id)
 
         return replace(
             topic,
@@ -209,9 +209,12 @@ class EtcdCluster:
         self.security.start()
         self.member.start()
         self._sealer.start()
-        self.bytes.start(self.member.keeper, lambda: sum(map(self._size, self.served.topics.logs())))
+        self.bytes.start(self.member.keeper, self._topic_bytes)
         self.health.start()
         self._in_background(self._begin())
+
+    def _topic_bytes(self) -> int:
+        return sum(self._logs.engine_bytes(log) for _, log in self.served.topics.logs())
 
     async def _begin(self) -> None:
         """The server is ready when it has a session, and has read what it owned at first."""
@@ -381,16 +384,8 @@ class EtcdCluster:
 
     def engine_bytes(self, partition: Partition) -> int:
         """What the engine holds of a partition that this daemon owns; 0 while it is not read."""
-        name = TopicPartition(*partition)
-        log = self.served.log(name)
-        return 0 if log is None else self._size((name, log))
-
-    def _size(self, open_log: tuple[TopicPartition, PartitionLog]) -> int:
-        _, log = open_log
-        manifest = self._logs.manifests.get(log)
-        if manifest is None or log.is_closed:
-            return 0
-        return manifest.size + log.size_from(max(manifest.end_offset, log.log_start_offset))
+        log = self.served.log(TopicPartition(*partition))
+        return 0 if log is None else self._logs.engine_bytes(log)
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -5,6 +5,7 @@ Opening happens in the thread of the load queue, which asks the engine by way of
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from coordinator.cluster.append import Partition
@@ -23,7 +24,15 @@ from storage.topic_partition import TopicPartition
 
 TIMEOUT_S: Final = 10
 """For one answer of the engine, tries included."""
+SEGMENT_BYTES: Final = 4 << 20
+"""At the most."""
 T = TypeVar("T")
+
+
+def in_small_segments(config: LogConfig) -> LogConfig:
+    """The same for a log that is compacted. What is in its last segment is not, and the engine has to hold all of
+    it: segments as large as disks like them, one in each partition, would fill it before anything is compacted."""
+    return replace(config, segment_bytes=min(config.segment_bytes, SEGMENT_BYTES))
 
 
 class EngineFailed(StorageError):
@@ -84,6 +93,13 @@ class ReplicatedLogs:
             log.close(clean=False)
             raise
         return log
+
+    def engine_bytes(self, log: PartitionLog) -> int:
+        """What the engine holds of a log; 0 where it is not open."""
+        manifest = self.manifests.get(log)
+        if manifest is None or log.is_closed:
+            return 0
+        return manifest.size + log.size_from(max(manifest.end_offset, log.log_start_offset))
 
     async def _filled(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
         self._directory.is_filled_anew(partition, log_start_offset, cleaned_to)
