@@ -1,0 +1,98 @@
+"""Commits without an end to a cluster of three daemons: etcd has to hold about what is left of them.
+
+python -m tests.cluster.etcd.soak [--minutes 30]
+
+Ends with 1 where etcd ever held more of a partition than 8 MiB, or twice of what is left after compaction.
+"""
+
+import argparse
+import asyncio
+import itertools
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from coordinator.cluster.keys import Keys
+from coordinator.cluster.member.watching import read_all
+from coordinator.names import CONSUMER_OFFSETS
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.cluster.etcd.conftest import CLUSTER_ID, Groupds, three_daemons
+from tests.cluster.etcd.history import History
+from tests.server.harness import Client
+
+KEYS: Final = Keys(CLUSTER_ID)
+PARTITIONS: Final = 5
+MOST_BYTES: Final = 8 << 20
+SLACK_BYTES: Final = 2 << 20
+"""What comes while something is sealed."""
+SAMPLE_S: Final = 10
+METADATA: Final = "x" * 100
+
+
+async def commit_forever(groupds: Groupds, group: str, count: "itertools.count[int]") -> None:
+    """One commit after the other, of two partitions."""
+    port = groupds.ports[await History(groupds.ports, group).owner()]
+    async with Client(port=port) as client:
+        while True:
+            number = next(count)
+            parts = [
+                OffsetCommitRequestPartition(
+                    partition_index=index, committed_offset=number, committed_metadata=METADATA
+                )
+                for index in range(2)
+            ]
+            topic = OffsetCommitRequestTopic(name="orders", partitions=parts)
+            answer = await client.call(OffsetCommitRequest(group_id=group, topics=[topic]), 2)
+            assert not any(part.error_code for part in answer.topics[0].partitions), answer
+
+
+async def held_bytes(engine: EtcdEngine) -> list[int]:
+    """What etcd has of each partition."""
+    sizes = []
+    for number in range(PARTITIONS):
+        ranges = KEYS.whole_log(CONSUMER_OFFSETS, number), KEYS.segments(CONSUMER_OFFSETS, number)
+        entries = [entry for begin, end in ranges for entry in (await read_all(engine, begin, end))[0]]
+        sizes.append(sum(len(entry.value) for entry in entries))
+    return sizes
+
+
+async def soak(groupds: Groupds, minutes: float) -> bool:
+    """Whether it stayed within bounds."""
+    engine = EtcdEngine(groupds.etcd.endpoints.split(","), 5000, Credentials())
+    count, most, ends = itertools.count(), 0, asyncio.get_running_loop().time() + minutes * 60
+    async with asyncio.TaskGroup() as tasks:
+        writers = [
+            tasks.create_task(commit_forever(groupds, f"soak-{number}", count)) for number in range(40)
+        ]
+        while asyncio.get_running_loop().time() < ends:
+            await asyncio.sleep(SAMPLE_S)
+            sizes = await held_bytes(engine)
+            most = max(most, *sizes)
+            print(
+                f"{next(count):,} commits; etcd holds {', '.join(f'{size:,}' for size in sizes)}", flush=True
+            )
+        for writer in writers:
+            writer.cancel()
+    await engine.close()
+    print(f"most of a partition: {most:,} bytes")
+    # What is left is 80 records of a partition at the most: nothing.
+    return most <= MOST_BYTES + SLACK_BYTES
+
+
+def main() -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory, three_daemons(Path(directory)) as groupds:
+        return 0 if asyncio.run(soak(groupds, given.minutes)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
