@@ -1,7 +1,6 @@
 """Kafka Connect, distributed, on a cluster of three daemons, of which some die: what it stores has three
 replicas."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from tests.ecosystem.conftest import Start
 from tests.ecosystem.copies import Copies
 from tests.ecosystem.worker import GROUP, assignments
 from tests.interop.broker import eventually
-from tests.interop.cluster import Cluster, cluster
+from tests.interop.cluster import Cluster
 
 # See test_connect.py.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240), pytest.mark.violates("flapping")]
@@ -19,9 +18,9 @@ SESSION_MS = 10_000
 
 
 @pytest.fixture
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of this test's own."""
-    yield from cluster(tmp_path_factory.mktemp("cluster"))
+def broker(java_cluster: Cluster) -> Cluster:
+    """The cluster, in the place of one broker."""
+    return java_cluster
 
 
 def test_every_line_is_copied_though_daemons_and_a_worker_die(

@@ -17,13 +17,13 @@ def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_pat
     expected = application.write_lines(1)
     counts = Counts(broker, application.output)
     try:
-        counts.wait("the counts", expected)
+        counts.wait("the counts", expected, application.report)
         # At least once: only what is committed is not counted again after a kill.
         read = counts.ends(application.lines) | counts.ends(application.repartition)
         broker.wait_committed(application.name, read)
         application.instances[0].kill()
         expected += application.write_lines(2)
-        counts.wait("the counts after the kill", expected)
+        counts.wait("the counts after the kill", expected, application.report)
     finally:
         counts.close()
     (survivor,) = application.members()
@@ -40,7 +40,7 @@ def test_exactly_once_no_count_comes_twice(broker: Broker, start: Start, tmp_pat
         expected += application.write_lines(2)
         application.instances[0].kill()
         expected += application.write_lines(3)
-        counts.wait("the counts after the kill", expected)
+        counts.wait("the counts after the kill", expected, application.report)
         assert not counts.fallen, counts.fallen
     finally:
         counts.close()

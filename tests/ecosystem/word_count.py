@@ -3,6 +3,7 @@
 import random
 import struct
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -41,9 +42,9 @@ class Counts:
             self.newest[word] = count
         return self.newest
 
-    def wait(self, what: str, expected: Counter[str]) -> None:
-        """Read until each word is counted so often."""
-        eventually(what, lambda: self.read() == expected, lambda: (self.newest, expected))
+    def wait(self, what: str, expected: Counter[str], report: Callable[[], str]) -> None:
+        """Read until each word is counted so often. In: what there is to say if that does not come."""
+        eventually(what, lambda: self.read() == expected, lambda: (self.newest, expected, report()))
 
     def ends(self, topic: str) -> dict[tuple[str, int], int]:
         """Where a topic's partitions end, those that hold nothing left out."""
@@ -61,8 +62,18 @@ class Counts:
 class WordCount:
     """The application: two instances that share the work."""
 
-    def __init__(self, broker: Broker, start: Start, directory: Path, name: str, guarantee: str) -> None:
-        """Makes its topics and starts it. In: where its state goes; its id; its processing guarantee."""
+    def __init__(
+        self,
+        broker: Broker,
+        start: Start,
+        directory: Path,
+        name: str,
+        guarantee: str,
+        transaction_timeout_ms: int = 2000,
+    ) -> None:
+        """Makes its topics and starts it. In: where its state goes; its id; its processing guarantee; how long the
+        transaction of one that dies stays open.
+        """
         self.name, self.lines, self.output = name, f"{name}-lines", f"{name}-output"
         self.repartition, self.changelog = f"{name}-counts-repartition", f"{name}-counts-changelog"
         self._broker = broker
@@ -70,7 +81,7 @@ class WordCount:
         for topic in (self.lines, self.output):
             broker.create_topic(topic, PARTITIONS)
         arguments = ["WordCount", broker.bootstrap, name, self.lines, self.output]
-        how = [str(broker.replication_factor), guarantee]
+        how = [str(broker.replication_factor), guarantee, str(transaction_timeout_ms)]
         self.instances = [
             start([*command, *arguments, *how, str(directory / each)]) for each in ("first", "second")
         ]
