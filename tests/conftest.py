@@ -7,7 +7,7 @@ from hypothesis import settings
 
 pytest_plugins = ["tests.shared_fixtures", "pytester"]
 
-SHARED: Final = {"spark": "spark", "machine": "tools"}
+SHARED: Final = {"spark": "spark", "machine": "tools", "java_cluster": "tests/ecosystem/cluster"}
 """Fixtures that take long to make, and what the tests that ask for them are called together."""
 LONG: Final = (
     *SHARED.values(), "tests/readme/", "tests/interop/", "tests/ecosystem/", "tests/crash/", "tests/pipeline/",

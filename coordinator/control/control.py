@@ -50,7 +50,7 @@ class Control:
         self.topics = Topics(server, self.acts)
         self.groups = Groups(server, self.asker, self.member_connections, self.acts, now_of)
         self.stand_ins = StandIns(server, self.acts, self.asker, self.groups, self.member_connections)
-        self.offsets = Offsets(self.groups, self.asker, server.data_plane.catalogue, self.acts)
+        self.offsets = Offsets(self.groups, self.asker, server.data_plane, self.acts)
         self.ledger = made_ledger(server, self.acts, self.member_connections, now_of)
         self.stream = Stream()
         server.group_events.listeners += [self.ledger.observe, self.stream.observe]
@@ -103,8 +103,7 @@ class Control:
         self.ledger.listeners.append(histories.closed)
         self.oracles.listeners.append(histories.found)
         self.figures = Gatherer(histories, self.ledger, self.clocks, self.faults, server.brokers)
-        catalogue = server.data_plane.catalogue
-        self.group_figures = GroupGatherer(histories, self.ledger, self.clocks, catalogue)
+        self.group_figures = GroupGatherer(histories, self.ledger, self.clocks, server.data_plane)
 
     def _control_of_namespace(self, server: Server) -> "Control":
         return Control(server, self.namespaces)

@@ -30,6 +30,7 @@ from coordinator.topics.config import TopicsConfig
 from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.fetch_session import FetchSessions
 from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
+from coordinator.topics.partition import Partition
 from coordinator.topics.producer_ids import ProducerIds
 from coordinator.topics.steps import Work, nobody_to_ask, taken
 from coordinator.topics.sweep import sweep
@@ -186,6 +187,12 @@ class DataPlane:
     def leads(self, partition: TopicPartition, context: Context) -> bool:
         """Whether the broker that is asked leads a partition."""
         return self.ownership.owns(context.node.node_id, partition)
+
+    def here(self, topic: str, number: int) -> Partition | None:
+        """A partition whose records this process reads; None where there is none, and where another process leads
+        it: then what is here of it says nothing."""
+        found = self.catalogue.partition(topic, number)
+        return None if found is None or self.ownership.is_far(found.name) else found
 
     # Parked fetches
 

@@ -6,8 +6,10 @@ import pytest
 
 from tests.ecosystem.program import Program
 from tests.interop.broker import EXTERNAL, Broker
+from tests.interop.cluster import Cluster, cluster
 from tests.interop.daemon import Daemon
 from tests.interop.violations import nothing_violated
+from tests.shared_fixtures import shared
 
 __all__ = ["nothing_violated"]
 
@@ -30,6 +32,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     daemon = Daemon(str(tmp_path_factory.mktemp("groupd")), *OPTIONS)
     yield Broker(daemon.bootstrap, daemon)
     daemon.stop()
+
+
+@shared(Cluster.is_alive)
+def java_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One cluster for all the tests that want one; what dies in a test is there again at its end."""
+    yield from cluster(tmp_path_factory.mktemp("cluster"))
 
 
 @pytest.fixture

@@ -5,77 +5,24 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.ecosystem.conftest import Start
-from tests.ecosystem.program import CONNECT, prepared
-from tests.ecosystem.worker import GROUP, Worker
+from tests.ecosystem.copies import Copies
+from tests.ecosystem.worker import two_workers
 from tests.interop.broker import Broker, eventually
-from tests.kafka_log.connection import Connection
 
 # The leader of the workers joins again for every connector, and each time that their configuration changes.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240), pytest.mark.violates("flapping")]
-LINES = 500
-TOPIC = "copied-lines"
 LANES = 2
 LONG_MS = 900_000
 """No transaction ends because its time is over."""
 
 
-def _append(file: Path, first: int) -> list[str]:
-    lines = [f"line {number}" for number in range(first, first + LINES)]
-    with file.open("a", encoding="utf-8") as end:
-        end.writelines(f"{line}\n" for line in lines)
-    return lines
-
-
-def _has(file: Path, lines: list[str]) -> bool:
-    return file.exists() and set(lines) <= set(file.read_text(encoding="utf-8").splitlines())
-
-
-def _members(broker: Broker) -> int:
-    """How many workers the group has; none while it rebalances."""
-    with Connection(broker.bootstrap) as connection:
-        (group,) = connection.call(DescribeGroupsRequest(groups=[GROUP]), 5).groups
-    if group.group_state != "Stable":
-        return 0
-    assert group.protocol_type == "connect"
-    return len(group.members)
-
-
 def test_every_line_is_copied_though_a_worker_dies(broker: Broker, start: Start, tmp_path: Path) -> None:
     """A file goes into a topic and out into another file; the tasks of a killed worker move."""
-    command = prepared(*CONNECT)
-    source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
-    workers = [Worker(command, start, broker, tmp_path / name) for name in ("first", "second")]
-    for worker in workers:
-        worker.wait_ready()
-    eventually("both workers to be members", lambda: _members(broker) == 2, workers[0].report)
-    broker.create_topic(TOPIC, 2)
-    plain = "org.apache.kafka.connect.file.FileStream"
-    connectors = {
-        "source": {"connector.class": f"{plain}SourceConnector", "file": str(source), "topic": TOPIC},
-        "sink": {
-            "connector.class": f"{plain}SinkConnector",
-            "file": str(sink),
-            "topics": TOPIC,
-            "tasks.max": "2",
-        },
-    }
-    written = _append(source, 0)
-    for name, config in connectors.items():
-        workers[0].create(name, config)
-    eventually("every line", lambda: _has(sink, written), workers[0].report)
-    homes = workers[0].tasks("source") | {10 + task: home for task, home in workers[0].tasks("sink").items()}
-    assert set(homes.values()) == {worker.id for worker in workers}, homes
-
-    (victim,) = [worker for worker in workers if worker.id == homes[0]]
-    (survivor,) = [worker for worker in workers if worker is not victim]
-    victim.kill()
-    written += _append(source, LINES)
-    eventually("every line after the kill", lambda: _has(sink, written), survivor.report)
-    assert set(survivor.tasks("source").values()) == {survivor.id}
-    assert set(survivor.tasks("sink").values()) == {survivor.id}
-    assert set(sink.read_text(encoding="utf-8").splitlines()) == set(written)
+    copies = Copies(broker, start, tmp_path)
+    copies.copy("every line")
+    copies.lose_a_worker()
+    copies.check()
 
 
 class Reader:
@@ -105,22 +52,9 @@ class Reader:
 def test_exactly_once_no_number_is_lost_or_comes_twice(broker: Broker, start: Start, tmp_path: Path) -> None:
     """A worker is killed amid the transaction of its task; the next tasks are fewer than the last ones, so what it
     left open is nobody's to begin anew: the leader fences it, and the only task goes on from what was committed."""
-    command = prepared(*CONNECT)
     topic, fewest, most = "numbers", 250, 1000
     broker.create_topic(topic, LANES)
-    workers = [
-        Worker(
-            command,
-            start,
-            broker,
-            tmp_path / name,
-            exactly_once_source_support="enabled",
-        )
-        for name in ("first", "second")
-    ]
-    for worker in workers:
-        worker.wait_ready()
-    eventually("both workers to be members", lambda: _members(broker) == 2, workers[0].report)
+    workers = two_workers(start, broker, tmp_path, exactly_once_source_support="enabled")
     config = {
         "connector.class": "Numbers",
         "topic": topic,

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.ecosystem.conftest import Start
+from tests.ecosystem.program import CONNECT, prepared
 from tests.free_ports import free_ports
 from tests.interop.broker import Broker, eventually
+from tests.kafka_log.connection import Connection
 
 MAIN: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
 QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
@@ -55,7 +58,7 @@ class Worker:
         }
         for storage in ("config", "offset", "status"):
             properties[f"{storage}.storage.topic"] = f"connect-{storage}"
-            properties[f"{storage}.storage.replication.factor"] = "1"
+            properties[f"{storage}.storage.replication.factor"] = str(broker.replication_factor)
         properties |= {name.replace("_", "."): value for name, value in more_properties.items()}
         file = directory / "worker.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
@@ -111,3 +114,25 @@ class Worker:
     def report(self) -> str:
         """The end of what it printed."""
         return self._program.report()
+
+
+def two_workers(start: Start, broker: Broker, directory: Path, **more_properties: str) -> list[Worker]:
+    """Starts them, and waits until they are a group. In: properties besides, underscores for dots."""
+    command = prepared(*CONNECT)
+    workers = [
+        Worker(command, start, broker, directory / name, **more_properties) for name in ("first", "second")
+    ]
+    for worker in workers:
+        worker.wait_ready()
+    eventually("both workers to be members", lambda: len(assignments(broker)) == 2, workers[0].report)
+    return workers
+
+
+def assignments(broker: Broker) -> dict[str, bytes]:
+    """What the group's workers have to do, by member id; nothing while it rebalances."""
+    with Connection(broker.coordinator(GROUP)) as connection:
+        (group,) = connection.call(DescribeGroupsRequest(groups=[GROUP]), 5).groups
+    if group.group_state != "Stable":
+        return {}
+    assert group.protocol_type == "connect"
+    return {member.member_id: bytes(member.member_assignment) for member in group.members}

@@ -20,7 +20,9 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.interop.daemon import Daemon
+from tests.kafka_log.connection import Connection
 
 with warnings.catch_warnings():
     # kafka-python reads its message definitions by a deprecated function when it is imported.
@@ -34,10 +36,15 @@ RESTART = os.environ.get("GROUPD_TEST_RESTART", "")
 REQUEST_TIMEOUT_MS = 10_000
 READ_TIMEOUT_S = 60
 POLL_INTERVAL_S = 0.05
+GROUP, TRANSACTION = 0, 1
+"""What a coordinator is asked for."""
 
 
 class Broker:
     """One broker: its address and an administrator's view of it."""
+
+    replication_factor = 1
+    """Of the topics that a test makes."""
 
     def __init__(self, bootstrap: str, daemon: Daemon | None) -> None:
         """Connect to the broker; `daemon` is None for one that is not ours."""
@@ -81,7 +88,7 @@ class Broker:
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic and wait until its partitions have leaders."""
         with self._administrator() as administrator:
-            wanted = {name: {"num_partitions": partitions, "replication_factor": 1}}
+            wanted = {name: {"num_partitions": partitions, "replication_factor": self.replication_factor}}
             administrator.create_topics(wanted, timeout_ms=REQUEST_TIMEOUT_MS)
 
             def known() -> bool:
@@ -153,6 +160,22 @@ class Broker:
             lambda: self.committed(group) == expected,
             lambda: sorted(self.committed(group).items()),
         )
+
+    def coordinator(self, key: str, key_type: int = GROUP) -> str:
+        """Return HOST:PORT of who coordinates a group, or a transactional id."""
+        found: list[str] = []
+
+        def is_known() -> bool:
+            for address in self.bootstrap.split(","):
+                with contextlib.suppress(OSError), Connection(address) as connection:
+                    answer = connection.call(FindCoordinatorRequest(key=key, key_type=key_type), 3)
+                    if not answer.error_code:
+                        found.append(f"{answer.host}:{answer.port}")
+                        return True
+            return False
+
+        eventually(f"{key} to have a coordinator", is_known)
+        return found[0]
 
     def describe(self, group: str) -> dict[str, Any]:
         """Return kafka-python's description of a group."""

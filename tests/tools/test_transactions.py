@@ -1,51 +1,17 @@
 """kafka-transactions: which transactions there are, which of them hang, and an end to them."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
-from protocol.errors import ErrorCode
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.interop.broker import Broker
 from tests.interop.daemon import Daemon
-from tests.kafka_log.connection import Connection
 from tests.tools.desk import WAIT_S, Desk
 from tests.tools.machine import Machine
-from tests.topics.transacting import TV1, transactional
+from tests.tools.transactions import begun, described_producers, listed, write_unknown
 
 pytestmark = pytest.mark.interop
-HOUR_MS = 60 * 60 * 1000
-"""Transactions hang that are older than 15 minutes, if nobody knows them."""
-
-
-def begun(desk: Desk, transactional_id: str, topic: str, *partitions: int) -> Producer:
-    """A producer with a transaction that has a record in each of the partitions."""
-    producer = Producer(
-        {"bootstrap.servers": desk.bootstrap, "transactional.id": transactional_id, "linger.ms": 0}
-    )
-    producer.init_transactions(WAIT_S)
-    producer.begin_transaction()
-    for partition in partitions:
-        producer.produce(topic, partition=partition, value=b"v")
-    assert producer.flush(WAIT_S) == 0
-    return producer
-
-
-def listed(desk: Desk, transactional_id: str, *arguments: str) -> dict[str, str] | None:
-    """The row of a transactional id, if it is listed."""
-    found = [
-        row for row in desk.transactions("list", *arguments) if row["TransactionalId"] == transactional_id
-    ]
-    assert len(found) <= 1, found
-    return found[0] if found else None
-
-
-def described_producers(desk: Desk, topic: str, partition: int) -> list[dict[str, str]]:
-    """Who has written to a partition."""
-    where = ("--topic", topic, "--partition", str(partition))
-    return desk.transactions("describe-producers", *where)
 
 
 def test_a_transaction_from_its_first_record_to_its_end(desk: Desk, topic: str) -> None:
@@ -116,17 +82,7 @@ def test_a_transaction_that_nobody_will_end_is_found_and_aborted(lenient: Desk, 
     """One whose records are old and whose coordinator does not know it; one that it knows is none."""
     lenient.create_topic(topic, 2)
     begun(lenient, f"{topic}-id", topic, 1)
-    data = transactional(4711, 3, 0, time_ms=time.time_ns() // 1_000_000 - HOUR_MS)
-    part = PartitionProduceData(index=0, records=data)
-    request = ProduceRequest(
-        transactional_id="lost",
-        acks=-1,
-        timeout_ms=1000,
-        topic_data=[TopicProduceData(name=topic, partition_data=[part])],
-    )
-    with Connection(lenient.bootstrap) as connection:
-        (answer,) = connection.call(request, TV1).responses[0].partition_responses
-    assert answer.error_code == ErrorCode.NONE
+    write_unknown(lenient.bootstrap, topic, 0)
     for limit in (("--broker-id", "1"), ("--topic", topic)):
         (hanging,) = lenient.transactions("find-hanging", *limit)
         assert (hanging["Topic"], hanging["Partition"]) == (topic, "0")

@@ -12,7 +12,7 @@ from coordinator.control.figures.group_history import GroupHistories, GroupHisto
 from coordinator.control.groups.partition_ends import Ends, ends_of
 from coordinator.control.ledger.ledger import Ledger
 from coordinator.control.slices import Slices
-from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 
 MOST_GROUPS: Final = 1_000
 """Groups that are told of: the first in the order of their ids."""
@@ -55,13 +55,11 @@ class AllGroupFigures:
 class GroupGatherer:
     """Looks at groups. All methods belong to the event loop's thread."""
 
-    def __init__(
-        self, histories: GroupHistories, ledger: Ledger, clocks: Clocks, catalogue: Catalogue
-    ) -> None:
+    def __init__(self, histories: GroupHistories, ledger: Ledger, clocks: Clocks, plane: DataPlane) -> None:
         self._histories = histories
         self._ledger = ledger
         self._clocks = clocks
-        self._catalogue = catalogue
+        self._plane = plane
 
     async def gather(self, fits: Callable[[str], bool]) -> AllGroupFigures:
         """Of the groups whose ids fit, in slices, with everybody else in between. Groups of a partition that is
@@ -79,11 +77,11 @@ class GroupGatherer:
             groups.append(figures)
             for place in figures.offsets:
                 if place not in ends:
-                    there = ends_of(self._catalogue, *place)
+                    there = ends_of(self._plane, *place)
                     if there is not None:
                         ends[place] = there
                 await slices.rest()
-        topics = {name: self._catalogue.get(name) for name in sorted({name for name, _ in ends})}
+        topics = {name: self._plane.catalogue.get(name) for name in sorted({name for name, _ in ends})}
         partitions = {name: len(topic.partitions) for name, topic in topics.items() if topic is not None}
         return AllGroupFigures(groups, left_out, ends, partitions)
 

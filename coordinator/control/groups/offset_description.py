@@ -6,8 +6,8 @@ from msgspec import Struct
 class OffsetDescription(Struct, frozen=True, kw_only=True):
     """How far a group is in one partition. `offset` is the next record to read, null where nothing was committed;
     `log_start_offset` and `end_offset` are where the partition begins and ends for consumers, null where there is
-    no such partition any more, or its log does not work; `lag` is what is left to read, null where one of them is
-    not known. `member_id` is who was assigned the partition, null for nobody."""
+    no such partition any more, its log does not work, or another broker has it; `lag` is what is left to read, null
+    where one of them is not known. `member_id` is who was assigned the partition, null for nobody."""
 
     topic: str
     partition: int

@@ -20,7 +20,7 @@ from coordinator.control.slices import Slices
 from coordinator.group.requests import FetchOffsets
 from coordinator.group.view import GroupView
 from coordinator.net.peer import printable
-from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -38,10 +38,10 @@ _MOST_SAID = 5
 class Offsets:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, groups: Groups, asker: GroupAsker, catalogue: Catalogue, acts: Acts) -> None:
+    def __init__(self, groups: Groups, asker: GroupAsker, plane: DataPlane, acts: Acts) -> None:
         self._groups = groups
         self._asker = asker
-        self._catalogue = catalogue
+        self._plane = plane
         self._acts = acts
 
     async def describe(self, group_id: str) -> GroupOffsets:
@@ -53,7 +53,7 @@ class Offsets:
         found = []
         for topic, number in sorted(committed.keys() | owners.keys()):
             offset, metadata = committed.get((topic, number), (None, ""))
-            ends = ends_of(self._catalogue, topic, number)
+            ends = ends_of(self._plane, topic, number)
             found.append(
                 OffsetDescription(
                     topic=topic,
@@ -82,7 +82,7 @@ class Offsets:
         committed = {key: offset for key, (offset, _) in (await self._committed(group_id)).items()}
         slices = Slices()
         wanted: list[Wanted] = []
-        for one in work_out(reset, committed, self._catalogue):
+        for one in work_out(reset, committed, self._plane):
             wanted.append(one)
             if len(wanted) > MOST:
                 detail = f"One call sets {MOST} offsets at most."
@@ -121,7 +121,7 @@ class Offsets:
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for one in wanted:
             if one.topic not in topics:
-                topic = self._catalogue.get(one.topic)
+                topic = self._plane.catalogue.get(one.topic)
                 if topic is None:
                     raise Problem(ProblemKind.NO_SUCH_TOPIC, "A topic is gone", f"{one.topic} was deleted.")
                 topics[one.topic] = OffsetCommitRequestTopic(

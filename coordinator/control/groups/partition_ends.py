@@ -5,6 +5,7 @@ from typing import NamedTuple
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.net.peer import printable
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.topic import Topic
 from storage.errors import StorageError
 
@@ -16,22 +17,22 @@ class Ends(NamedTuple):
     end: int
 
 
-def ends_of(catalogue: Catalogue, topic: str, number: int) -> Ends | None:
-    """Of one partition; None where there is none, or its log does not work."""
-    partition = catalogue.partition(topic, number)
+def ends_of(plane: DataPlane, topic: str, number: int) -> Ends | None:
+    """Of one partition; None where there is none, its log does not work, or another process has it."""
+    partition = plane.here(topic, number)
     if partition is None or partition.log is None:
         return None
     return Ends(partition.log.log_start_offset, partition.high_watermark)
 
 
-def offset_at(catalogue: Catalogue, topic: str, number: int, timestamp_ms: int) -> int | None:
-    """The first record of that time or later, as ListOffsets finds it; None where there is none. Raises Problem
-    where the log cannot be read."""
-    partition = catalogue.partition(topic, number)
-    log = None if partition is None else partition.log
-    assert partition is not None
+def offset_at(plane: DataPlane, topic: str, number: int, timestamp_ms: int) -> int | None:
+    """The first record of that time or later, as ListOffsets finds it; None where there is none, or the log is not
+    here. Raises Problem where the log cannot be read."""
+    partition = plane.here(topic, number)
+    if partition is None or partition.log is None:
+        return None
     try:
-        found = None if log is None else log.offset_for_timestamp(timestamp_ms)
+        found = partition.log.offset_for_timestamp(timestamp_ms)
     except (StorageError, OSError) as error:
         raise offline(topic, number) from error
     return None if found is None or found.offset >= partition.high_watermark else found.offset
@@ -64,6 +65,17 @@ def partition_of(catalogue: Catalogue, name: str, number: int, pointer: str) -> 
             {"pointer": pointer},
         )
     return topic
+
+
+def unknown_ends(plane: DataPlane, topic: str, number: int) -> Problem:
+    """Why nobody here knows where a partition that is there begins and ends."""
+    if plane.here(topic, number) is not None:
+        return offline(topic, number)
+    name = f"{printable(topic)}-{number}"
+    detail = (
+        f"{name} is another broker's, which alone knows where it begins and ends. A number can be set here."
+    )
+    return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is another broker's", detail)
 
 
 def offline(topic: str, number: int) -> Problem:

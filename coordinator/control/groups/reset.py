@@ -13,14 +13,15 @@ from msgspec import Meta, Struct
 from coordinator.control.groups.partition_ends import (
     Ends,
     ends_of,
-    offline,
     offset_at,
     partition_of,
     topic_of,
+    unknown_ends,
 )
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.net.peer import printable
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 
 MOST: Final = 10_000
 """Offsets that one call may set: they are one batch of the log."""
@@ -58,7 +59,7 @@ Committed = Mapping[tuple[str, int], int]
 """Offsets by topic and partition."""
 
 
-def work_out(reset: OffsetReset, committed: Committed, catalogue: Catalogue) -> Iterator[Wanted]:
+def work_out(reset: OffsetReset, committed: Committed, plane: DataPlane) -> Iterator[Wanted]:
     """Every offset to be set, one at a time. Raises Problem (bad-request, no-such-topic, not-possible)."""
     ways = [reset.offsets is not None, reset.to is not None, reset.to_time_ms is not None]
     if sum(ways) != 1:
@@ -69,16 +70,16 @@ def work_out(reset: OffsetReset, committed: Committed, catalogue: Catalogue) -> 
         for name, place in reset.offsets.items():
             pointer = f"/offsets/{printable(name)}"
             topic, number = _topic_partition(name, pointer)
-            partition_of(catalogue, topic, number, pointer)
-            yield Wanted(topic, number, _at(place, topic, number, committed, catalogue, pointer))
+            partition_of(plane.catalogue, topic, number, pointer)
+            yield Wanted(topic, number, _at(place, topic, number, committed, plane, pointer))
         return
-    for topic, number in _named(reset.topics, committed, catalogue):
+    for topic, number in _named(reset.topics, committed, plane.catalogue):
         if reset.to is not None:
-            yield Wanted(topic, number, _at(reset.to, topic, number, committed, catalogue, "/to"))
+            yield Wanted(topic, number, _at(reset.to, topic, number, committed, plane, "/to"))
         else:
             assert reset.to_time_ms is not None
-            found = offset_at(catalogue, topic, number, reset.to_time_ms)
-            yield Wanted(topic, number, _ends(catalogue, topic, number).end if found is None else found)
+            found = offset_at(plane, topic, number, reset.to_time_ms)
+            yield Wanted(topic, number, _ends(plane, topic, number).end if found is None else found)
 
 
 def _named(
@@ -107,7 +108,7 @@ def _named(
 
 
 def _at(
-    place: int | str, topic: str, number: int, committed: Committed, catalogue: Catalogue, pointer: str
+    place: int | str, topic: str, number: int, committed: Committed, plane: DataPlane, pointer: str
 ) -> int:
     if isinstance(place, int):
         return place
@@ -116,7 +117,7 @@ def _at(
             pointer,
             f"{printable(place)} is no place: write a number, {', '.join(_PLACES)}, or a shift as +5 or -5.",
         )
-    ends = _ends(catalogue, topic, number)
+    ends = _ends(plane, topic, number)
     if place == "earliest":
         return ends.start
     if place == "latest":
@@ -129,10 +130,10 @@ def _at(
     return max(ends.start, min(ends.end, before + int(place)))
 
 
-def _ends(catalogue: Catalogue, topic: str, number: int) -> Ends:
-    ends = ends_of(catalogue, topic, number)
+def _ends(plane: DataPlane, topic: str, number: int) -> Ends:
+    ends = ends_of(plane, topic, number)
     if ends is None:
-        raise offline(topic, number)
+        raise unknown_ends(plane, topic, number)
     return ends
 
 

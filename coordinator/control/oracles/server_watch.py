@@ -63,7 +63,7 @@ class ServerWatch:
 
     def log_end(self, topic: str, partition: int) -> int | None:
         """See `Watch`."""
-        hosted = self._server.data_plane.catalogue.partition(topic, partition)
+        hosted = self._server.data_plane.here(topic, partition)
         return None if hosted is None or hosted.log is None else hosted.log.log_end_offset
 
     def open_connections(self) -> set[int]:

@@ -89,7 +89,7 @@ class Outlook:
 
     def ends_of(self, topic: str, partition: int) -> LogEnds | None:
         """See `Surroundings`."""
-        found = self._server.data_plane.catalogue.partition(topic, partition)
+        found = self._server.data_plane.here(topic, partition)
         if found is None or found.log is None:
             return None
         return LogEnds(found.log.log_start_offset, found.high_watermark)

@@ -127,7 +127,11 @@ class LagAtMost(BaseCondition):
                 owners = [sight.labels.of(member.name) for member in sight.owners.get((topic, number), [])]
                 whose = some(owners) if owners else "nobody's"
                 counts = "" if has_commit else "; it has no commit and counts from its log start"
-                lags = "is offline" if lag is None else f"lags {lag} behind, {self._lag_max} wanted"
+                lags = (
+                    "ends nobody here knows where"
+                    if lag is None
+                    else f"lags {lag} behind, {self._lag_max} wanted"
+                )
                 said.append(f"{where} ({whose}) {lags}{counts}")
         return "; ".join(said)
 

@@ -24,9 +24,14 @@ SESSION_MS = 2000
 class Groupds:
     """The daemons of a cluster, each with a port of its own."""
 
-    def __init__(self, directory: Path, etcd: EtcdNodes, count: int, *, are_linked: bool = False) -> None:
-        """In: whether clients reach each daemon, and each daemon etcd, by links that can be cut."""
+    def __init__(
+        self, directory: Path, etcd: EtcdNodes, count: int, *options: str, are_linked: bool = False
+    ) -> None:
+        """In: more options of each; whether clients reach each daemon, and each daemon etcd, by links that can be
+        cut.
+        """
         self.etcd = etcd
+        self._options = options
         self._ports = free_ports(count)
         self.front = [Link(port) for port in self._ports] if are_linked else []
         """From clients, one to each daemon."""
@@ -43,6 +48,11 @@ class Groupds:
         """For clients."""
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
+    @property
+    def running(self) -> dict[int, Daemon]:
+        """By their numbers."""
+        return dict(self._daemons)
+
     def start(self, number: int) -> None:
         """Starts one, or starts it again."""
         address = f"127.0.0.1:{self.ports[number]}"
@@ -54,6 +64,7 @@ class Groupds:
             *("-o", f"node.id={number + 1}", "-o", f"cluster.etcd.endpoints={endpoints}"),
             *("-o", f"broker.session.timeout.ms={SESSION_MS}", "-o", "cluster.move.delay.ms=0"),
             *("-o", "offsets.topic.num.partitions=5"),
+            *self._options,
             listen=f"127.0.0.1:{self._ports[number]}",
         )
 
@@ -78,13 +89,13 @@ class Groupds:
 
 
 @contextmanager
-def three_daemons(directory: Path, *, are_linked: bool = False) -> Iterator[Groupds]:
-    """On an etcd of three nodes, for as long as the context lasts."""
+def three_daemons(directory: Path, *options: str, are_linked: bool = False) -> Iterator[Groupds]:
+    """On an etcd of three nodes, for as long as the context lasts. In: more options of each daemon."""
     etcd = EtcdNodes(directory, 3)
     try:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("CLUSTER_ID", CLUSTER_ID)
-            daemons = Groupds(directory, etcd, 3, are_linked=are_linked)
+            daemons = Groupds(directory, etcd, 3, *options, are_linked=are_linked)
             try:
                 yield daemons
             finally:

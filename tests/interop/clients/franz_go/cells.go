@@ -70,7 +70,7 @@ func (c cell) mechanism() sasl.Mechanism {
 }
 
 func (c cell) client(more ...kgo.Opt) (*kgo.Client, error) {
-	opts := append([]kgo.Opt{kgo.SeedBrokers(c["bootstrap"]), kgo.ClientID(c["name"])}, more...)
+	opts := append([]kgo.Opt{kgo.SeedBrokers(strings.Split(c["bootstrap"], ",")...), kgo.ClientID(c["name"])}, more...)
 	if strings.Contains(c["protocol"], "SSL") {
 		config, err := c.tls()
 		if err != nil {

@@ -146,7 +146,7 @@ func isolationLevel() kgo.IsolationLevel {
 func newMember() *kgo.Client {
 	o := &ownership{owned: map[string]map[int32]bool{}}
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(*bootstrap),
+		kgo.SeedBrokers(strings.Split(*bootstrap, ",")...),
 		kgo.ConsumerGroup(*group),
 		kgo.Balancers(balancer()),
 		kgo.SessionTimeout(millis(*sessionTimeout)),
@@ -261,7 +261,7 @@ func compression() kgo.CompressionCodec {
 
 func produce() {
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(*bootstrap),
+		kgo.SeedBrokers(strings.Split(*bootstrap, ",")...),
 		kgo.DefaultProduceTopic(*topic),
 		kgo.ProducerBatchCompression(compression()),
 		kgo.ProducerLinger(millis(20)),

@@ -23,7 +23,7 @@ type transactor struct {
 
 func newTransactor() (*transactor, error) {
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(*bootstrap),
+		kgo.SeedBrokers(strings.Split(*bootstrap, ",")...),
 		kgo.TransactionalID(*transactionalID),
 		kgo.ProducerLinger(millis(5)),
 		kgo.RecordDeliveryTimeout(20 * time.Second),

@@ -1,0 +1,92 @@
+"""Where a partition ends that another daemon has on its disk: nothing that this one knows, and so nothing that it
+says, or takes for a fault."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from coordinator.control.groups.reset import OffsetReset
+from coordinator.control.oracles.violation import OracleName
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.waits.conditions import Conditions
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from storage.topic_partition import TopicPartition
+from tests.cluster.daemons import Daemon, Daemons, daemons, eventually
+from tests.cluster.records import create, write
+from tests.cluster.test_of_daemons import controlled, other_than
+
+TOPIC = "spread"
+LEADERS = ((1,), (2,), (1,))
+PARTITIONS = range(len(LEADERS))
+RECORDS = (b"a", b"b", b"c")
+END = len(RECORDS)
+
+
+async def commit(daemon: Daemon, offset: int) -> None:
+    """In every partition, for a group without members."""
+    parts = [
+        OffsetCommitRequestPartition(partition_index=number, committed_offset=offset) for number in PARTITIONS
+    ]
+    topic = OffsetCommitRequestTopic(name=TOPIC, partitions=parts)
+    answer = await daemon.ask(OffsetCommitRequest(group_id="g", topics=[topic]), 2)
+    assert {part.error_code for part in answer.topics[0].partitions} == {ErrorCode.NONE}
+
+
+def knows(daemon: Daemon) -> bool:
+    """Whether it has the topic, and who leads it."""
+    owns = daemon.server.brokers.ownership.owns
+    return daemon.server.data_plane.catalogue.get(TOPIC) is not None and all(
+        owns(leader, TopicPartition(TOPIC, number)) for number, (leader,) in enumerate(LEADERS)
+    )
+
+
+async def written(cluster: Daemons, asked: Daemon) -> set[int]:
+    """Each partition has its records. Out: those that the daemon leads that is asked."""
+    assert await create(asked, name=TOPIC, assignments=LEADERS) == ErrorCode.NONE
+    for daemon in cluster.by_id.values():
+        await eventually(partial(knows, daemon))
+    for number, (leader,) in enumerate(LEADERS):
+        await write(cluster.by_id[leader], *RECORDS, number=number, name=TOPIC)
+    return {number for number, (leader,) in enumerate(LEADERS) if leader == asked.node_id}
+
+
+async def test_a_group_whose_partitions_are_of_two_daemons(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2, **{"oracle.commits": "true"}) as cluster:
+        before = await cluster.owner()
+        asked = await other_than(cluster, before)
+        own = await written(cluster, asked)
+        async with controlled(asked) as control, controlled(before) as moving:
+            # Commits are watched in partitions that are read from then on.
+            moving.cluster.move(*before.server.runtime.partition_of("g").name, asked.node_id, 0, None)
+            await eventually(lambda: asked.coordinates("g"))
+            await commit(asked, 1)
+            told = await control.offsets.describe("g")
+            left = END - 1
+            assert {one.partition: one.lag for one in told.offsets} == {
+                number: left if number in own else None for number in PARTITIONS
+            }
+            with pytest.raises(Problem) as unmet:
+                await control.waits.check("g", Conditions(lag_max=left, topics=[TOPIC]))
+            assert unmet.value.kind is ProblemKind.NOT_MET
+            figures = await control.group_figures.gather(lambda group_id: group_id == "g")
+            assert {place: ends.end for place, ends in figures.ends.items()} == {
+                (TOPIC, number): END for number in own
+            }
+            for reset in (OffsetReset(to="latest"), OffsetReset(to_time_ms=0), OffsetReset(to="-1")):
+                with pytest.raises(Problem) as refused:
+                    await control.offsets.reset("g", reset, None)
+                assert refused.value.kind is ProblemKind.NOT_POSSIBLE
+            latest = OffsetReset(to="latest", topics=[f"{TOPIC}-{number}" for number in own])
+            changed = await control.offsets.reset("g", latest, None)
+            assert {one.partition: one.offset for one in changed.offsets} == dict.fromkeys(own, END)
+            await commit(asked, END + 1)
+            found = control.oracles.violations.after(
+                limit=1000, group_id="g", oracle=OracleName.COMMIT_BEYOND_END
+            )
+            assert {violation.partition for violation in found} == own
