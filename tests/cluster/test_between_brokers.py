@@ -131,7 +131,7 @@ async def test_a_wrong_password_keeps_transactions_waiting_until_it_is_mended(
         task = await waiting(cluster, caplog, 1)
         counts = [daemon.server.metrics.authentications.failed for daemon in cluster.by_id.values()]
         tried = sum(each.total() for each in counts)
-        await eventually(lambda: sum(each.total() for each in counts) > tried + 10)
+        await eventually(lambda: sum(each.total() for each in counts) > tried + 3)
         assert not task.done()
         assert set(told(caplog).values()) == {1}
         await set_password(cluster, SCRAM_512)
