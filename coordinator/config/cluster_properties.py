@@ -92,8 +92,8 @@ class ClusterProperties(NamespaceProperties):
     inter_broker_listener_name: str = declared(
         _STRING,
         "",
-        "By which listener the brokers of a cluster reach each other, which has to be a PLAINTEXT one; default: "
-        "the first of those. Without a cluster it does nothing.",
+        "By which listener the brokers of a cluster reach each other; default: what security.inter.broker.protocol "
+        "says, else the first that is PLAINTEXT. Without a cluster it does nothing.",
         PRINTABLE,
     )
 

@@ -94,7 +94,7 @@ IGNORED_PROPERTIES: Final = frozenset(
     sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms
     sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
-    sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
+    sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
     sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
@@ -102,7 +102,7 @@ IGNORED_PROPERTIES: Final = frozenset(
     sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
     sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.jwt.retriever.class
-    sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url security.inter.broker.protocol
+    sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
     security.providers server.max.startup.time.ms share.coordinator.append.linger.ms
     share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
     share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
@@ -112,7 +112,7 @@ IGNORED_PROPERTIES: Final = frozenset(
     share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
     socket.connection.setup.timeout.ms socket.receive.buffer.bytes socket.send.buffer.bytes
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm ssl.protocol
+    ssl.engine.factory.class ssl.keymanager.algorithm ssl.protocol
     ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm telemetry.max.bytes
     transaction.state.log.load.buffer.size transaction.state.log.min.isr
     transaction.state.log.replication.factor transaction.two.phase.commit.enable

@@ -7,6 +7,11 @@ Source: Kafka's `ChannelBuilders`, `DefaultSslEngineFactory`, `SaslChannelBuilde
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from coordinator.config.between_brokers import (
+    check_host_check,
+    is_between_brokers,
+    login_between_brokers,
+)
 from coordinator.config.cipher_suites import TLS_1_3
 from coordinator.config.errors import ConfigError
 from coordinator.config.listener_properties import MECHANISMS, PREFIX, ListenerValues
@@ -46,12 +51,16 @@ def listener_security(
     values = ListenerValues(config, properties, listener.name)
     has_sasl = listener.protocol.has_sasl
     mechanisms = _mechanisms(values, listener) if has_sasl else ()
+    jaas_options = _jaas_options(values, listener, mechanisms, jaas_file)
+    is_between = is_between_brokers(config, properties, listener)
+    if is_between and listener.protocol.has_tls:
+        check_host_check(values, listener)
     return ListenerSettings(
         name=listener.name,
         protocol=listener.protocol,
         tls=_tls(values, listener) if listener.protocol.has_tls else None,
         mechanisms=mechanisms,
-        jaas_options=_jaas_options(values, listener, mechanisms, jaas_file),
+        jaas_options=jaas_options,
         connections_max_reauth_ms={
             each: values.get("connections.max.reauth.ms", each) for each in mechanisms
         },
@@ -59,6 +68,8 @@ def listener_security(
         sasl_server_max_receive_size=values.get("sasl.server.max.receive.size"),
         connection_failed_authentication_delay_ms=config.connection_failed_authentication_delay_ms,
         authentication_timeout_ms=config.authentication_timeout_ms,
+        is_between_brokers=is_between,
+        login=login_between_brokers(config, listener, jaas_options) if is_between and has_sasl else None,
     )
 
 

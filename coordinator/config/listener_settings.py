@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from coordinator.names import SecurityProtocol
+from coordinator.security.sasl_login import Login
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,8 @@ class TlsSettings:
     ssl_principal_mapping_rules: str
     ssl_allow_dn_changes: bool
     ssl_allow_san_changes: bool
+    ssl_endpoint_identification_algorithm: str
+    """How a client makes sure of the broker's host; "": not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +78,7 @@ class ListenerSettings:
     sasl_server_max_receive_size: int
     connection_failed_authentication_delay_ms: int
     authentication_timeout_ms: int
+    is_between_brokers: bool
+    """Whether the brokers of a cluster reach each other by it."""
+    login: Login | None
+    """As whom this one logs in at others then, where there is SASL."""

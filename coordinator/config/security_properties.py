@@ -26,6 +26,7 @@ from coordinator.config.shapes import (
     URL,
     WORD,
 )
+from coordinator.names import SecurityProtocol
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
 _BOOLEAN, _LIST = ConfigType.BOOLEAN, ConfigType.LIST
@@ -103,6 +104,13 @@ class SecurityProperties:
     ssl_allow_san_changes: bool = declared(
         _BOOLEAN, False, "Whether a certificate that is read anew may lack an alternative name that it had."
     )
+    ssl_endpoint_identification_algorithm: str = declared(
+        _STRING,
+        "https",
+        "How the brokers of a cluster make sure that the certificate of another one is of the host that it "
+        "advertises: `https`; nothing: not at all. Without a cluster it does nothing.",
+        PRINTABLE,
+    )
     http_tls_certificate: str = declared(
         _STRING,
         "",
@@ -122,9 +130,17 @@ class SecurityProperties:
     sasl_jaas_config: str = declared(
         _PASSWORD,
         "",
-        'The login module of a mechanism; PLAIN has its users there (user_NAME="PASSWORD"). It acts as '
+        'The login module of a mechanism; PLAIN has its users there (user_NAME="PASSWORD"), and a broker of a '
+        'cluster who it is to others (username="NAME" password="PASSWORD"). It acts as '
         "`listener.name.<name>.<mechanism>.sasl.jaas.config` only.",
         JAAS,
+    )
+    sasl_mechanism_inter_broker_protocol: str = declared(
+        _STRING,
+        "GSSAPI",
+        "By which mechanism the brokers of a cluster log in at each other, where the listener between them has "
+        "SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Without a cluster it does nothing.",
+        PRINTABLE,
     )
     sasl_server_callback_handler_class: str = declared(
         _CLASS,
@@ -191,6 +207,13 @@ class SecurityProperties:
     )
     sasl_oauthbearer_jwt_validator_class: str = declared(
         _CLASS, JWT_VALIDATORS[0], "Kafka's own classes alone.", one_of(*JWT_VALIDATORS)
+    )
+    security_inter_broker_protocol: str = declared(
+        _STRING,
+        "PLAINTEXT",
+        "By which listener the brokers of a cluster reach each other: the one that has the name of this protocol, "
+        "in place of inter.broker.listener.name. Without a cluster it does nothing.",
+        one_of(*SecurityProtocol),
     )
     principal_builder_class: str = declared(
         _CLASS, PRINCIPAL_BUILDER, "Kafka's own class alone.", one_of(PRINCIPAL_BUILDER)

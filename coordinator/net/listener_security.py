@@ -16,6 +16,11 @@ class ListenerSecurity(Protocol):
         """For the next handshake; None: there is no TLS."""
 
     @property
+    def client_context(self) -> ssl.SSLContext | None:
+        """For the next handshake with another broker, where the brokers of a cluster reach each other by this
+        listener; None: there is no TLS."""
+
+    @property
     def handshake_timeout_s(self) -> float:
         """How long a client may take for it."""
 

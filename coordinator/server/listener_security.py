@@ -45,6 +45,12 @@ class SecuredListener:
         """For the next handshake; None: there is no TLS."""
         return None if self._tls is None else self._tls.context
 
+    @property
+    def client_context(self) -> ssl.SSLContext | None:
+        """For the next handshake with another broker, where the brokers of a cluster reach each other by this
+        listener; None: there is no TLS."""
+        return None if self._tls is None else self._tls.client_context
+
     def connection(self, endpoint: Endpoint, peername: object) -> Connection:
         """Makes the connection of a socket that was accepted."""
         return self._clients.connection(endpoint, peername)

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 
 from coordinator.config.listeners import Address, Listener
@@ -93,6 +94,14 @@ class Listeners:
         """From now on clients that connect to a listener are told to come to this address. Raises KeyError where
         there is no such listener."""
         {endpoint.listener.name: endpoint for endpoint in self.endpoints}[name].advertise(address)
+
+    def client_context(self, name: str) -> ssl.SSLContext | None:
+        """For the next handshake with another broker's listener of this name; None: it has no TLS. Raises KeyError
+        where there is no such listener."""
+        asked = {
+            endpoint.listener.name: asks for endpoint, asks in zip(self.endpoints, self._asked, strict=True)
+        }[name]
+        return None if asked is None else asked.client_context
 
     async def read_again(self) -> None:
         """Reads what listeners show and trust again, for new connections. What is wrong is told in the log."""

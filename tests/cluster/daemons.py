@@ -130,8 +130,9 @@ class Daemons:
         await server.listen()
         await asyncio.wait_for(server.ready.wait(), HANGS_S)
         await eventually(lambda: all(server.data_plane.catalogue.get(name) for name, _ in self._topics))
-        daemon = self.by_id[node_id] = Daemon(node_id, server, engine)
+        daemon = Daemon(node_id, server, engine)
         await self._stack.enter_async_context(daemon.client)
+        self.by_id[node_id] = daemon
         return daemon
 
     async def owner(self, group: str = "g") -> Daemon:

@@ -4,8 +4,12 @@ import asyncio
 from pathlib import Path
 
 from coordinator.server.cluster.couriers import Couriers, Kind
+from coordinator.server.cluster.peer_security import PeerSecurity
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.server.harness import serving
+
+OPEN = PeerSecurity(lambda: None, None)
+"""PLAINTEXT."""
 
 
 async def test_one_that_is_put_while_another_is_answered_is_answered_too(tmp_path: Path) -> None:
@@ -31,7 +35,7 @@ async def test_one_that_is_put_while_another_is_answered_is_answered_too(tmp_pat
             tell,
         )
         port = server.endpoints[0].port
-        couriers = Couriers(kind, lambda _: ("127.0.0.1", port))
+        couriers = Couriers(kind, lambda _: ("127.0.0.1", port), OPEN)
         couriers.put(1, "first")
         await asyncio.wait_for(is_over.wait(), 10)
         couriers.close()
@@ -49,7 +53,7 @@ async def test_what_nobody_takes_is_said_to_be_unanswered() -> None:
         lambda *each: told.put_nowait(each),
     )
     places = {1: None, 2: ("127.0.0.1", 1)}
-    couriers = Couriers(kind, lambda node_id: places[node_id])
+    couriers = Couriers(kind, lambda node_id: places[node_id], OPEN)
     couriers.put(1, "to one that does not live")
     couriers.put(2, "to one that does not listen")
     found = {await asyncio.wait_for(told.get(), 10) for _ in places}

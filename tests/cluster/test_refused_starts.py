@@ -8,6 +8,7 @@ import pytest
 from coordinator.cluster.keys import Keys
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import parse_config
+from coordinator.security.sasl_login import Login
 from coordinator.server.cluster.cluster import EtcdCluster
 from coordinator.server.cluster.join import join, refusal
 from coordinator.server.server import Server
@@ -15,10 +16,21 @@ from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from tests.cluster.daemons import CLUSTER_ID
 from tests.cluster.model_engine import ModelEngine, ModelStore
+from tests.cluster.secured import by_certificate
 from tests.server.harness import serving, settings
+from tests.server.tls.certificates import Identity
 
 ENDPOINTS = {"cluster.etcd.endpoints": "127.0.0.1:1"}
 ADVERTISED = {**ENDPOINTS, "advertised.listeners": "PLAINTEXT://127.0.0.1:9092"}
+BOTH = {"security.inter.broker.protocol": "PLAINTEXT"}
+NAME, MECHANISM = "inter.broker.listener.name", "sasl.mechanism.inter.broker.protocol"
+JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+SASL = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER",
+    JAAS: 'org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="a-secret";',
+    NAME: "SASL_PLAINTEXT",
+}
 
 
 @pytest.mark.parametrize(
@@ -52,10 +64,76 @@ def test_what_a_cluster_needs_and_is_not_there_is_named(tmp_path: Path) -> None:
             with_id(tmp_path, {**ADVERTISED, "inter.broker.listener.name": "INSIDE"}),
             "inter.broker.listener.name",
         ),
+        (
+            with_id(tmp_path, {**ADVERTISED, "security.inter.broker.protocol": "SSL"}),
+            "security.inter.broker.protocol",
+        ),
+        (
+            with_id(tmp_path, {**ADVERTISED, **BOTH, "inter.broker.listener.name": "PLAINTEXT"}),
+            "security.inter.broker.protocol",
+        ),
     ):
         problem = refusal(how)
         assert problem is not None
         assert named in problem
+
+
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ({}, MECHANISM),
+        ({MECHANISM: "GSSAPI"}, MECHANISM),
+        ({MECHANISM: "SCRAM-SHA-512"}, MECHANISM),
+        ({MECHANISM: "OAUTHBEARER"}, MECHANISM),
+        ({MECHANISM: "PLAIN"}, JAAS),
+        ({MECHANISM: "PLAIN", JAAS: SASL[JAAS].replace(";", ' username="admin";')}, JAAS),
+        ({MECHANISM: "SCRAM-SHA-256"}, "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config"),
+        ({**BOTH, MECHANISM: "PLAIN"}, NAME),
+    ],
+)
+def test_what_brokers_need_to_know_each_other_and_is_not_there_is_named(
+    tmp_path: Path, properties: dict[str, str], named: str
+) -> None:
+    settings(tmp_path, {**SASL, **properties})  # without a cluster it does nothing
+    with pytest.raises(ConfigError) as error:
+        settings(tmp_path, {**ENDPOINTS, **SASL, **properties})
+    assert named in str(error.value)
+    assert named in error.value.names
+    assert "a-secret" not in str(error.value)
+
+
+def test_a_login_is_that_of_the_listener_between_brokers(tmp_path: Path) -> None:
+    module = SASL[JAAS].replace(";", ' username="admin" password="b-secret";')
+    how = settings(tmp_path, {**ENDPOINTS, **SASL, JAAS: module, MECHANISM: "PLAIN"})
+    assert how.security["SASL_PLAINTEXT"].login == Login("PLAIN", "admin", "b-secret")
+    assert "b-secret" not in repr(how.security)
+
+
+@pytest.mark.parametrize("name", ["", "listener.name.ssl."])
+def test_a_way_to_make_sure_of_hosts_that_there_is_not_is_named(tmp_path: Path, name: str) -> None:
+    authority = Identity.authority()
+    stores = by_certificate(tmp_path / "stores", authority.sign("CN=b"), authority)
+    name += "ssl.endpoint.identification.algorithm"
+    properties = {"listeners": "SSL://127.0.0.1:0", NAME: "SSL", **stores, name: "LDAPS"}
+    settings(tmp_path, properties)
+    with pytest.raises(ConfigError, match=name):
+        settings(tmp_path, {**ENDPOINTS, **properties})
+
+
+async def test_a_certificate_that_its_own_truststore_does_not_trust_is_named(tmp_path: Path) -> None:
+    authority, stranger = Identity.authority(), Identity.authority("CN=stranger")
+    stores = by_certificate(tmp_path / "stores", authority.sign("CN=b"), stranger)
+    properties = {"listeners": "SSL://127.0.0.1:0", NAME: "SSL", **stores}
+    async with serving(tmp_path / "alone", properties):
+        pass
+    how = with_id(tmp_path, {**ENDPOINTS, **properties})
+    cluster = EtcdCluster(how, ModelEngine(ModelStore()), Keys(CLUSTER_ID))
+    await cluster.read()
+    server = Server(how, cluster=cluster)
+    server.open()
+    with pytest.raises(StartFailed, match=r"ssl\.truststore\.location"):
+        await server.listen()
+    server.abandon()
 
 
 async def test_an_etcd_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """Transactions over three daemons: coordinator, leaders and the coordinator of the group are different ones."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,6 @@ import pytest
 from coordinator.engine.partition import PartitionState
 from coordinator.names import TRANSACTION_STATE
 from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.list_transactions import ListTransactionsRequest
@@ -22,53 +16,10 @@ from protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.cluster.daemons import Daemon, Daemons, daemons_with, eventually
-from tests.cluster.routed import GROUP, TRANSACTION, Routed
+from tests.cluster.daemons import daemons_with, eventually
+from tests.cluster.routed import TRANSACTION, Routed
+from tests.cluster.spread import PROPERTIES, coordinator_of, spread
 from tests.server.transactor import TOPICS, Transactor, until_answered
-
-PROPERTIES = {"transaction.state.log.num.partitions": "3"}
-
-
-def _has(daemon: Daemon, topic: str) -> bool:
-    return daemon.server.data_plane.catalogue.get(topic) is not None
-
-
-async def spread(cluster: Daemons, level: int = 2) -> tuple[Transactor, Routed]:
-    """A transactional id whose coordinator is not that of its group, nor the leader of orders-0. Each daemon leads
-    one of the partitions."""
-    client = Routed(cluster)
-    first = cluster.by_id[1]
-    for name, count in TOPICS:
-        # The last one goes where none of the others is.
-        places = [first.node_id + 1, first.node_id + 2] if count > 1 else [first.node_id]
-        assignments = [
-            CreatableReplicaAssignment(partition_index=number, broker_ids=[place])
-            for number, place in enumerate(places)
-        ]
-        wanted = CreatableTopic(
-            name=name, num_partitions=-1, replication_factor=-1, assignments=assignments, configs=[]
-        )
-        answer = await first.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=5000), 5)
-        assert answer.topics[0].error_code == ErrorCode.NONE, answer
-        for daemon in cluster.by_id.values():
-            await eventually(partial(_has, daemon, name))
-
-    async def are_all_there() -> bool:
-        found = [await client.coordinator(str(number), TRANSACTION) for number in range(20)]
-        return set(found) == set(cluster.by_id)
-
-    async def ask() -> ErrorCode:
-        return ErrorCode.NONE if await are_all_there() else ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-    await until_answered(ask)
-    leader = await client.leader("orders", 0)
-    for number in range(100):
-        transactor = Transactor(f"t{number}", level=level)
-        of_transactions = await client.coordinator(transactor.transactional_id, TRANSACTION)
-        of_group = await client.coordinator(transactor.group, GROUP)
-        if of_transactions not in (leader, of_group):
-            return transactor, client
-    raise AssertionError("no id like that")
 
 
 async def stable_offset(client: Routed, group: str) -> int:
@@ -87,10 +38,6 @@ async def stable_offset(client: Routed, group: str) -> int:
 
     await until_answered(ask)
     return found
-
-
-async def coordinator_of(cluster: Daemons, client: Routed, transactor: Transactor) -> Daemon:
-    return cluster.by_id[await client.coordinator(transactor.transactional_id, TRANSACTION)]
 
 
 @pytest.mark.parametrize("level", [0, 2])

@@ -245,6 +245,21 @@ EXPLAINED: Final = (
         takes=lambda value: value == "",
     ),
     Explained(
+        ("security.inter.broker.protocol",),
+        "the name of a listener that is there",
+        "any protocol",
+        "The same.",
+        takes=lambda value: value in ("SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    Explained(
+        ("sasl.mechanism.inter.broker.protocol", "ssl.endpoint.identification.algorithm"),
+        "any text",
+        "printable text",
+        "In a cluster the former has to be a mechanism of the listener between brokers, and the latter `https` or "
+        "nothing; else the start stops.",
+        refuses=lambda value: not value.isprintable(),
+    ),
+    Explained(
         ("broker.rack",),
         "any text",
         "printable text",

@@ -81,12 +81,9 @@ def test_a_misspelt_variable_is_warned_about() -> None:
     [
         "listener.name.internal.max.connections",
         "listener.name.internal.max.connection.creation.rate",
-        "listener.name.internal.ssl.endpoint.identification.algorithm",
         "listener.name.internal.plain.sasl.login.callback.handler.class",
         "listener.name.internal.gssapi.sasl.kerberos.service.name",
         "listener.name.internal.plain.ssl.client.auth",
-        "security.inter.broker.protocol",
-        "sasl.mechanism.inter.broker.protocol",
         "sasl.mechanism.controller.protocol",
         "ssl.protocol",
     ],

@@ -118,6 +118,8 @@ _FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
     "cluster.etcd.cert": _FILES,
     "cluster.etcd.key": _FILES,
     "inter.broker.listener.name": ("", "PLAINTEXT", "s\u0007p"),
+    "sasl.mechanism.inter.broker.protocol": ("", "PLAIN", "GSSAPI", "s\u0007p"),
+    "ssl.endpoint.identification.algorithm": ("", "https", "HTTPS", "LDAPS", "s\u0007p"),
     "control.hosts": ("", ",", "groupd", "groupd,groupd.example"),
     "control.token": ("", "sec ret", "caf\u00e9", "s3cret-t0ken", "x" * 1001),
     "control.token.file": ("token/", "", "token", "to\0ken"),

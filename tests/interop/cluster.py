@@ -10,10 +10,10 @@ from confluent_kafka.admin import AdminClient
 from tests.cluster.etcd.conftest import Groupds, three_daemons
 from tests.interop.broker import GROUP, READ_TIMEOUT_S, Broker, eventually
 
-OPTIONS = (
-    *("-o", "oracle.commits=true"),
-    *("-o", "transaction.abort.timed.out.transaction.cleanup.interval.ms=500"),
-)
+PROPERTIES = {
+    "oracle.commits": "true",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
 
 
 class Cluster(Broker):
@@ -90,9 +90,10 @@ class Cluster(Broker):
         return "\n".join(daemon.report() for daemon in self._daemons.running.values())
 
 
-def cluster(directory: Path, *options: str) -> Iterator[Cluster]:
-    """Three daemons, for as long as a fixture lasts. In: more options of each."""
-    with three_daemons(directory, *OPTIONS, *options) as daemons:
+def cluster(directory: Path, **properties: str) -> Iterator[Cluster]:
+    """Three daemons, for as long as a fixture lasts. In: more properties of each, underscores for dots."""
+    more = {name.replace("_", "."): value for name, value in properties.items()}
+    with three_daemons(directory, properties=PROPERTIES | more) as daemons:
         yield Cluster(daemons)
 
 

@@ -20,8 +20,7 @@ PARTITIONS = 3
 def tool_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One cluster for all the tests, in the place of the one broker. It takes records of transactions that their
     coordinators do not know."""
-    unverified = ("-o", "transaction.partition.verification.enable=false")
-    yield from cluster(tmp_path_factory.mktemp("cluster"), *unverified)
+    yield from cluster(tmp_path_factory.mktemp("cluster"), transaction_partition_verification_enable="false")
 
 
 def of_each_coordinator(cluster: Cluster, desk: Desk, topic: str) -> dict[int, tuple[str, Producer]]:

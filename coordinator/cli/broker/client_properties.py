@@ -5,7 +5,7 @@ Source: Kafka's `CommonClientConfigs`, `SslConfigs`, `SaslConfigs`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from coordinator.config.listener_settings import TlsSettings
@@ -13,11 +13,8 @@ from coordinator.config.properties_file import parse_properties
 from coordinator.config.security_properties import SecurityProperties
 from coordinator.names import SecurityProtocol
 from coordinator.net.peer import printable
-from coordinator.security.credential import ScramMechanism
 from coordinator.security.jaas import JaasError, parse_property
-
-MECHANISMS: Final = ("PLAIN", *(each.mechanism_name for each in ScramMechanism))
-"""Those by which a command can log in."""
+from coordinator.security.sasl_login import LOGIN_MECHANISMS, Login
 
 _PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = "sasl.mechanism"
@@ -30,23 +27,11 @@ _STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
-    """Who logs in by SASL, and how."""
-
-    mechanism: str
-    user: str
-    password: str | None = field(repr=False)
-    """None: whoever types the command is asked."""
-
-
-@dataclass(frozen=True, slots=True)
 class ClientSecurity:
     """How a broker is reached."""
 
     tls: TlsSettings | None = None
     """None: without TLS."""
-    checks_host: bool = True
-    """Whether the broker's certificate has to be of the host that was asked for."""
     login: Login | None = None
     """None: without SASL."""
 
@@ -61,7 +46,6 @@ def parse_client(text: str) -> ClientSecurity:
         raise ValueError(f"{_PROTOCOL}={printable(said)} is none of {', '.join(SecurityProtocol)}") from None
     return ClientSecurity(
         _tls(values) if protocol.has_tls else None,
-        bool(values.get(_HOST_CHECK, "https").strip()),
         _login(values, protocol) if protocol.has_sasl else None,
     )
 
@@ -97,14 +81,18 @@ def _tls(values: Mapping[str, str]) -> TlsSettings:
         ssl_principal_mapping_rules=defaults.ssl_principal_mapping_rules,
         ssl_allow_dn_changes=True,
         ssl_allow_san_changes=True,
+        ssl_endpoint_identification_algorithm=values.get(
+            _HOST_CHECK, defaults.ssl_endpoint_identification_algorithm
+        ).strip(),
     )
 
 
 def _login(values: Mapping[str, str], protocol: SecurityProtocol) -> Login:
     mechanism = values.get(_MECHANISM, "GSSAPI").strip()
-    if mechanism not in MECHANISMS:
+    if mechanism not in LOGIN_MECHANISMS:
+        there = ", ".join(LOGIN_MECHANISMS)
         raise ValueError(
-            f"{_PROTOCOL}={protocol} needs a {_MECHANISM} of {', '.join(MECHANISMS)}, not {printable(mechanism)}"
+            f"{_PROTOCOL}={protocol} needs a {_MECHANISM} of {there}, not {printable(mechanism)}"
         )
     try:
         modules = parse_property(values.get(_JAAS, ""))

@@ -14,6 +14,7 @@ from protocol.framing import encode_request, response_body_position
 from protocol.malformed import Malformed
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.schema import message_info
+from storage.files import OsFiles
 from storage.os_error import reason_of
 
 _CLIENT_ID: Final = "groupd"
@@ -74,11 +75,12 @@ class BrokerConnection:
 
     def _in_tls(self, plain: socket.socket) -> socket.socket:
         """Raises Unreachable, OSError."""
-        from coordinator.cli.broker.client_tls import client_context  # and what reads certificates
+        from coordinator.server.tls.client import read_client_context  # and what reads certificates
         from coordinator.server.tls.store_error import StoreError
 
+        assert self._security.tls is not None
         try:
-            context = client_context(self._security)
+            context = read_client_context(self._security.tls, OsFiles())
         except StoreError as error:
             raise Unreachable(str(error)) from error
         return context.wrap_socket(plain, server_hostname=self._host)

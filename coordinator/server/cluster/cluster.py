@@ -44,7 +44,7 @@ from coordinator.server.cluster.shared_catalogue import SharedCatalogue
 from coordinator.server.cluster.shared_security import SharedSecurity
 from coordinator.server.cluster.stale_offsets import StaleOffsets
 from coordinator.server.cluster.topic_bytes import TopicBytes
-from coordinator.server.cluster.transactions import ClusterTransactions, listener_between_brokers
+from coordinator.server.cluster.transactions import ClusterTransactions
 from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.settings import ServerSettings
@@ -103,8 +103,7 @@ class EtcdCluster:
             engine,
             keys,
             self.ownership,
-            config.node_id,
-            listener_between_brokers(settings.listeners, config.inter_broker_listener_name),
+            settings,
             self.replicated,
             lambda partitions: self._the_member().coordinate(TRANSACTION_STATE, partitions),
         )
@@ -176,7 +175,7 @@ class EtcdCluster:
         plane = server.data_plane
         self.catalogue.attach(plane.catalogue, server.directory, server.topics_changed)
         plane.producer_ids.reserve = self.catalogue.reserve_producer_ids
-        self.transactions.attach(server.transactions)
+        self.transactions.attach(server.transactions, server.brokers.listeners[self._config.node_id])
         self.served.attach(server)
         self._sealer = Sealer(self._store, self._logs, self.served.logs, self.served.doubt)
         self.served.topics.attach(server, self._logs, self._sealer)

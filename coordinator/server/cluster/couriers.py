@@ -11,7 +11,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from coordinator.server.cluster.peer import Peer, Unreachable
+from coordinator.server.cluster.peer import Peer
+from coordinator.server.cluster.peer_security import (
+    Denied,
+    NotLetIn,
+    PeerSecurity,
+    Unanswered,
+    Unreachable,
+)
 
 _LOG: Final = logging.getLogger("Cluster")
 MOST_AT_ONCE: Final = 200
@@ -29,7 +36,8 @@ class Kind(NamedTuple, Generic[T, A]):
     request: Callable[[Sequence[T]], Any]
     """Puts items into a request."""
     answers: Callable[[Sequence[T], Any], Sequence[A]]
-    """Takes the same items, and the response: what it says of each."""
+    """Takes the same items, and the response: what it says of each. Raises Denied where it says
+    that this broker may not ask."""
     unanswered: Callable[[T], A]
     """What is said of an item that nobody has answered."""
     tell: Callable[[T, A], None]
@@ -38,15 +46,18 @@ class Kind(NamedTuple, Generic[T, A]):
 class Couriers(Generic[T, A]):
     """One for each broker, while there is something for it. All methods belong to the event loop's thread."""
 
-    def __init__(self, kind: Kind[T, A], address: Callable[[int], tuple[str, int] | None]) -> None:
-        """In: where a broker is; None where it does not live."""
+    def __init__(
+        self, kind: Kind[T, A], address: Callable[[int], tuple[str, int] | None], security: PeerSecurity
+    ) -> None:
+        """In: where a broker is, None where it does not live; what is shown to it."""
         self._kind = kind
         self._address = address
+        self._security = security
         self._peers: dict[int, Peer] = {}
         self._in_line: dict[int, deque[T]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._failing: set[int] = set()
-        """Brokers of which it was told that they do not answer."""
+        self._failing: dict[int, type[Unanswered]] = {}
+        """Brokers of which it was told that they do not answer, or deny it."""
         self._is_closed = False
 
     def put(self, node_id: int, item: T) -> None:
@@ -71,11 +82,10 @@ class Couriers(Generic[T, A]):
             items = [in_line.popleft() for _ in range(min(len(in_line), MOST_AT_ONCE))]
             try:
                 answers = await self._ask(node_id, items)
-                self._failing.discard(node_id)
-            except Unreachable as error:
-                if node_id not in self._failing:
-                    _LOG.warning("%s: broker %d does not answer: %s", self._kind.name, node_id, error)
-                    self._failing.add(node_id)
+                self._failing.pop(node_id, None)
+                self._security.let_in(node_id)
+            except Unanswered as error:
+                self._tell_failure(node_id, error)
                 answers = [self._kind.unanswered(item) for item in items]
             except Exception as problem:  # noqa: BLE001 - who waits is told, and what is behind it is brought
                 _LOG.error("%s: to broker %d", self._kind.name, node_id, exc_info=problem)
@@ -85,11 +95,23 @@ class Couriers(Generic[T, A]):
         # Here, and not when the task is done: what is put until then would wait for the next one.
         del self._tasks[node_id]
 
+    def _tell_failure(self, node_id: int, error: Unanswered) -> None:
+        """One line, however often that happens."""
+        if isinstance(error, NotLetIn):
+            self._failing.pop(node_id, None)
+            self._security.refused(node_id, error)
+        elif self._failing.get(node_id) is not type(error):
+            self._failing[node_id] = type(error)
+            if isinstance(error, Denied):
+                _LOG.error("%s: broker %d denies what it is asked: %s", self._kind.name, node_id, error)
+            else:
+                _LOG.warning("%s: broker %d does not answer: %s", self._kind.name, node_id, error)
+
     async def _ask(self, node_id: int, items: Sequence[T]) -> Sequence[A]:
         address = self._address(node_id)
         if address is None:
             raise Unreachable("it does not live")
-        peer = self._peers.setdefault(node_id, Peer(self._kind.name))
+        peer = self._peers.setdefault(node_id, Peer(self._kind.name, self._security))
         response = await peer.ask(address, self._kind.request(items), self._kind.version)
         return self._kind.answers(items, response)
 

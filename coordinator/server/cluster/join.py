@@ -1,9 +1,10 @@
 """Joining a cluster: what does not answer, or does not fit, stops the start."""
 
 from coordinator.cluster.keys import Keys
+from coordinator.config.between_brokers import listener_between_brokers
+from coordinator.config.errors import ConfigError
 from coordinator.server.cluster.cluster import EtcdCluster
 from coordinator.server.cluster.connect import connect
-from coordinator.server.cluster.transactions import listener_between_brokers
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 
@@ -37,7 +38,8 @@ def refusal(settings: ServerSettings) -> str | None:
     missing = [each.name for each in settings.listeners if each.advertised is None]
     if missing:
         return f"advertised.listeners: in a cluster {missing[0]} has to say where others find this broker"
-    between = config.inter_broker_listener_name
-    if between and listener_between_brokers(settings.listeners, between) is None:
-        return f"inter.broker.listener.name: {between} is no listener, or is not a PLAINTEXT one"
+    try:
+        listener_between_brokers(config, settings.properties, settings.listeners)
+    except ConfigError as error:
+        return str(error)
     return None

@@ -12,6 +12,7 @@ from coordinator.engine.place import Asker, Place
 from coordinator.engine.runtime import Runtime
 from coordinator.machine.outcome import Context
 from coordinator.server.cluster.couriers import Couriers, Kind
+from coordinator.server.cluster.peer_security import Denied, PeerSecurity
 from coordinator.server.handlers.transaction_router import TransactionRouter
 from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.requests import AddPartitions, PartitionsAdded, TransactionPartition
@@ -44,12 +45,13 @@ class RemoteConsents(TransactionRouter):
         ownership: Ownership,
         node_id: int,
         address: Callable[[int], tuple[str, int] | None],
+        security: PeerSecurity,
     ) -> None:
         super().__init__(runtime, config)
         self._ownership = ownership
         self._node_id = node_id
         kind = Kind("AddPartitionsToTxnSender", VERSION, _request, _answers, _unanswered, _tell)
-        self._couriers: Couriers[Question, PartitionsAdded] = Couriers(kind, address)
+        self._couriers: Couriers[Question, PartitionsAdded] = Couriers(kind, address, security)
 
     def ask(self, transactional_id: str, request: Any, context: Context, asker: Asker) -> object | Later:
         """See `TransactionRouter`."""
@@ -92,6 +94,8 @@ def _topics(partitions: Sequence[TransactionPartition]) -> list[AddPartitionsToT
 
 def _answers(questions: Sequence[Question], response: AddPartitionsToTxnResponse) -> list[PartitionsAdded]:
     """Transactions are answered in the order in which they were asked."""
+    if response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        raise Denied("this one's principal has no ClusterAction there (super.users, or an ACL)")
     if response.error_code != ErrorCode.NONE:
         return [_all(asked, ErrorCode(response.error_code)) for asked, _ in questions]
     answers = []

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from coordinator.cluster.ownership import Ownership
 from coordinator.server.cluster.couriers import Couriers, Kind
+from coordinator.server.cluster.peer_security import Denied, PeerSecurity
 from coordinator.server.marker_writer import Done, TransactionEnd, WritesMarkers
 from protocol.errors import ErrorCode
 from protocol.malformed import Malformed
@@ -45,15 +46,16 @@ class RemoteMarkers:
         node_id: int,
         address: Callable[[int], tuple[str, int] | None],
         look: Callable[[Marker], None],
+        security: PeerSecurity,
     ) -> None:
         """In: who writes those of this broker, `node_id`; where others are; who finds out what is to be said of a
-        marker for a partition that nobody leads."""
+        marker for a partition that nobody leads; what is shown to others."""
         self._own = own
         self._ownership = ownership
         self._node_id = node_id
         self._look = look
         kind = Kind("TxnMarkerSender", VERSION, _request, _answers, lambda _: AGAIN, _tell)
-        self._couriers: Couriers[Marker, ErrorCode] = Couriers(kind, address)
+        self._couriers: Couriers[Marker, ErrorCode] = Couriers(kind, address, security)
 
     def write(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
         """Writes one marker."""
@@ -103,6 +105,8 @@ def _answers(markers: Sequence[Marker], response: WriteTxnMarkersResponse) -> li
             raise Malformed(f"it answered for {told}, and was asked for {partition}")
         # The other one may know of topics later than this broker does: only `look` says that one is gone.
         error = ErrorCode(code)
+        if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise Denied("this one's principal has no ClusterAction there (super.users, or an ACL)")
         errors.append(AGAIN if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error)
     return errors
 

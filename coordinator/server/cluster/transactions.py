@@ -9,6 +9,7 @@ leaders of partitions, and they it, goes from broker to broker.
 import asyncio
 import json
 import logging
+import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,14 +27,17 @@ from coordinator.cluster.engine.engine import Transaction as EngineTransaction
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.watching import keep
 from coordinator.cluster.ownership import Ownership
-from coordinator.config.listeners import Listener
+from coordinator.config.between_brokers import listener_between_brokers
 from coordinator.engine.machine import InternalTopic
 from coordinator.engine.runtime import Runtime
-from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE, SecurityProtocol
+from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from coordinator.server.cluster.peer_security import PeerSecurity
 from coordinator.server.cluster.remote_consents import RemoteConsents
 from coordinator.server.cluster.remote_markers import AGAIN, Marker, RemoteMarkers
 from coordinator.server.internal_topic import InternalTopicLogs
+from coordinator.server.listeners import Listeners
 from coordinator.server.marker_writer import WritesMarkers
+from coordinator.server.settings import ServerSettings
 from coordinator.topics.topic import random_topic_id
 from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.shard import TransactionShard
@@ -58,24 +62,27 @@ class ClusterTransactions:
         engine: Engine,
         keys: Keys,
         ownership: Ownership,
-        node_id: int,
-        listener: str | None,
+        settings: ServerSettings,
         replicated: Replicated,
         own: Callable[[int], None],
     ) -> None:
-        """In: by which listener brokers reach each other; who has the partitions of the topic, so many, claimed
-        here."""
+        """In: who has the partitions of the topic, so many, claimed here. Raises ConfigError where there is no
+        listener by which brokers are to reach each other."""
         self.is_begun = False
         """Whether the topic is there."""
         self.replicated = replicated
         self._own = own
         self._partitions, self._topic_id = 0, b""
         self._transactions: Transactions
+        self._listeners: Listeners
         self._engine = engine
         self._keys = keys
         self._ownership = ownership
-        self._node_id = node_id
-        self._listener = listener
+        self._node_id = settings.config.node_id
+        between = listener_between_brokers(settings.config, settings.properties, settings.listeners)
+        self._listener = None if between is None else between.name
+        asked = None if between is None else settings.security.get(between.name)
+        self._security = PeerSecurity(self._client_context, None if asked is None else asked.login)
         self._tasks: set[asyncio.Task[None]] = set()
         self._making: asyncio.Task[None] | None = None
         self._couriers: list[RemoteMarkers | RemoteConsents] = []
@@ -102,9 +109,9 @@ class ClusterTransactions:
         page = await self._engine.read(Read(self._keys.internal(TRANSACTION_STATE)))
         self.is_begun = bool(page.entries)
 
-    def attach(self, transactions: "Transactions") -> None:
-        """To those of a server, which may not have begun."""
-        self._transactions = transactions
+    def attach(self, transactions: "Transactions", listeners: Listeners) -> None:
+        """To those of a server, which may not have begun. In: its listeners, which need not be open."""
+        self._transactions, self._listeners = transactions, listeners
         transactions.cluster = self
         logs = transactions.logs
         logs.partitions, logs.topic_id, logs.new_partitions = self._partitions, self._topic_id, 0
@@ -152,13 +159,17 @@ class ClusterTransactions:
 
     def markers(self, own: WritesMarkers) -> WritesMarkers:
         """Who writes markers wherever they belong. In: who writes those that belong here."""
-        markers = RemoteMarkers(own, self._ownership, self._node_id, self._address, self._look)
+        markers = RemoteMarkers(
+            own, self._ownership, self._node_id, self._address, self._look, self._security
+        )
         self._couriers.append(markers)
         return markers
 
     def consents(self, runtime: Runtime[TransactionShard], config: TransactionConfig) -> RemoteConsents:
         """Who asks the coordinator of a transaction, wherever that is."""
-        consents = RemoteConsents(runtime, config, self._ownership, self._node_id, self._address)
+        consents = RemoteConsents(
+            runtime, config, self._ownership, self._node_id, self._address, self._security
+        )
         self._couriers.append(consents)
         return consents
 
@@ -168,6 +179,10 @@ class ClusterTransactions:
             return None
         host, port = broker.hosts.get(self._listener), broker.ports.get(self._listener)
         return None if host is None or port is None else (host, port)
+
+    def _client_context(self) -> ssl.SSLContext | None:
+        assert self._listener is not None
+        return self._listeners.client_context(self._listener)
 
     def _look(self, marker: Marker) -> None:
         self._in_background(self._tell(marker))
@@ -204,11 +219,3 @@ class ClusterTransactions:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
             _LOG.error("Transactions of the cluster", exc_info=problem)
-
-
-def listener_between_brokers(listeners: Sequence[Listener], name: str) -> str | None:
-    """The listener by which brokers reach each other: of that name, or the first one that will do."""
-    for listener in listeners:
-        if listener.protocol is SecurityProtocol.PLAINTEXT and name.upper() in ("", listener.name):
-            return listener.name
-    return None

@@ -36,7 +36,7 @@ def make_context(
     context = ListenerContext(ssl.PROTOCOL_TLS_SERVER)
     # A renegotiation is work that a client orders for nothing.
     context.options |= ssl.OP_NO_RENEGOTIATION
-    _limit(context, settings)
+    limit(context, settings)
     if any(weakness(each) for each in (*store.chain, *trusted)):
         take_weak_certificates(context)
     load_key(context, store)
@@ -57,7 +57,8 @@ def untold_suites(settings: TlsSettings) -> list[str]:
     return sorted(TLS_1_3 - named)
 
 
-def _limit(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def limit(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Gives a context its versions and cipher suites. Raises StoreError."""
     suites = settings.ssl_cipher_suites
     older = [OPENSSL_NAMES[each] for each in suites if each not in TLS_1_3]
     versions = set(settings.ssl_enabled_protocols)

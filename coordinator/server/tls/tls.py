@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from coordinator import clock
 from coordinator.config.listener_settings import ListenerSettings, TlsSettings
 from coordinator.security.distinguished_name import subject_of
+from coordinator.server.tls.between_brokers import between_brokers
 from coordinator.server.tls.context import make_context, untold_suites
 from coordinator.server.tls.store_error import StoreError
 from coordinator.server.tls.stores import KeyStore, read_key_store, read_truststore
@@ -28,6 +29,7 @@ _LOG: Final = logging.getLogger("TLS")
 class _Loaded(NamedTuple):
     context: ssl.SSLContext
     store: KeyStore
+    client: ssl.SSLContext | None
 
 
 class ListenerTls:
@@ -38,6 +40,7 @@ class ListenerTls:
         assert settings.tls is not None
         self._listener = settings.name
         self._settings = settings.tls
+        self._is_between_brokers = settings.is_between_brokers
         self._files = files
         self._loaded = self._load()
         if suites := untold_suites(self._settings):
@@ -50,6 +53,11 @@ class ListenerTls:
     def context(self) -> ssl.SSLContext:
         """For the next handshake."""
         return self._loaded.context
+
+    @property
+    def client_context(self) -> ssl.SSLContext | None:
+        """For the next handshake with another broker; None where this is not the listener between brokers."""
+        return self._loaded.client
 
     async def renew(self) -> None:
         """Reads the stores again, for new connections; a line says what became of that. Where they cannot be used,
@@ -77,10 +85,13 @@ class ListenerTls:
         store = read_key_store(self._settings, self._files)
         trusted = read_truststore(self._settings, self._files)
         context = make_context(self._settings, store, trusted)
+        client = (
+            between_brokers(self._settings, store, trusted, context) if self._is_between_brokers else None
+        )
         for name, certificates in ((store.name, store.chain), ("ssl.truststore", trusted)):
             for line in (*_expired(certificates), *_weak(certificates)):
                 _LOG.warning("Listener %s, %s: %s", self._listener, name, line)
-        return _Loaded(context, store)
+        return _Loaded(context, store, client)
 
 
 def _expired(certificates: Sequence[x509.Certificate]) -> Iterator[str]:

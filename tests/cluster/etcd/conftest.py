@@ -2,9 +2,10 @@
 
 import itertools
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from uuid import uuid4
 
 import pytest
@@ -25,13 +26,19 @@ class Groupds:
     """The daemons of a cluster, each with a port of its own."""
 
     def __init__(
-        self, directory: Path, etcd: EtcdNodes, count: int, *options: str, are_linked: bool = False
+        self,
+        directory: Path,
+        etcd: EtcdNodes,
+        count: int,
+        *,
+        are_linked: bool = False,
+        properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """In: more options of each; whether clients reach each daemon, and each daemon etcd, by links that can be
-        cut.
-        """
+        """In: whether clients reach each daemon, and each daemon etcd, by links that can be cut; properties of all,
+        and with those of a listener BROKERS it is opened as well."""
         self.etcd = etcd
-        self._options = options
+        self._between = free_ports(count) if "inter.broker.listener.name" in properties else []
+        self._options = [part for each in properties.items() for part in ("-o", "=".join(each))]
         self._ports = free_ports(count)
         self.front = [Link(port) for port in self._ports] if are_linked else []
         """From clients, one to each daemon."""
@@ -55,18 +62,22 @@ class Groupds:
 
     def start(self, number: int) -> None:
         """Starts one, or starts it again."""
-        address = f"127.0.0.1:{self.ports[number]}"
+        address = f"PLAINTEXT://127.0.0.1:{self.ports[number]}"
+        between = f",BROKERS://127.0.0.1:{self._between[number]}" if self._between else ""
         ports = [link.port for link in self.behind[number]] if self.behind else self.etcd.ports
         endpoints = ",".join(f"127.0.0.1:{port}" for port in ports)
         self._daemons[number] = Daemon(
             str(self._directory / f"data{number}"),
-            *("--advertise", address, "--topic", "orders:3"),
+            *("--advertise", address + between, "--topic", "orders:3"),
             *("-o", f"node.id={number + 1}", "-o", f"cluster.etcd.endpoints={endpoints}"),
             *("-o", f"broker.session.timeout.ms={SESSION_MS}", "-o", "cluster.move.delay.ms=0"),
-            *("-o", "offsets.topic.num.partitions=5"),
-            *self._options,
-            listen=f"127.0.0.1:{self._ports[number]}",
+            *("-o", "offsets.topic.num.partitions=5", *self._options),
+            listen=f"PLAINTEXT://127.0.0.1:{self._ports[number]}{between}",
         )
+
+    def http(self, number: int) -> str:
+        """Where the HTTP port of one is."""
+        return self._daemons[number].http
 
     def signal(self, number: int, what: signal.Signals) -> None:
         """Sends one a signal."""
@@ -89,13 +100,15 @@ class Groupds:
 
 
 @contextmanager
-def three_daemons(directory: Path, *options: str, are_linked: bool = False) -> Iterator[Groupds]:
-    """On an etcd of three nodes, for as long as the context lasts. In: more options of each daemon."""
+def three_daemons(
+    directory: Path, *, are_linked: bool = False, properties: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Groupds]:
+    """On an etcd of three nodes, for as long as the context lasts."""
     etcd = EtcdNodes(directory, 3)
     try:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("CLUSTER_ID", CLUSTER_ID)
-            daemons = Groupds(directory, etcd, 3, *options, are_linked=are_linked)
+            daemons = Groupds(directory, etcd, 3, are_linked=are_linked, properties=properties)
             try:
                 yield daemons
             finally:

@@ -17,6 +17,7 @@ from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.watching import read_all
 from coordinator.names import CONSUMER_OFFSETS
+from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -32,24 +33,33 @@ MOST_BYTES: Final = 8 << 20
 SLACK_BYTES: Final = 2 << 20
 """What comes while something is sealed."""
 SAMPLE_S: Final = 10
+MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 METADATA: Final = "x" * 100
 
 
 async def commit_forever(groupds: Groupds, group: str, count: "itertools.count[int]") -> None:
-    """One commit after the other, of two partitions."""
-    port = groupds.ports[await History(groupds.ports, group).owner()]
-    async with Client(port=port) as client:
-        while True:
-            number = next(count)
-            parts = [
-                OffsetCommitRequestPartition(
-                    partition_index=index, committed_offset=number, committed_metadata=METADATA
-                )
-                for index in range(2)
-            ]
-            topic = OffsetCommitRequestTopic(name="orders", partitions=parts)
-            answer = await client.call(OffsetCommitRequest(group_id=group, topics=[topic]), 2)
-            assert not any(part.error_code for part in answer.topics[0].partitions), answer
+    """One commit after the other, of two partitions; the coordinator is looked for anew when it is another."""
+    while True:
+        port = groupds.ports[await History(groupds.ports, group).owner()]
+        async with Client(port=port) as client:
+            while True:
+                error = await _commit(client, group, next(count))
+                if error:
+                    assert error in MOVED, error
+                    break
+        await asyncio.sleep(0.1)
+
+
+async def _commit(client: Client, group: str, number: int) -> ErrorCode:
+    parts = [
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=number, committed_metadata=METADATA
+        )
+        for index in range(2)
+    ]
+    topic = OffsetCommitRequestTopic(name="orders", partitions=parts)
+    answer = await client.call(OffsetCommitRequest(group_id=group, topics=[topic]), 2)
+    return ErrorCode(max(part.error_code for part in answer.topics[0].partitions))
 
 
 async def held_bytes(engine: EtcdEngine) -> list[int]:
