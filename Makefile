@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak crash scenarios-rewrite oracle oracle-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite oracle oracle-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -94,6 +94,9 @@ fuzz: $(VENV)/.test ## look for bytes that break a decoder: make fuzz ARGS="--se
 
 cluster-rounds: $(VENV)/.test ## owners killed and paused, etcd's leader killed, its quorum lost, again and again (ARGS="--rounds 50"); needs etcd
 	@$(BIN)/python -m tests.cluster.etcd.rounds $(ARGS)
+
+moves: $(VENV)/.test ## coordinators that move under stock clients, here and on three brokers of Kafka; 1 when a client minds more here
+	@$(BIN)/python -m tests.interop.moves $(ARGS)
 
 cluster-soak: $(VENV)/.test ## half an hour of commits to a cluster; 1 when etcd holds more than it should (ARGS="--minutes 5"); needs etcd
 	@$(BIN)/python -m tests.cluster.etcd.soak $(ARGS)

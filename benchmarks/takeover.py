@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from benchmarks.connection import Connection
 from benchmarks.groups import OFFSETS_PARTITIONS
@@ -16,14 +16,7 @@ from benchmarks.kafka import create_topic
 from benchmarks.process import Server
 from benchmarks.report import Absolute, Report, spread
 from benchmarks.three_brokers import HOST, Brokers, Groupds, Kafkas
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from coordinator.names import CONSUMER_OFFSETS
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -33,6 +26,7 @@ from protocol.messages.offset_commit import (
 from protocol.partitioner import partition_for
 from tests.cluster.etcd.history import History
 from tests.interop.build import CannotBuild
+from tests.interop.leader import make_leader
 
 MILLION: Final = 1_000_000
 KEYS: Final = 10_000
@@ -42,7 +36,6 @@ WIDE: Final = "wide"
 WIDTH: Final = 100
 """Partitions of the topic that the keys are of."""
 GROUP: Final = "prober"
-OFFSETS: Final = "__consumer_offsets"
 PLACE: Final = partition_for(GROUP, OFFSETS_PARTITIONS)
 GROUPD, KAFKA = "groupd on etcd", "Kafka"
 MOVE: Final = f"s without a commit, moved with {KEYS:,} keys"
@@ -57,15 +50,6 @@ class Pauses(NamedTuple):
 
     moved: list[float]
     killed: list[float]
-
-
-async def ask(port: int, request: Any, version: int, response: type[Any]) -> Any:
-    """Asks a broker one thing."""
-    connection = await Connection.open(Server(0, HOST, port))
-    try:
-        return await connection.request(request, version, response)
-    finally:
-        connection.transport.abort()
 
 
 async def fill(history: History, ports: Sequence[int]) -> None:
@@ -89,22 +73,8 @@ async def fill(history: History, ports: Sequence[int]) -> None:
 async def move(ports: Sequence[int], number: int) -> None:
     """Makes a broker the leader of the prober's partition, as Kafka's tools do."""
     others = [each for each in range(len(ports)) if each != number]
-    replicas = [each + 1 for each in (number, *others)]
-    partition = ReassignablePartition(partition_index=PLACE, replicas=replicas)
-    reassign = AlterPartitionReassignmentsRequest(
-        topics=[ReassignableTopic(name=OFFSETS, partitions=[partition])]
-    )
-    answer = await ask(ports[0], reassign, 0, AlterPartitionReassignmentsResponse)
-    assert not answer.responses[0].partitions[0].error_code, answer
-    elect = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=OFFSETS, partitions=[PLACE])])
-    while True:
-        elected = await ask(ports[0], elect, 2, ElectLeadersResponse)
-        errors = [
-            part.error_code for each in elected.replica_election_results for part in each.partition_result
-        ]
-        if all(error in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED) for error in errors):
-            return
-        await asyncio.sleep(0.2)  # it has to catch up first
+    node_ids = [each + 1 for each in (number, *others)]
+    await asyncio.to_thread(make_leader, f"{HOST}:{ports[0]}", CONSUMER_OFFSETS, PLACE, node_ids)
 
 
 async def pauses(brokers: Brokers, moves: int, kills: int) -> Pauses:
