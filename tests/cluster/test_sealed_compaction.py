@@ -1,18 +1,22 @@
 """Compaction here and the engine there: whatever is sealed when, a load brings nothing back that was deleted."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from errno import EIO
 from pathlib import Path
 
 import pytest
 
 from coordinator import clock
 from coordinator.cluster.keys import Keys
+from coordinator.cluster.store import store
 from coordinator.cluster.store.manifest import decode
 from coordinator.server.cluster import sealer
 from protocol.errors import ErrorCode
 from storage.batch import encode_batch
 from storage.log import PartitionLog
 from storage.record import Record
+from storage.stored_batch import StoredBatch
 from storage.topic_partition import TopicPartition
 from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
 from tests.cluster.records import TOPIC, batch, create, leader, partition_of, produced, read
@@ -71,6 +75,29 @@ async def remove(daemon: Daemon, key: bytes) -> None:
     assert answer.error_code == ErrorCode.NONE, answer
 
 
+class BadDisk:
+    """The end of a log cannot be read when it is sealed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, log: PartitionLog) -> None:
+        self.is_bad = True
+        self.refused = 0
+        self._batches = PartitionLog.batches
+
+        def batches(of: PartitionLog, from_offset: int | None = None) -> Iterator[StoredBatch]:
+            for found in self._batches(of, from_offset):
+                if (
+                    of is log
+                    and of.is_pinned
+                    and self.is_bad
+                    and found.header.next_offset == of.log_end_offset
+                ):
+                    self.refused += 1
+                    raise OSError(EIO, "Input/output error")
+                yield found
+
+        monkeypatch.setattr(PartitionLog, "batches", batches)
+
+
 def offsets(log: PartitionLog) -> list[int]:
     """Of all records that are there."""
     return [record.offset for found in log.batches() for record in found.records()]
@@ -99,3 +126,26 @@ async def test_a_key_that_was_deleted_stays_so_when_its_tombstone_goes_before_it
         assert isinstance(found, list)
         assert b"secret" not in found
         assert found[-1] == b"59"
+
+
+async def test_an_upload_that_the_disk_broke_off_leaves_nothing_in_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "PIECE_BYTES", 200)
+    async with daemons(tmp_path, 2, **{"log.cleaner.backoff.ms": "20"}) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first, log = await log_in_short_segments(cluster)
+        await put_others(first, 100)
+        disk = BadDisk(monkeypatch, log)
+        monkeypatch.setattr(sealer, "SEAL_BYTES", 6000)
+        await eventually(lambda: disk.refused > 0)
+        monkeypatch.setattr(sealer, "SEAL_BYTES", NEVER)
+        written = log.size_bytes
+        log.config = replace(log.config, cleanup_policy="compact", min_cleanable_dirty_ratio=0.01)
+        await eventually(lambda: log.size_bytes < written // 2)
+        disk.is_bad = False
+        await seal(cluster, monkeypatch)
+        await cluster.kill(first)
+        found = await read(await leader(cluster))
+        assert isinstance(found, list)
+        assert found[-1] == b"99"

@@ -55,6 +55,8 @@ class Sealer:
         self._owned = owned
         self._doubt = doubt
         self._locks: WeakKeyDictionary[PartitionLog, asyncio.Lock] = WeakKeyDictionary()
+        self._generations: WeakKeyDictionary[PartitionLog, int] = WeakKeyDictionary()
+        """Of the last upload that was begun: one that the disk broke off has left pieces."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -137,11 +139,12 @@ class Sealer:
         if (before.end_offset >= end_offset and not is_whole) or log.is_pinned:
             return
         sealed = [] if is_whole else list(before.segments)
-        generation = next_generation(before, _token(log))
+        generation = max(next_generation(before, _token(log)), self._generations.get(log, 0) + 1)
         most_bytes = _segment_bytes(log.size_bytes if is_whole else before.size)
         log.pin()
         try:
             async for segment in _segments(log, first, end_offset, most_bytes):
+                self._generations[log] = generation
                 uploaded = await self._store.upload(*Partition(*name), _token(log), generation, segment)
                 sealed.append(uploaded)
         finally:
