@@ -9,6 +9,7 @@ at one time one has to look again: what both have changed is brought together (`
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from coordinator.cluster.catalogue_merge import merged_configs, merged_topic
@@ -69,7 +70,11 @@ class CatalogueKeys:
         self._before: dict[bytes, bytes] = {}
         """What this daemon's own catalogue said when its disk last took it, without leaders."""
         self._gone_meanwhile: dict[bytes, int] = {}
-        """Keys that were deleted while all of them are read, and at which revision."""
+        """Keys that were deleted while some are read, and at which revision."""
+        self._reads = 0
+        """How many are under way."""
+        self._whole_at = ABSENT
+        """The revision at which all was read last: what was written before and is not in the mirror is gone."""
         self._is_reading = asyncio.Lock()
         self._is_writing = asyncio.Lock()
 
@@ -96,30 +101,50 @@ class CatalogueKeys:
     async def read(self) -> int:
         """Reads all of it. Out: the revision from which on it is to be watched. Raises EngineError."""
         async with self._is_reading:
-            self._gone_meanwhile.clear()
-            entries: list[Entry] = []
-            revision = 0
-            for begin, end in self.ranges:
-                found, revision = await read_all(self._engine, begin, end, revision)
-                entries += found
-            await self._check_cluster()
-            # What was watched, or written here, since then is newer.
-            for key in [key for key, at in self._written_at.items() if at <= revision]:
-                self._drop(key)
-            for entry in entries:
-                if self._gone_meanwhile.get(entry.key, ABSENT) < entry.written_at:
-                    self._put_newer(entry)
+            with self._reading():
+                entries: list[Entry] = []
+                revision = 0
+                for begin, end in self.ranges:
+                    found, revision = await read_all(self._engine, begin, end, revision)
+                    entries += found
+                await self._check_cluster()
+                there = {entry.key for entry in entries}
+                # What was watched, or written here, since then is newer.
+                for key in [key for key, at in self._written_at.items() if at <= revision]:
+                    if key not in there:
+                        self._forget(key, revision)
+                for entry in entries:
+                    self._found(entry)
+                self._whole_at = revision
         return revision + 1
 
     async def look_at(self, keys: Iterable[bytes]) -> None:
         """Reads some keys as they are now. Raises EngineError."""
-        pages = [(key, await self._engine.read(Read(key))) for key in keys]
-        await self._check_cluster()
-        for key, page in pages:
-            for entry in page.entries:
-                self._put_newer(entry)
-            if not page.entries and self._written_at.get(key, ABSENT) <= page.revision:
-                self._forget(key, page.revision)
+        with self._reading():
+            pages = [(key, await self._engine.read(Read(key))) for key in keys]
+            await self._check_cluster()
+            for key, page in pages:
+                for entry in page.entries:
+                    if key in self._written_at or entry.written_at > self._whole_at:
+                        self._found(entry)
+                if not page.entries and self._written_at.get(key, ABSENT) <= page.revision:
+                    self._forget(key, page.revision)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """What is deleted until then is not there, whatever was read before."""
+        self._reads += 1
+        try:
+            yield
+        finally:
+            self._reads -= 1
+            if not self._reads:
+                self._gone_meanwhile.clear()
+
+    def _found(self, entry: Entry) -> None:
+        """A key was there when it was read."""
+        if self._gone_meanwhile.get(entry.key, ABSENT) < entry.written_at:
+            self._put_newer(entry)
 
     async def look_for(self, names: Iterable[str]) -> None:
         """Reads topics of these names as they are now. Raises EngineError."""
@@ -157,11 +182,8 @@ class CatalogueKeys:
 
     def _forget(self, key: bytes, revision: int) -> None:
         """A key was deleted at a revision."""
-        if self._is_reading.locked():
+        if self._reads:
             self._gone_meanwhile[key] = revision
-        self._drop(key)
-
-    def _drop(self, key: bytes) -> None:
         self._written_at.pop(key, None)
         kind, name = self._name(key)
         (self.topics if kind == "topics" else self.group_configs).pop(name, None)

@@ -58,7 +58,7 @@ def answer_delete_records(
             yield None
         if result.partitions:
             topics.append(result)
-    moved = {name: log for name, log in moved.items() if not log.is_closed}
+    moved = {name: log for name, log in moved.items() if not log.is_deleted}
     try:
         yield from written(plane.directory.draft_checkpoints(moved) if moved else ())
         yield from written([partial(parts[name].keep_start, log) for name, log in moved.items()])

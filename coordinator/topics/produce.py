@@ -251,7 +251,7 @@ def _write_all(
                 durable.append((written.log, written.end_offset))
             response.partition_responses.append(_accepted(data.index, written))
     # What was deleted between two steps need not last.
-    durable = [(log, offset) for log, offset in durable if not log.is_closed]
+    durable = [(log, offset) for log, offset in durable if not log.is_deleted]
     if request.acks == 0:
         unawaited = [log for log, _ in durable]
         answer = Answer(GOODBYE if has_error else NO_ANSWER, unawaited=unawaited, changes=changes)

@@ -149,6 +149,32 @@ async def test_the_mirror_is_whole_while_it_is_read_anew_and_forgets_nothing_new
     assert set(keys.topics) == {"b", "c"}
 
 
+@pytest.mark.parametrize("is_read_anew", [False, True], ids=["watched", "read-anew"])
+async def test_a_topic_that_goes_while_one_looks_for_it_is_not_brought_back(is_read_anew: bool) -> None:
+    store = ModelStore()
+    engine = SlowEngine(store)
+    keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions)
+    other = await catalogue(store)
+    await write(other, document(("a", "id1", 1), ("b", "id2", 1)))
+    looks: list[str] = []
+
+    async def happens() -> None:
+        looks.append("one more")
+        if len(looks) == 1:
+            await write(other, document(("b", "id2", 1)))
+            if is_read_anew:
+                await keys.read()
+            else:
+                see(keys, store)
+
+    engine.happens = happens  # type: ignore[method-assign]
+    await keys.look_for(["a", "b"])
+    assert set(keys.topics) == {"b"}
+    await write(other, document(("a", "id3", 1), ("b", "id2", 1)))
+    await keys.look_for(["a", "b"])
+    assert keys.topics["a"].topic_id == "id3"
+
+
 class LosesAnswers(ModelEngine):
     """The next transaction happens, and so does something else; nobody is told of either."""
 

@@ -7,6 +7,9 @@ no more than about twice of a compacted log. A log of which retention or DeleteR
 due, too: the engine keeps whole segments only.
 
 Of a long log more is sealed at a time: a manifest has room for so many segments, and all of it anew would be long.
+
+Where compaction has gone beyond what is sealed, all is uploaded anew as well: a tombstone, or the end of a
+transaction, that it has taken there may be about something that is sealed.
 """
 
 import asyncio
@@ -52,6 +55,8 @@ class Sealer:
         self._owned = owned
         self._doubt = doubt
         self._locks: WeakKeyDictionary[PartitionLog, asyncio.Lock] = WeakKeyDictionary()
+        self._generations: WeakKeyDictionary[PartitionLog, int] = WeakKeyDictionary()
+        """Of the last upload that was begun: one that the disk broke off has left pieces."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -127,17 +132,19 @@ class Sealer:
 
     async def _seal(self, name: TopicPartition, log: PartitionLog) -> None:
         before = self._logs.manifests[log]
-        is_whole = _is_shrunk(log, before) or len(before.segments) + 1 >= MOST_SEGMENTS
+        has_holes = log.cleaned_to > before.end_offset
+        is_whole = has_holes or _is_shrunk(log, before) or len(before.segments) + 1 >= MOST_SEGMENTS
         first = log.log_start_offset if is_whole else max(before.end_offset, log.log_start_offset)
         end_offset, cleaned_to = log.durable_offset, log.cleaned_to
         if (before.end_offset >= end_offset and not is_whole) or log.is_pinned:
             return
         sealed = [] if is_whole else list(before.segments)
-        generation = next_generation(before, _token(log))
+        generation = max(next_generation(before, _token(log)), self._generations.get(log, 0) + 1)
         most_bytes = _segment_bytes(log.size_bytes if is_whole else before.size)
         log.pin()
         try:
             async for segment in _segments(log, first, end_offset, most_bytes):
+                self._generations[log] = generation
                 uploaded = await self._store.upload(*Partition(*name), _token(log), generation, segment)
                 sealed.append(uploaded)
         finally:

@@ -71,6 +71,12 @@ class DurableAnswers:
 
     def wait_for(self, logs: dict[PartitionLog, int], response: object, slot: Slot) -> None:
         """Fills a slot once logs are durable up to offsets; where one is not, its part of the answer says so."""
+        for log in [each for each in logs if _is_given_up(each)]:
+            self._refuse(response, log)
+            del logs[log]
+        if not logs:
+            slot.fill(response)
+            return
         self.have_synced(logs)
         entry = _Waiting(slot, response, logs)
         for log in logs:
@@ -186,6 +192,11 @@ class DurableAnswers:
         if later:
             self._awaited[log] = later
             self.sync([log])
+
+
+def _is_given_up(log: PartitionLog) -> bool:
+    """Whether nobody brings a log to the engine of a cluster any more, which may not have all of it."""
+    return log.durability.outgoing is not None and not log.is_open and not log.is_deleted
 
 
 def _refusal(log: PartitionLog) -> ErrorCode:

@@ -1,0 +1,102 @@
+"""Requests that take several steps, between two of which a partition of a topic with replicas is lost."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator import clock
+from coordinator.server.handlers import in_steps
+from coordinator.topics import produce
+from coordinator.topics.cluster_partition import ClusterPartition
+from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
+from tests.cluster.daemons import Daemon, daemons
+from tests.cluster.records import batch, create, leader, partition_of, read, write
+
+LOST, KEPT = "lost", "kept"
+
+
+class OneStepAtATime:
+    """A clock by which each step takes longer than a slice."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        self._now_ns += in_steps.SLICE_NS * 2 // 3
+        return self._now_ns
+
+    now = staticmethod(clock.now)
+
+
+@pytest.fixture(autouse=True)
+def _in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(in_steps, "clock", OneStepAtATime())
+
+
+def lose_after(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, method: str) -> PartitionLog:
+    """Has a partition read anew as soon as something was done to its log; the log."""
+    part = partition_of(daemon, name=LOST)
+    assert isinstance(part, ClusterPartition)
+    lost = part.log
+    assert lost is not None
+    cluster, loop = daemon.server.cluster, daemon.server.loop
+    assert cluster is not None
+    do = getattr(PartitionLog, method)
+
+    def done(log: PartitionLog, *args: object, **kwargs: object) -> object:
+        result = do(log, *args, **kwargs)
+        if log is lost and not log.is_closed:
+            loop.call_soon(cluster.served.doubt, TopicPartition(LOST, 0))
+        return result
+
+    monkeypatch.setattr(PartitionLog, method, done)
+    return lost
+
+
+async def test_what_was_appended_to_it_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        for name in (LOST, KEPT):
+            assert await create(cluster.by_id[1], name=name, assignments=[[1, 2]]) == ErrorCode.NONE
+        first = await leader(cluster, name=LOST)
+        assert await leader(cluster, name=KEPT) is first
+        lose_after(monkeypatch, first, "append")
+        topics = [
+            TopicProduceData(name=name, partition_data=[PartitionProduceData(index=0, records=batch(b"a"))])
+            for name in (LOST, KEPT)
+        ]
+        answer = await first.ask(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics), 9)
+        lost, kept = (each.partition_responses[0] for each in answer.responses)
+        assert (lost.error_code, lost.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+        assert (kept.error_code, kept.base_offset) == (ErrorCode.NONE, 0)
+        assert await read(await leader(cluster, name=LOST), name=LOST) == []
+        assert await read(first, name=KEPT) == [b"a"]
+
+
+async def test_it_does_not_begin_elsewhere_where_that_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        for name in (LOST, KEPT):
+            assert await create(cluster.by_id[1], name=name, assignments=[[1, 2]]) == ErrorCode.NONE
+            await write(await leader(cluster, name=name), b"a", b"b", name=name)
+        first = await leader(cluster, name=LOST)
+        lose_after(monkeypatch, first, "delete_records_before")
+        topics = [
+            DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
+            for name in (LOST, KEPT)
+        ]
+        answer = await first.ask(DeleteRecordsRequest(topics=topics, timeout_ms=5000), 2)
+        codes = [topic.partitions[0].error_code for topic in answer.topics]
+        assert codes[0] != ErrorCode.NONE
+        assert await read(await leader(cluster, name=LOST), name=LOST) == [b"a", b"b"]
