@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from coordinator.server.cluster.cluster import EtcdCluster
 
 _LOG = logging.getLogger("KafkaServer")
+
+T = TypeVar("T")
 
 EXIT_FINE: Final = 0
 EXIT_FAILURE: Final = 1
@@ -80,11 +82,14 @@ async def _serve(settings: ServerSettings) -> int:
     asyncio.get_running_loop().set_exception_handler(_log_unexpected)
     try:
         http_listener = parse_http_listener(settings.config)
-        server = Server(settings, cluster=await _cluster(settings))
+        server = Server(settings, cluster=await _cluster(settings, stop))
         server.open()
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
+    except _Stopped:
+        _LOG.info("Stopped before it was started")
+        return EXIT_FINE
     control = LateControl(server)
     try:
         http_sockets = [] if http_listener is None else bind(http_listener, _HTTP_BACKLOG, HTTP)
@@ -126,17 +131,35 @@ async def _serve(settings: ServerSettings) -> int:
     return EXIT_FAILURE if failures else EXIT_FINE
 
 
-async def _cluster(settings: ServerSettings) -> "EtcdCluster | None":
-    """The cluster that the settings name. Raises StartFailed."""
+class _Stopped(Exception):
+    """A signal came."""
+
+
+async def _cluster(settings: ServerSettings, stop: asyncio.Event) -> "EtcdCluster | None":
+    """The cluster that the settings name. Raises StartFailed; _Stopped when a signal comes before etcd answers."""
     if not settings.config.is_cluster:
         return None
     try:
         from coordinator.server.cluster.join import join
     except ImportError as error:
         raise StartFailed(
-            f"cluster.etcd.endpoints: {error.name} is missing: pip install groupd[cluster]"
+            f"cluster.etcd.endpoints: {error.name} is missing: pip install 'groupd[cluster]'"
         ) from error
-    return await join(settings)
+    return await _unless(stop, join(settings))
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
+    """What comes of it. Raises _Stopped where that comes first, and the work is given up."""
+    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            working.cancel()
+            await asyncio.wait((working,))
+            raise _Stopped
+        return await working
+    finally:
+        stopped.cancel()
 
 
 def _introduce(broker: Broker, http: Address | None, scheme: str) -> None:

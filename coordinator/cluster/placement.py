@@ -2,7 +2,7 @@
 
 Rendezvous hashing: each partition has an order of preference among the nodes, which hangs on nothing but their
 ids, so that a node that comes or goes moves few partitions. A cap keeps shares even where there are few
-partitions: who has its share already is passed over.
+partitions: who has its share already is passed over. A pin moves nothing but what is pinned.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -21,17 +21,16 @@ def place(
     nodes = sorted(set(live))
     if not nodes:
         return {}
-    placed = {partition: pins[partition] for partition in partitions if pins.get(partition) in nodes}
-    cap = -(-len(partitions) // len(nodes))
-    room = dict.fromkeys(nodes, cap)
-    for node in placed.values():
-        room[node] -= 1
+    placed = {}
+    room = dict.fromkeys(nodes, -(-len(partitions) // len(nodes)))
     for partition in sorted(partitions):
-        if partition not in placed:
-            free = [node for node in nodes if room[node] > 0]
-            node = max(free, key=lambda node: (_weight(topic, partition, node), node))
-            placed[partition] = node
-            room[node] -= 1
+        free = [node for node in nodes if room[node] > 0]
+        node = max(free, key=lambda node: (_weight(topic, partition, node), node))
+        placed[partition] = node
+        room[node] -= 1
+    for partition in placed:
+        if pins.get(partition) in room:
+            placed[partition] = pins[partition]
     return placed
 
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from coordinator import clock
 from coordinator.answers import Later
+from coordinator.cluster.ownership import Ownership
+from coordinator.control.elsewhere import coordinated_elsewhere
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.place import Taker
@@ -21,10 +23,11 @@ CLIENT_HOST: Final = "/127.0.0.1"
 class GroupAsker:
     """Puts requests to the groups of a server. All methods belong to the event loop's thread."""
 
-    def __init__(self, runtime: Runtime[Shard], arrival: clock.Arrival) -> None:
-        """In: the instant that the engine takes for that of the request at hand."""
+    def __init__(self, runtime: Runtime[Shard], arrival: clock.Arrival, ownership: Ownership) -> None:
+        """In: the instant that the engine takes for that of the request at hand; who coordinates what."""
         self._runtime = runtime
         self._arrival = arrival
+        self._ownership = ownership
 
     @property
     def partitions(self) -> Sequence[Partition[Shard]]:
@@ -35,6 +38,10 @@ class GroupAsker:
         """The offsets partition of a group. Raises Problem (loading) while its groups cannot be asked."""
         partition = self._runtime.partition_of(group_id)
         if partition.machine is None:
+            elsewhere = coordinated_elsewhere(self._ownership, partition.name)
+            if elsewhere is not None:
+                said = f"{partition.name} {elsewhere}"
+                raise Problem(ProblemKind.LOADING, said, f"{said}.")
             is_loading = partition.state is PartitionState.LOADING
             state = "is being loaded" if is_loading else f"is {partition.state.value}"
             detail = f"{partition.name} {state}: nothing can be said of group {printable(group_id)} now."

@@ -116,6 +116,19 @@ async def test_a_fault_moves_the_coordinator_to_another_broker(cluster: Cluster,
     assert (await cluster.clients[before].call(beat, 3)).error_code == ELSEWHERE
 
 
+async def test_a_fault_that_names_a_broker_that_there_is_not_is_refused(
+    cluster: Cluster, control: Control
+) -> None:
+    rule = {"on": {"event": "GroupStabilized"}, "do": {"failover": {"to": 9}}}
+    with pytest.raises(Problem) as refused:
+        control.faults.make(msgspec.convert(rule, FaultRule))
+    assert refused.value.kind is ProblemKind.NOT_POSSIBLE
+    assert refused.value.fields == {"pointer": "/do/failover/to"}
+    cluster.server.brokers.stop(2)
+    rule["do"] = {"failover": {"to": 2}}
+    control.faults.make(msgspec.convert(rule, FaultRule))
+
+
 async def test_a_fault_stands_before_every_broker(cluster: Cluster, control: Control) -> None:
     rule = {
         "match": {"api": "JoinGroup", "group": GROUP},

@@ -178,6 +178,9 @@ async def test_who_does_not_coordinate_a_group_says_who_does(tmp_path: Path) -> 
                 with pytest.raises(Problem, match=f"broker {owner.node_id}") as problem:
                     await refused
                 assert problem.value.kind is ProblemKind.NOT_POSSIBLE
+            with pytest.raises(Problem, match=f"broker {owner.node_id}"):
+                await control.groups.describe("g")
+            assert f"broker {owner.node_id}" in control.waits.explain("g").detail
 
 
 async def test_a_fault_moves_a_coordinator_to_another_daemon(tmp_path: Path) -> None:

@@ -26,6 +26,13 @@ def test_a_pin_counts_while_its_node_lives() -> None:
     assert 2 not in place("t", PARTITIONS, [1, 3], pins).values()
 
 
+def test_a_pin_moves_nothing_else() -> None:
+    before = place("t", PARTITIONS, [1, 2, 3], {})
+    for partition in PARTITIONS:
+        for node in (1, 2, 3):
+            assert place("t", PARTITIONS, [1, 2, 3], {partition: node}) == {**before, partition: node}
+
+
 def test_a_node_that_goes_moves_little_else() -> None:
     before = place("t", PARTITIONS, [1, 2, 3], {})
     after = place("t", PARTITIONS, [1, 2], {})

@@ -1,5 +1,9 @@
 """What is no daemon of a cluster does not start, and says why."""
 
+import os
+import signal
+import socket
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +12,14 @@ import pytest
 from coordinator.cluster.keys import Keys
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import parse_config
+from coordinator.daemon import EXIT_FINE, run_daemon
 from coordinator.security.sasl_login import Login
 from coordinator.server.cluster.cluster import EtcdCluster
 from coordinator.server.cluster.join import join, refusal
 from coordinator.server.server import Server
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
-from tests.cluster.daemons import CLUSTER_ID
+from tests.cluster.daemons import CLUSTER_ID, HANGS_S
 from tests.cluster.model_engine import ModelEngine, ModelStore
 from tests.cluster.secured import by_certificate
 from tests.server.harness import serving, settings
@@ -23,6 +28,7 @@ from tests.server.tls.certificates import Identity
 ENDPOINTS = {"cluster.etcd.endpoints": "127.0.0.1:1"}
 ADVERTISED = {**ENDPOINTS, "advertised.listeners": "PLAINTEXT://127.0.0.1:9092"}
 BOTH = {"security.inter.broker.protocol": "PLAINTEXT"}
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 NAME, MECHANISM = "inter.broker.listener.name", "sasl.mechanism.inter.broker.protocol"
 JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
 SASL = {
@@ -142,6 +148,22 @@ async def test_an_etcd_that_does_not_answer_is_named(tmp_path: Path, monkeypatch
         await join(with_id(tmp_path, ADVERTISED))
 
 
+def test_a_signal_ends_a_start_that_waits_for_etcd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.server.cluster.reach.TIMEOUT_S", 10.0 * HANGS_S)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
+        how = with_id(tmp_path, {**ADVERTISED, "cluster.etcd.endpoints": endpoint})
+
+        def stop_when_asked() -> None:
+            with silent.accept()[0]:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        stopping = threading.Thread(target=stop_when_asked)
+        stopping.start()
+        assert run_daemon(how, []) == EXIT_FINE
+        stopping.join()
+
+
 async def test_an_etcd_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def version(_: ModelEngine) -> str:
         return "3.3.27"
@@ -194,6 +216,19 @@ async def test_a_directory_that_was_used_without_a_cluster_is_refused_and_kept(
     assert "without a cluster" in await refused(how, store)
     kept = {path for path in before if ".kafka_cleanshutdown" not in path.name}
     assert kept <= found(tmp_path)
+
+
+async def test_a_wrong_cluster_id_is_named_for_a_directory_of_a_cluster(tmp_path: Path) -> None:
+    how = with_id(tmp_path, ENDPOINTS)
+    cluster = EtcdCluster(how, ModelEngine(ModelStore()), Keys(CLUSTER_ID))
+    await cluster.read()
+    server = Server(how, cluster=cluster)
+    server.open()
+    server.abandon()
+    for another in (ModelStore(), await store_of(OTHER_ID, tmp_path / "fresh", is_there=True)):
+        why = await refused(replace(how, cluster_id=OTHER_ID), another)
+        assert CLUSTER_ID in why
+        assert "CLUSTER_ID" in why
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])

@@ -77,7 +77,7 @@ async def _run(settings: "Settings", config: "Config", paths: list[str], node_id
         from coordinator.server.cluster.importing import import_directories
     except ImportError as error:
         raise ConfigError(
-            f"cluster.etcd.endpoints: {error.name} is missing: pip install groupd[cluster]"
+            f"cluster.etcd.endpoints: {error.name} is missing: pip install 'groupd[cluster]'"
         ) from error
     from storage.files import OsFiles
 

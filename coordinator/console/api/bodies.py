@@ -87,7 +87,7 @@ def _check_json(request: web.Request) -> None:
         raise Problem(
             ProblemKind.NOT_JSON,
             "The body is no JSON",
-            f"A body has to be {JSON}, as it is (Content-Type, Content-Encoding).",
+            f"A body has to be said to be {JSON} (Content-Type), and not encoded (Content-Encoding).",
         )
 
 

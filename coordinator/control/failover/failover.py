@@ -18,6 +18,7 @@ from msgspec import Struct, structs
 from coordinator import clock
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.elsewhere import coordinated_elsewhere
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.group.events import Event, RebalanceStarted
@@ -109,10 +110,9 @@ class Failover:
 
     def _check_here(self, partition: GroupPartition) -> None:
         """Raises Problem (not-possible) for a partition that another process coordinates."""
-        if self._cluster.is_far(partition.name):
-            owner = self._cluster.owner(partition.name)
-            who = "no broker" if owner is None else f"broker {owner}"
-            detail = f"{partition.name} is coordinated by {who}: ask the one that coordinates it."
+        elsewhere = coordinated_elsewhere(self._cluster, partition.name)
+        if elsewhere is not None:
+            detail = f"{partition.name} {elsewhere}."
             raise Problem(ProblemKind.NOT_POSSIBLE, "not coordinated here", detail)
 
     async def group(

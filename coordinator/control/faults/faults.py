@@ -93,7 +93,8 @@ class Faults:
         from coordinator.control.faults.seams import Seams
 
         name = self._name(rule, replaces=replaces)
-        fault = made(name, rule, by, self._server.runtime.topic.flush)
+        server = self._server
+        fault = made(name, rule, by, server.runtime.topic.flush, server.brokers.ownership.registered)
         self._check(fault)
         if name in self._faults:
             self._take_out([name])

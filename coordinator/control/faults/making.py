@@ -1,5 +1,7 @@
 """A fault, made of a rule: what no rule can say, and what could never act, is said now."""
 
+from collections.abc import Container
+
 from msgspec import structs
 
 from coordinator.control.duration import duration_ms
@@ -13,14 +15,18 @@ from coordinator.control.faults.rule import FaultRule, Match
 from coordinator.names import LogFlush
 
 
-def made(name: str, rule: FaultRule, by: str | None, flush: LogFlush) -> Fault:
-    """A fault that has met nothing yet. In: when logs are synced. Raises Problem (bad-request, not-possible)."""
+def made(name: str, rule: FaultRule, by: str | None, flush: LogFlush, brokers: Container[int]) -> Fault:
+    """A fault that has met nothing yet. In: when logs are synced; the ids of all brokers, also those that are
+    stopped. Raises Problem (bad-request, not-possible)."""
     rule = structs.replace(filled_in(rule), name=name)
     _check_counts(rule)
     if rule.on is not None and rule.match is not None:
         raise wrong("/on", "a fault has match or on, not both")
     if rule.on is not None:
-        return Fault(name, rule, None, EventMatcher(rule.on), action_of(rule, None), by)
+        action = action_of(rule, None)
+        if action.to is not None and action.to not in brokers:
+            raise impossible("/do/failover/to", f"There is no broker {action.to}")
+        return Fault(name, rule, None, EventMatcher(rule.on), action, by)
     matcher = Matcher(rule.match or Match())
     action = action_of(rule, matcher)
     if action.at in DISK_POINTS and action.at in ("sync", "after_sync") and flush is not LogFlush.ALWAYS:

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Final, Protocol
 
+from coordinator.control.elsewhere import coordinated_elsewhere
 from coordinator.control.ledger.entry import LedgerEntry
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.waits.labels import named
@@ -72,6 +73,11 @@ class Outlook:
         )
 
     def _why_unseen(self, group_id: str, partition: Partition[Shard]) -> str:
+        elsewhere = coordinated_elsewhere(self._server.brokers.ownership, partition.name)
+        if elsewhere is not None:
+            return (
+                f"Nothing can be seen of {named(group_id)}: {partition.name}, where it belongs, {elsewhere}."
+            )
         standing = _STANDING.get(partition.state, f"is {partition.state.value}")
         loading = f"Loading {partition.name}"
         if partition.state is PartitionState.LOADING and loading in self._server.disk_failures:

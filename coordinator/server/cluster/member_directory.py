@@ -30,16 +30,14 @@ def why_no_new_cluster(files: Files, path: str, cluster_id: str) -> str | None:
     for one that is new. Raises OSError."""
     if not files.is_directory(path):
         return None
-    if is_member(files, path):
-        return f"{path} was used in a cluster"
-    names = files.listdir(path)
-    if CATALOGUE not in names and not any(_PARTITION.fullmatch(name) for name in names):
+    names, was_in_one = files.listdir(path), is_member(files, path)
+    if not (was_in_one or CATALOGUE in names or any(_PARTITION.fullmatch(name) for name in names)):
         return None
     if META_PROPERTIES in names:
         found = properties_of(files.read(f"{path}/{META_PROPERTIES}"), "=").get("cluster.id", cluster_id)
         if found != cluster_id:
             return _of_another(path, found, cluster_id)
-    return f"{path} was used without a cluster"
+    return f"{path} was used {'in' if was_in_one else 'without'} a cluster"
 
 
 def _of_another(path: str, found: str, cluster_id: str) -> str:

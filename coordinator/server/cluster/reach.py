@@ -2,6 +2,7 @@
 old is named."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
@@ -9,6 +10,8 @@ from typing import Final, Protocol, TypeVar
 from coordinator.cluster.engine.engine import Denied, Engine, EngineError
 from coordinator.cluster.engine.node_status import NodeStatus
 from coordinator.server.start_failed import StartFailed
+
+_LOG: Final = logging.getLogger("Cluster")
 
 TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 0.2
@@ -45,14 +48,16 @@ async def reached(engine: Nodes, ask: Callable[[], Awaitable[T]]) -> T:
                     return await ask()
                 except Denied as error:
                     raise StartFailed(
-                        f"cluster.etcd.username: etcd ({endpoints}) lets nobody in: {error}"
+                        f"cluster.etcd.username: etcd ({endpoints}) does not let this broker in: {error}"
                     ) from error
                 except EngineError as error:
+                    if problem is None:
+                        _LOG.warning("Waiting for etcd (%s): %s", endpoints, error)
                     problem = error
                     await asyncio.sleep(_RETRY_S)
     except TimeoutError:
         raise StartFailed(
-            f"cluster.etcd.endpoints: no answer from etcd ({endpoints}): {problem}"
+            f"cluster.etcd.endpoints: no answer from etcd ({endpoints}) in {TIMEOUT_S:.0f} s: {problem}"
         ) from problem
 
 
