@@ -5,6 +5,9 @@ lookup then never lands behind what it looks for. An entry of a time index has t
 its offset: a lookup by time then passes over nothing. A sealed segment's time index ends with its greatest time.
 Entries may be missing at the end, and whole files, without harm.
 
+A daemon may write to the segment meanwhile, seal it, or compact it: what was read then are batches of one moment
+and entries of another, of which nothing can be said.
+
 Source: Kafka's `OffsetIndex`, `TimeIndex`, `DumpLogSegments`.
 """
 
@@ -36,6 +39,7 @@ class IndexesCheck:
         stem, suffix, rest = path.rpartition(LOG_SUFFIX)
         self.path = path
         self.base_offset = base_offset
+        self._files = files
         self._offset_index_path = stem + INDEX_SUFFIX + rest if suffix else ""
         self._time_index_path = stem + TIME_INDEX_SUFFIX + rest if suffix else ""
         self._offsets = OffsetIndexCheck(files, self._offset_index_path, base_offset)
@@ -55,8 +59,23 @@ class IndexesCheck:
         self._offsets.bad_bytes(self._end)
         self._has_bad_bytes = True
 
-    def finish(self, is_sealed: bool) -> Iterator[tuple[Kind, bool, str, str]]:
-        """What is wrong with either: kind, whether it is made anew when it is loaded, path, reason."""
+    def finish(self, is_sealed: bool) -> list[tuple[Kind, bool, str, str]]:
+        """What is wrong with either: kind, whether it is made anew when it is loaded, path, reason. Raises OSError.
+        Nothing, where the segment is not as it was read any more."""
+        wrong = list(self._wrong(is_sealed))
+        return [] if wrong and self._has_moved_on() else wrong
+
+    def _has_moved_on(self) -> bool:
+        try:
+            size = self._files.size(self.path)
+        except FileNotFoundError:
+            return True
+        offsets, times = (
+            _read(self._files, path) for path in (self._offset_index_path, self._time_index_path)
+        )
+        return (size, offsets, times) != (self._end, self._offsets.data, self._times.data)
+
+    def _wrong(self, is_sealed: bool) -> Iterator[tuple[Kind, bool, str, str]]:
         wrong = self._offsets.finish()
         if wrong:
             is_rebuilt = OffsetIndex.decode(self.base_offset, self._offsets.data, self._end) is None

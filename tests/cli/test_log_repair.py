@@ -162,12 +162,12 @@ async def test_reading_beside_a_daemon_that_writes_finds_nothing_wrong(tmp_path:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
                     *("-m", "coordinator", "log", command, "--json", str(tmp_path)),
-                    stdout=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
                     env=clean_environment(),
                 )
-                _, said = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
-                assert (command, process.returncode, said) == (command, 0, b"")
+                found, said = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
+                assert (command, process.returncode, said) == (command, 0, b""), found.decode()
         finally:
             is_done.set()
             written = await writing

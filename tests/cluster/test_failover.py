@@ -48,7 +48,9 @@ async def test_a_group_fails_over_to_another_broker(cluster: Cluster, control: C
     control.acts.listeners.append(acts.append)
     moving = asyncio.ensure_future(control.failover.group(GROUP, 60, 60, 10_000, to=to))
     told: list[tuple[int, int]] = []
-    while not moving.done():
+    is_over = False
+    while not is_over:
+        is_over = moving.done()
         answers = [(await cluster.clients[node_id].call(FETCH, 5)).error_code for node_id in (before, to)]
         told.append((answers[0], answers[1]))
         if told[-1][1] == NONE:

@@ -10,6 +10,7 @@ from storage.checksum import crc32c
 from storage.compression import ZSTD
 from storage.errors import LogDamaged
 from storage.inspection.findings import Effect, Kind
+from storage.inspection.index_check import IndexesCheck
 from storage.inspection.verification import Verification
 from storage.log import PartitionLog
 from storage.record import Record
@@ -84,6 +85,21 @@ def test_an_index_that_disagrees_with_its_segment_is_found(
     (finding,) = findings(files)
     assert (finding.kind, finding.effect) == (kind, effect)
     assert finding.path.endswith(suffix)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".log"])
+def test_a_segment_that_is_written_while_it_is_read_has_no_wrong_index(suffix: str) -> None:
+    files, batches = stored([3] * 20)
+    log_path = batches[0].path
+    files.write(log_path.replace(".log", ".index"), b"\0\0\0\5\0\0\0\7")
+    checks = [IndexesCheck(files, log_path, 0) for _ in range(2)]
+    for check in checks:
+        for batch in batches:
+            if batch.path == log_path:
+                check.batch(batch)
+    assert [kind for kind, *_ in checks[0].finish(is_sealed=True)] == [Kind.OFFSET_INDEX]
+    files.open_append(log_path.replace(".log", suffix)).write(bytes(12))
+    assert checks[1].finish(is_sealed=True) == []
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
