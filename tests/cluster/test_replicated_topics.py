@@ -165,6 +165,7 @@ async def test_as_many_replicas_as_there_are_brokers(tmp_path: Path) -> None:
         assert await create(first, factor=3) == ErrorCode.INVALID_REPLICATION_FACTOR
         refused = await create(first, assignments=[[1, 2], [2]])
         assert refused == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert await create(first, assignments=[[1, 3]]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
         assert await create(first, assignments=[[2, 1], [1, 2]]) == ErrorCode.NONE
         assert (await leader(cluster, 0)).node_id == 2
         assert (await leader(cluster, 1)).node_id == 1
