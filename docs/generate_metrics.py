@@ -5,12 +5,15 @@ python -m docs.generate_metrics
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from prometheus_client.core import Metric
 
+from coordinator.cluster.member.member import Cause
+from coordinator.cluster.ownership import MoveCause
 from coordinator.console.control_metrics import ControlCollector
 from coordinator.console.group_metrics import GroupsCollector
 from coordinator.console.metrics import FiguresCollector
@@ -30,6 +33,7 @@ from coordinator.group.state import ClassicGroupState
 from coordinator.group.state_names import STATE_NAMES
 from coordinator.net.handshake_failure import KINDS as HANDSHAKE_KINDS
 from coordinator.server.broker import Broker
+from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.tallies import EVICTION_PHASES, Tally
 from coordinator.transactions.state import WRITTEN
 from tests.server.harness import Client, begin_producer, join_alone, serving
@@ -86,6 +90,9 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_group_violations", "oracle"): "as above",
     ("groupd_failed_handshakes", "reason"): ", ".join(HANDSHAKE_KINDS),
     ("groupd_violations", "oracle"): ", ".join(OracleName),
+    ("groupd_cluster_owned_partitions", "broker"): "a node id",
+    ("groupd_cluster_moves", "cause"): f"{', '.join(MoveCause)}; on etcd {', '.join(Cause)}",
+    ("groupd_cluster_etcd_bytes", "endpoint"): "HOST:PORT, as in `cluster.etcd.endpoints`",
 }
 """What a label takes; a label that is new needs an entry."""
 _PLAIN: Final = ("consumergroup", "topic", "partition")
@@ -136,7 +143,8 @@ def _of_one_group() -> list[Metric]:
 
 
 async def _of_all_groups() -> list[Metric]:
-    """With a group and a producer that have begun, and a failed handshake, so that every label has been used."""
+    """With a group and a producer that have begun, a failed handshake, and what a cluster has, so that every label
+    has been used."""
     with TemporaryDirectory(prefix="groupd-metrics-") as data:
         async with serving(data) as server, Client(server) as client:
             await join_alone(client, "billing")
@@ -144,7 +152,12 @@ async def _of_all_groups() -> list[Metric]:
             server.connections.failed_handshakes[HANDSHAKE_KINDS[0]] += 1
             server.metrics.tallies[Tally.COMMITS_REFUSED, "ILLEGAL_GENERATION"] += 1
             control = Control(server)
-            figures = await control.figures.gather()
+            figures = replace(
+                await control.figures.gather(),
+                owned_partitions={1: 1},
+                moves={MoveCause.MOVED: 1},
+                engine=EngineFigures(0, 0, 0, 0, {"etcd1:2379": 0}, 0, is_full=False),
+            )
             control.close()
             return [
                 *FiguresCollector(Broker(server).figures()).collect(),

@@ -180,10 +180,10 @@ FORMATS: Final[Mapping[str, str]] = {
         "Two brokers of the cluster have one `node.id`. The second serves nothing until the first is gone"
     ),
     (
-        "The engine does not have any more what the cluster was made with: this broker owns nothing, and keeps "
+        "etcd does not have any more what the cluster was made with: this broker owns nothing, and keeps "
         "what is on its disk. Stop all brokers, and import their directories"
     ): "etcd's data was destroyed, or another etcd answers: docs/cluster.md#import says how it is brought back",
-    "The engine of the cluster takes no commits: %s": (
+    "etcd takes no commits: %s": (
         "Commits wait. With `it is full` etcd has reached its quota: it needs compaction, defragmentation and "
         "`etcdctl alarm disarm`"
     ),
@@ -199,7 +199,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "etcd at %s does not answer: %s": (
         "With a quorum of the others all goes on; the next one that is lost may be one too many"
     ),
-    "The engine of the cluster does not do what the session needs: %s: %s": (
+    "etcd does not do what the session of this broker needs: %s": (
         "Told once for each kind of trouble. If it lasts until the end of the session, this broker lets go of all"
     ),
     "Client %s asks for %s %s (%s): %s": (

@@ -11,7 +11,7 @@ from coordinator.cli.subcommands import Subcommands
 SUBCOMMANDS: Final = {
     "acl": "List, add and remove ACLs.",
     "clock": "Hold the clock of a group, let it run, move it ahead.",
-    "cluster": "Move, stop and start what several brokers in one daemon own.",
+    "cluster": "Show several brokers, in one daemon or on etcd, and move what they own.",
     "console": "Open the page of the daemon.",
     "expire": "End the session of a member now.",
     "explain": "Say what a group waits for.",

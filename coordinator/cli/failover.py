@@ -11,17 +11,18 @@ from coordinator.cli.control.question import PATIENCE_S
 
 EPILOG: Final = """Everybody who asks is told NOT_COORDINATOR for the first span, and that the coordinator is
 loading for the second; then the groups are read anew from the log. Groups of the same offsets partition move
-with it. Example:
+with it. In a cluster on etcd the broker is asked that coordinates the group (--url). Examples:
 
 \b
-groupd failover billing --not-coordinator 500ms --loading 1500ms"""
+groupd failover billing --not-coordinator 500ms --loading 1500ms
+groupd failover billing --to 2"""
 
 
 @daemon_command(epilog=EPILOG)
 @group_argument()
 @click.option("--not-coordinator", type=DURATION, metavar="TIME", help="How long it is elsewhere.")
 @click.option("--loading", type=DURATION, metavar="TIME", help="How long it then says that it loads.")
-@click.option("--to", type=int, metavar="NODE", help="The broker, of several, that coordinates it then.")
+@click.option("--to", type=int, metavar="ID", help="The broker, of several, that coordinates it then.")
 @click.option(
     "--settle",
     type=DURATION,

@@ -17,7 +17,12 @@ defaults, --profile, --config, the environment (KAFKA_GROUP_INITIAL_REBALANCE_DE
 
 When every group is loaded, one line goes to standard output:
 groupd ready kafka=HOST:PORT http=HOST:PORT data=DIR (http=off where there is none). The log goes to standard error.
-SIGTERM and SIGINT stop the daemon cleanly. Exit codes: 0 stopped, 1 a failure while running, 2 it cannot start."""
+SIGTERM and SIGINT stop the daemon cleanly.
+
+With -o cluster.etcd.endpoints=HOST:PORT,... and CLUSTER_ID in the environment it is a broker of a cluster, with a
+node.id, a directory and an --advertise of its own (docs/cluster.md).
+
+Exit codes: 0 stopped, 1 a failure while running, 2 it cannot start."""
 
 
 def _default(name: str) -> str:

@@ -83,7 +83,7 @@ class CatalogueKeys:
         now on. Raises EngineError."""
         page = await self._unguarded.read(Read(self._keys.meta))
         if not page.entries:
-            raise Unavailable("the engine does not have what the cluster was made with")
+            raise Unavailable("etcd does not have what the cluster was made with")
         [made] = page.entries
         self.made = made
         self._engine = GuardedEngine(self._unguarded, CreatedAt(made.key, made.created_at))
@@ -94,7 +94,7 @@ class CatalogueKeys:
             return
         page = await self._engine.read(Read(self.made.key))
         if [entry.value for entry in page.entries] != [self.made.value]:
-            raise Unavailable("the engine does not have any more what the cluster was made with")
+            raise Unavailable("etcd does not have any more what the cluster was made with")
 
     # The mirror
 
@@ -351,7 +351,7 @@ class CatalogueKeys:
         try:
             return await self._engine.transact(transaction)
         except Unavailable as error:
-            raise Refused("the engine of the cluster does not answer") from error
+            raise Refused("etcd does not answer") from error
 
     async def _is_done(self, entries: Sequence[tuple[bytes, bytes]], gone: Sequence[bytes]) -> bool:
         """Whether a try that was not answered did it."""
@@ -391,4 +391,4 @@ class CatalogueKeys:
                 continue
             if outcome.succeeded:
                 return first
-        raise Refused("the engine of the cluster gives out no producer ids")
+        raise Refused("etcd gives out no producer ids")

@@ -1,6 +1,7 @@
 """What commands that ask a running daemon make of its answers: words, tables, JSON, exit codes."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -176,6 +177,16 @@ def test_a_group_described(daemon: FakeDaemon) -> None:
     assert ["orders", "5", "-", "0", "50", "-", "-"] in words
     both = json.loads(daemon.run("groups", "describe", "billing", "--json").stdout)
     assert both == {"group": description(), "offsets": offsets()}
+
+
+def test_a_lag_says_that_it_lacks_partitions_whose_end_is_not_known(daemon: FakeDaemon) -> None:
+    known, never = offsets()["offsets"]
+    unknown = known | {"partition": 4, "log_start_offset": None, "end_offset": None, "lag": None}
+    path = "GET /v1/groups/billing/offsets"
+    daemon.values[path] = offsets() | {"offsets": [known, unknown, never]}
+    lines = daemon.run("groups", "describe", "billing").stdout.splitlines()
+    [lag] = [line for line in lines if line.startswith("lag")]
+    assert {"9", "1"} <= set(re.findall(r"\d+", lag))
 
 
 def test_a_group_described_while_it_rebalances(daemon: FakeDaemon) -> None:

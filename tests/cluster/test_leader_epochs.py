@@ -101,6 +101,13 @@ async def test_each_owner_writes_in_an_epoch_of_its_own_and_all_know_where_it_en
     assert [(await end_of_epoch(cluster, at, NOT_GIVEN, asked))[1] for asked in range(4)] == ends
 
 
+async def test_an_epoch_in_which_nothing_was_written_goes_on_at_the_next_leader(cluster: Cluster) -> None:
+    before = cluster.owner(PARTITION)
+    epoch = await told_epoch(cluster, before)
+    cluster.server.brokers.move(PARTITION, before % 3 + 1)
+    assert await told_epoch(cluster, before) == await told_epoch(cluster, before % 3 + 1) == epoch
+
+
 async def test_a_move_back_does_not_bring_back_the_old_epoch(cluster: Cluster) -> None:
     await produce(cluster)
     first = cluster.owner(PARTITION)

@@ -12,6 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersTopicRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
 from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, daemons_with, eventually
@@ -68,6 +69,18 @@ async def test_everybody_names_the_leader_and_its_epoch(tmp_path: Path) -> None:
                 assert answer.error_code == expected
                 found = await read(daemon, number=number)
                 assert found == ([b"x"] if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+async def test_producers_are_described_by_the_leader_alone(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        leads = await leader(cluster)
+        asked = DescribeProducersTopicRequest(name=TOPIC, partition_indexes=[0])
+        for daemon in cluster.by_id.values():
+            await eventually(lambda daemon=daemon: partition_of(daemon) is not None)  # type: ignore[misc]
+            answer = await daemon.ask(DescribeProducersRequest(topics=[asked]), 0)
+            expected = ErrorCode.NONE if daemon is leads else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert answer.topics[0].partitions[0].error_code == expected
 
 
 async def test_another_replica_leads_when_the_leader_is_killed_with_all_that_was_acknowledged(
@@ -152,6 +165,7 @@ async def test_as_many_replicas_as_there_are_brokers(tmp_path: Path) -> None:
         assert await create(first, factor=3) == ErrorCode.INVALID_REPLICATION_FACTOR
         refused = await create(first, assignments=[[1, 2], [2]])
         assert refused == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert await create(first, assignments=[[1, 3]]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
         assert await create(first, assignments=[[2, 1], [1, 2]]) == ErrorCode.NONE
         assert (await leader(cluster, 0)).node_id == 2
         assert (await leader(cluster, 1)).node_id == 1

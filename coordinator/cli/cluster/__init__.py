@@ -1,4 +1,4 @@
-"""`groupd cluster`: several brokers in the process of the daemon. Each subcommand is a module of its own."""
+"""`groupd cluster`: several brokers, in one process or on etcd. Each subcommand is a module of its own."""
 
 from typing import Final
 
@@ -9,9 +9,9 @@ from coordinator.cli.control.default_subcommand import DefaultSubcommand
 SUBCOMMANDS: Final = {
     "import": "Make a cluster on etcd of what a data directory has.",
     "move": "Have another broker coordinate a group, or own a partition.",
-    "start": "Start a broker again.",
+    "start": "Start a broker of the daemon's process again.",
     "status": "List brokers, and which of them owns which partition.",
-    "stop": "Stop a broker.",
+    "stop": "Stop a broker of the daemon's process.",
 }
 """By name, with the first line of their help."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EPILOG = """Properties come from --config, the environment and -o, as for `groupd serve`; cluster.etcd.endpoints is
 needed. Nothing of the cluster may be in etcd yet, no process may use the directories, and no transaction may be
 open in them. What was broken off is simply run again. Afterwards each directory is that of its node in the cluster.
+Examples:
 
 \b
 groupd cluster import --data-dir data -o cluster.etcd.endpoints=etcd1:2379,etcd2:2379,etcd3:2379

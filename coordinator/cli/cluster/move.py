@@ -7,7 +7,7 @@ from coordinator.cli.control.command import YES, Asking, daemon_command
 from coordinator.cli.control.failure import Misused
 from coordinator.cli.control.printed import answer
 
-EPILOG = """Examples:
+EPILOG = """In a cluster on etcd the partition is kept at that broker for as long as it lives. Examples:
 
 \b
 groupd cluster move --group billing --to 2
@@ -21,7 +21,10 @@ groupd cluster move --topic orders --partition 0 --to 1"""
 @click.option("--partition", type=click.IntRange(0, 2**31 - 1), metavar="N", help="Move this partition.")
 @click.option("--to", type=click.IntRange(0, 2**31 - 1), required=True, metavar="ID", help="To this broker.")
 @click.option(
-    "--hold-loading", type=DURATION, metavar="TIME", help="For so long at least it says that it loads."
+    "--hold-loading",
+    type=DURATION,
+    metavar="TIME",
+    help="For so long at least it says that it loads; for coordinators.",
 )
 def command(
     asking: Asking,

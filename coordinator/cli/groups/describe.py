@@ -127,7 +127,10 @@ def _fields(group: GroupDescription, offsets: GroupOffsets) -> Iterator[tuple[st
     if unowned:
         yield "no owner", "; ".join(unowned)
     if offsets.lag is not None:
-        yield "lag", str(offsets.lag)
+        unknown = sum(one.offset is not None and one.lag is None for one in offsets.offsets)
+        partitions = "partition" if unknown == 1 else "partitions"
+        lacking = f", without {unknown} {partitions} whose end is not known here" if unknown else ""
+        yield "lag", f"{offsets.lag}{lacking}"
 
 
 def _name(member: MemberDescription) -> str:

@@ -36,6 +36,8 @@ from coordinator.cluster.etcd.watch_stream import entry_of, watch_stream
 
 _LOG: Final = logging.getLogger("Cluster")
 _READ_TIMEOUT_S: Final = 5.0
+_LOGIN_TIMEOUT_S: Final = 3.0
+"""At least: etcd hashes the password on purpose for a tenth of a second of a processor that may be busy."""
 _WATCH_RETRY_S: Final = 0.1
 _MOST_BYTES: Final = 64 << 20
 _OPTIONS: Final = (
@@ -272,7 +274,10 @@ class EtcdEngine:
             request = MESSAGES["AuthenticateRequest"](
                 name=self._credentials.username, password=self._credentials.password
             )
-            answer = await self._ask(channel, (), "Auth/Authenticate", request, "AuthenticateResponse")
+            timeout_s = max(self._timeout_s, _LOGIN_TIMEOUT_S)
+            answer = await self._ask(
+                channel, (), "Auth/Authenticate", request, "AuthenticateResponse", timeout_s
+            )
             self._token = answer.token
         return channel, (("token", self._token),) if self._token else ()
 

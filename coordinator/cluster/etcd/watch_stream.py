@@ -36,7 +36,7 @@ async def watch_stream(
             if answer is grpc.aio.EOF:
                 raise Unavailable("the watch ended")
             if answer.compact_revision:
-                raise Compacted(str(answer.compact_revision))
+                raise Compacted(f"what was before revision {answer.compact_revision} is forgotten")
             if answer.canceled:
                 reason = answer.cancel_reason
                 is_denied = "permission denied" in reason or "invalid auth token" in reason

@@ -95,8 +95,8 @@ class AppendDriver:
                     break
                 if not told and clock.monotonic_ns() - started_ns > _TELL_AFTER_S * 1e9:
                     told = True
-                    why = "it is full" if isinstance(answer, NoSpace) else repr(answer)
-                    _LOG.error("The engine of the cluster takes no commits: %s", why)
+                    why = "it is full" if isinstance(answer, NoSpace) else str(answer)
+                    _LOG.error("etcd takes no commits: %s", why)
                 await asyncio.sleep(_RETRY_S)
             self.seconds.append((clock.monotonic_ns() - started_ns) / 1e9)
 

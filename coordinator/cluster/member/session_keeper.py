@@ -103,7 +103,7 @@ class SessionKeeper:
             answer = error
             self._tell_failure(error)
         except Exception as problem:  # noqa: BLE001 - the session goes on, or ends at its deadline
-            _LOG.error("The session with the engine", exc_info=problem)
+            _LOG.error("The session with etcd", exc_info=problem)
             answer = Unavailable(repr(problem))
         self._tell_all(self.session.answered(command, answer, clock.boot_ms()))
         self._asking = None
@@ -127,7 +127,7 @@ class SessionKeeper:
         text = type(error).__name__
         if text != self._failure:
             self._failure = text
-            _LOG.warning("The engine of the cluster does not do what the session needs: %s: %s", text, error)
+            _LOG.warning("etcd does not do what the session of this broker needs: %s", error)
 
     def _tell_all(self, events: list[Event]) -> None:
         for event in events:
@@ -139,7 +139,7 @@ class SessionKeeper:
             if isinstance(event, ClusterGone):
                 if not self._was_gone:
                     _LOG.error(
-                        "The engine does not have any more what the cluster was made with: this broker owns "
+                        "etcd does not have any more what the cluster was made with: this broker owns "
                         "nothing, and keeps what is on its disk. Stop all brokers, and import their directories"
                     )
                 self._was_gone = True

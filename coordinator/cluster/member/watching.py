@@ -42,7 +42,7 @@ async def keep(
                 changed(changes)
         except EngineError as error:
             if not is_told:
-                _LOG.warning("What the cluster has below %s is not known: %r", begin.decode(), error)
+                _LOG.warning("What the cluster has below %s is not known: %s", begin.decode(), error)
             is_told = True
         except Exception as problem:  # noqa: BLE001 - a mirror that stands still is worse
             _LOG.error("Watching %s", begin.decode(), exc_info=problem)

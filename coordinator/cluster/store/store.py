@@ -139,7 +139,7 @@ class Store:
         page = await self._read(Read(key))
         in_force, written_at = _in_force(page), page.entries[0].written_at if page.entries else ABSENT
         if in_force != before:
-            raise TokenLost
+            raise TokenLost("another broker owns it")
         compares = WrittenAt(self._keys.owner(topic, partition), token), WrittenAt(key, written_at)
         put = Put(key, encode(manifest))
         begin = self._keys.whole_log(topic, partition)[0]
@@ -186,7 +186,7 @@ class Store:
     async def _transact(self, transaction: Transaction) -> None:
         outcome: Outcome = await repeated(lambda: self._engine.transact(transaction))
         if not outcome.succeeded:
-            raise TokenLost
+            raise TokenLost("another broker owns it")
 
 
 def _in_force(page: Page) -> Manifest:

@@ -122,7 +122,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/cluster",
-        summary="The brokers of this process, and which of them owns which partition",
+        summary="The brokers of this process or cluster, and which of them owns which partition",
         handle=cluster_status,
         answer=ClusterStatus,
         text=_status_text,

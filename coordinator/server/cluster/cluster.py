@@ -258,7 +258,7 @@ class EtcdCluster:
         try:
             await self.catalogue.keys.reassign(*partition, replicas)
         except (Refused, EngineError) as error:
-            _LOG.error("%s could not be given the replicas %s: %r", partition, list(replicas), error)
+            _LOG.error("%s could not be given the replicas %s: %s", partition, list(replicas), error)
         self._the_member().look_again()
 
     # Appends
@@ -303,7 +303,7 @@ class EtcdCluster:
             async with asyncio.timeout(_LEAVE_TIMEOUT_S / 2):
                 await _until(self._owes_nothing)
         except TimeoutError:
-            _LOG.warning("The engine has not taken everything in time; who waits is told to look elsewhere")
+            _LOG.warning("etcd has not taken everything in time; who waits is told to look elsewhere")
 
     def _owes_nothing(self) -> bool:
         server = self._server

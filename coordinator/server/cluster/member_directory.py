@@ -27,7 +27,7 @@ def is_member(files: Files, path: str) -> bool:
 
 def why_no_new_cluster(files: Files, path: str, cluster_id: str) -> str | None:
     """Why a daemon may not begin a cluster with a directory: what it began would be in the way of an import. None
-    for one that is new. Raises OSError."""
+    for one that is new. Raises StartFailed for one of another cluster; OSError."""
     if not files.is_directory(path):
         return None
     names, was_in_one = files.listdir(path), is_member(files, path)
@@ -36,12 +36,14 @@ def why_no_new_cluster(files: Files, path: str, cluster_id: str) -> str | None:
     if META_PROPERTIES in names:
         found = properties_of(files.read(f"{path}/{META_PROPERTIES}"), "=").get("cluster.id", cluster_id)
         if found != cluster_id:
-            return _of_another(path, found, cluster_id)
+            raise StartFailed(_of_another(path, found, cluster_id))
     return f"{path} was used {'in' if was_in_one else 'without'} a cluster"
 
 
 def _of_another(path: str, found: str, cluster_id: str) -> str:
-    return f"{path} is of cluster {found}, and CLUSTER_ID says {cluster_id}"
+    return (
+        f"{path} is of cluster {found}, and CLUSTER_ID says {cluster_id}: mend that, or use another log.dirs"
+    )
 
 
 def meta_of(files: Files, path: str) -> Meta | None:

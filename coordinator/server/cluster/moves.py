@@ -58,7 +58,7 @@ class Moves:
         try:
             await repeated(lambda: self._member().move(partition, to, hold_ms))
         except EngineError as error:
-            _LOG.error("%s-%d could not be moved to broker %d: %r", *partition, to, error)
+            _LOG.error("%s-%d could not be moved to broker %d: %s", *partition, to, error)
 
     def retake(self, partition: TopicPartition, hold_loading_s: float) -> None:
         """Has this daemon take anew what it owns and has given up, if it still owns it."""
@@ -86,4 +86,4 @@ class Moves:
                 lambda: self._engine.transact(Transaction((WrittenAt(pin, written_at),), (plain,)))
             )
         except EngineError as error:
-            _LOG.warning("%s-%d may say once more that it loads: %r", *partition, error)
+            _LOG.warning("%s-%d may say once more that it loads: %s", *partition, error)

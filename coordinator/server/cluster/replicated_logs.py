@@ -78,14 +78,12 @@ class ReplicatedLogs:
         except Damaged as error:
             raise LogDamaged(path, str(error)) from error
         except (EngineError, TimeoutError) as error:
-            raise EngineFailed(f"{partition} could not be read from the engine: {error!r}") from error
+            raise EngineFailed(f"{partition} could not be read from etcd: {error}") from error
         self._wait(self._filled(partition, manifest.log_start_offset, min(manifest.cleaned_to, end_offset)))
         log = self._directory.open_log(partition, config, topic_id)
         try:
             if log.log_end_offset != end_offset:
-                raise LogDamaged(
-                    path, f"ends at {log.log_end_offset}, and the engine has it up to {end_offset}"
-                )
+                raise LogDamaged(path, f"ends at {log.log_end_offset}, and etcd has it up to {end_offset}")
             log.durability.replicated(end_offset, end_offset)
             log.durability.outgoing = Outgoing(owned.token)
             self._wait(self._opened(partition, log, manifest))

@@ -222,7 +222,7 @@ class ReplicatedTopics:
     def failed(self, name: TopicPartition, log: PartitionLog) -> None:
         """See `ClusterRecords`. Also where nobody can tell what the engine has of it."""
         if self.log(name) is log:
-            _LOG.warning("%s is read anew: it is not known what the engine has of it", name)
+            _LOG.warning("%s is read anew: it is not known what etcd has of it", name)
             self._doubted(name)
 
     # Where logs begin
@@ -240,4 +240,4 @@ class ReplicatedTopics:
             await self._sealer.trim(name, log)
         except (TokenLost, EngineError) as error:
             self.failed(name, log)
-            raise NotKept(f"the engine did not take it: {error!r}") from error
+            raise NotKept(f"etcd did not take it: {error}") from error

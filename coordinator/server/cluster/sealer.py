@@ -85,7 +85,7 @@ class Sealer:
         except TokenLost:
             _LOG.info("%s is not sealed: its token was lost", name)
         except EngineError as error:
-            _LOG.warning("%s could not be sealed, and is taken anew: %r", name, error)
+            _LOG.warning("%s could not be sealed, and is taken anew: %s", name, error)
             self._doubt(name)
         except LogClosed:
             _LOG.info("%s is not sealed: it was let go of meanwhile", name)
@@ -157,7 +157,7 @@ class Sealer:
         )
         await self._put_in_force(name, log, manifest)
         self.seals += 1
-        _LOG.info("Sealed %s up to offset %d: %d bytes in the engine", name, end_offset, manifest.size)
+        _LOG.info("Sealed %s up to offset %d: %d bytes in etcd", name, end_offset, manifest.size)
 
 
 def _token(log: PartitionLog) -> int:

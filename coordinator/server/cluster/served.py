@@ -81,7 +81,7 @@ class Served:
     def doubt(self, name: TopicPartition) -> None:
         """It is given up here, and taken anew if it is still owned."""
         self._tell(name, f"gives it up: {Cause.DOUBTED}")
-        self.put_aside(name, "it is doubted what the engine has")
+        self.put_aside(name, "it is doubted what etcd has")
         self._member().doubt(Partition(*name))
 
     def put_aside(self, name: TopicPartition, reason: str) -> None:

@@ -101,7 +101,7 @@ class SharedCatalogue:
         try:
             asyncio.run_coroutine_threadsafe(self.keys.write(document), self._loop).result(_TIMEOUT_S)
         except (EngineError, TimeoutError) as error:
-            raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
+            raise Refused(f"etcd did not take it: {error}") from error
         own()
         self._loop.call_soon_threadsafe(self.keys.begins_with, document)
 
@@ -113,7 +113,7 @@ class SharedCatalogue:
         except OSError as error:
             return error
         except (EngineError, TimeoutError) as error:
-            return Refused(f"the engine of the cluster gave no producer ids: {error!r}")
+            return Refused(f"etcd gave no producer ids: {error}")
 
     def start(self) -> None:
         """Begins to watch, and to take up what is seen."""
@@ -186,7 +186,7 @@ class SharedCatalogue:
                     self._is_taken_up.clear()
                     await self._is_taken_up.wait()
         except (EngineError, TimeoutError) as error:
-            _LOG.info("Topics of the cluster could not be looked for: %r", error)
+            _LOG.info("Topics of the cluster could not be looked for: %s", error)
             return False
         return True
 
@@ -205,12 +205,12 @@ class SharedCatalogue:
                     self._seen(changes)
                     revision = changes.revision + 1
             except EngineError as error:
-                _LOG.warning("The topics of the cluster are read anew: %r", error)
+                _LOG.warning("The topics of the cluster are read anew: %s", error)
                 try:
                     revision = await self.keys.read()
                     self._is_due.set()
                 except EngineError as again:
-                    _LOG.warning("They cannot be read: %r", again)
+                    _LOG.warning("They cannot be read: %s", again)
             except Exception as problem:  # noqa: BLE001 - a mirror that stands still is worse
                 _LOG.error("Watching the topics of the cluster", exc_info=problem)
             await asyncio.sleep(_RETRY_S)

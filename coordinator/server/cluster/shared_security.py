@@ -89,7 +89,7 @@ class SharedSecurity:
     def _read(self, entries: Sequence[Entry]) -> None:
         if self._entries and not entries:
             # What was changed once leaves a key, whatever is removed later.
-            self.problem = "the engine of the cluster has lost its ACLs and users"
+            self.problem = "etcd has lost the ACLs and users of the cluster"
             _LOG.error("%s: what was known of them holds on", self.problem)
             self._in_background(self._notify())
             return
@@ -134,7 +134,7 @@ class SharedSecurity:
             async with asyncio.timeout(_TIMEOUT_S):
                 return await self._write(_entries_of(old), _entries_of(new))
         except (EngineError, TimeoutError) as error:
-            raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
+            raise Refused(f"etcd did not take it: {error}") from error
 
     async def _write(self, old: dict[str, str], new: dict[str, str]) -> SecurityState:
         conflicts = 0

@@ -33,6 +33,8 @@ class TopicBytes:
         self._said: tuple[int, int] = 0, 0
         """In which session, and what."""
         self._is_full = False
+        self._is_late = False
+        """Whether it was told that the others are not told."""
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -83,9 +85,11 @@ class TopicBytes:
         own = self._own
         try:
             await self._engine.transact(Transaction((), (put,)))
-            self._said = lease, own
+            self._said, self._is_late = (lease, own), False
         except EngineError as error:
-            _LOG.info("How many bytes topics have is told later: %r", error)
+            if not self._is_late:
+                _LOG.info("How many bytes topics have is told later: %s", error)
+            self._is_late = True
 
     def _read(self, entries: Sequence[Entry]) -> None:
         self._others = {}

@@ -140,7 +140,7 @@ class ClusterTransactions:
                 await self._engine.transact(put)
                 self._see()
             except EngineError as error:
-                _LOG.warning("%s is not made yet: %r", TRANSACTION_STATE, error)
+                _LOG.warning("%s is not made yet: %s", TRANSACTION_STATE, error)
                 await asyncio.sleep(_RETRY_S)
 
     def _seen(self, entries: Sequence[Entry]) -> None:
@@ -197,7 +197,7 @@ class ClusterTransactions:
                 if not page.entries or number >= json.loads(page.entries[0].value)["partitions"]:
                     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             except EngineError as problem:
-                _LOG.info("Whether %s is gone is not known: %r", marker.partition, problem)
+                _LOG.info("Whether %s is gone is not known: %s", marker.partition, problem)
         marker.done(error)
 
     # Ending

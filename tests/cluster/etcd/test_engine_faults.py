@@ -38,11 +38,11 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
 
 @asynccontextmanager
 async def engine_of(
-    nodes: EtcdNodes, first: int = 0, of: Credentials | None = None
+    nodes: EtcdNodes, first: int = 0, of: Credentials | None = None, try_ms: int = TRY_MS
 ) -> AsyncIterator[EtcdEngine]:
     """One that asks a certain node first."""
     endpoints = nodes.endpoints.split(",")
-    engine = EtcdEngine(endpoints[first:] + endpoints[:first], TRY_MS, of or Credentials())
+    engine = EtcdEngine(endpoints[first:] + endpoints[:first], try_ms, of or Credentials())
     try:
         yield engine
     finally:
@@ -173,6 +173,12 @@ async def test_an_etcd_that_asks_for_a_password_lets_in_who_has_it(guarded: Etcd
         assert await put(engine, b"/mine/b") > revision
         await engine.keep_alive(lease)
         assert (await engine.read(Read(b"/mine/b"))).entries
+
+
+async def test_a_login_may_take_longer_than_a_try(guarded: EtcdNodes) -> None:
+    me = Credentials("groupd", "groupd's")
+    async with engine_of(guarded, of=me, try_ms=20) as engine, asyncio.timeout(60):
+        assert await put(engine, b"/mine/a") > 0
 
 
 async def test_a_password_that_etcd_does_not_ask_for_is_a_mistake_that_is_told(nodes: EtcdNodes) -> None:
