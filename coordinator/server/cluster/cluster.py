@@ -248,7 +248,8 @@ class EtcdCluster:
         for change in changes:
             if isinstance(change, TopicDeleted):
                 self._the_member().forget(change.name)
-                self.served.topics.deleted(change.name)
+                is_gone = not self.catalogue.has(change.name, change.topic_id)
+                self.served.topics.deleted(change.name, is_gone=is_gone)
         self._the_member().look_again()
 
     def _give_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:

@@ -100,9 +100,13 @@ class SharedCatalogue:
         """In a thread. Raises OSError."""
         try:
             asyncio.run_coroutine_threadsafe(self.keys.write(document), self._loop).result(_TIMEOUT_S)
-        except (EngineError, TimeoutError) as error:
-            raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
-        own()
+            own()
+        except (EngineError, OSError, StorageError) as error:
+            # What this daemon has changed already is to be as the cluster has it.
+            self._loop.call_soon_threadsafe(self._is_due.set)
+            if isinstance(error, EngineError | TimeoutError):
+                raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
+            raise
         self._loop.call_soon_threadsafe(self.keys.begins_with, document)
 
     def reserve_producer_ids(self) -> int | OSError:
@@ -161,6 +165,11 @@ class SharedCatalogue:
     def _is_there(self, name: str, partitions: int) -> bool:
         topic = self._catalogue.get(name)
         return topic is not None and len(topic.partitions) >= partitions
+
+    def has(self, name: str, topic_id: bytes) -> bool:
+        """Whether the cluster has a topic, as far as is known here."""
+        shared = self.keys.topics.get(name)
+        return shared is not None and shared.topic_id == uuid_to_text(topic_id)
 
     def replicated(self) -> dict[str, Replicated]:
         """Topics whose records the engine has, as far as they are taken up here."""
