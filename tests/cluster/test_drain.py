@@ -13,18 +13,18 @@ async def test_a_partition_that_is_doubted_as_the_daemon_stops_keeps_nothing_bac
     async with daemons(tmp_path, 2) as cluster:
         first = await cluster.owner()
         assert await first.commit(7) == ErrorCode.NONE
-        server = first.server
-        assert server.cluster is not None
-        assert server.cluster.member is not None
+        server, own = first.server, first.server.cluster
+        assert own is not None
+        assert own.member is not None
         number = min(first.owned)
         del cluster.by_id[first.node_id]
-        drain, loop = server.cluster.member.drain, asyncio.get_running_loop()
+        drain, loop = own.member.drain, asyncio.get_running_loop()
 
         async def drained(timeout_s: float) -> None:
-            loop.call_soon(server.cluster.served.doubt, TopicPartition(CONSUMER_OFFSETS, number))
+            loop.call_soon(own.served.doubt, TopicPartition(CONSUMER_OFFSETS, number))
             await drain(timeout_s)
 
-        server.cluster.member.drain = drained  # type: ignore[method-assign]
+        own.member.drain = drained  # type: ignore[method-assign]
         await server.close()
         heir = await cluster.owner()
         assert await heir.committed() == 7

@@ -164,7 +164,8 @@ async def test_room_is_counted_on_after_it_could_not_be(
     async with daemons(tmp_path, 2) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster)
-        size_from, refused = PartitionLog.size_from, []
+        size_from = PartitionLog.size_from
+        refused: list[int] = []
 
         def fails_once(log: PartitionLog, offset: int) -> int:
             if not refused and log.directory.endswith(str(NAME)):

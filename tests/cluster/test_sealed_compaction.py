@@ -24,7 +24,6 @@ from tests.cluster.records import TOPIC, batch, create, leader, partition_of, pr
 
 KEYS = Keys(CLUSTER_ID)
 NAME = TopicPartition(TOPIC, 0)
-COMPACTED = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "delete_retention_ms": "0"}
 NEVER = 1 << 30
 
 
@@ -112,7 +111,14 @@ async def test_a_key_that_was_deleted_stays_so_when_its_tombstone_goes_before_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with daemons(tmp_path, 2, **{"log.cleaner.backoff.ms": "20"}) as cluster:
-        assert await create(cluster.by_id[1], factor=2, **COMPACTED) == ErrorCode.NONE
+        asked = create(
+            cluster.by_id[1],
+            factor=2,
+            cleanup_policy="compact",
+            min_cleanable_dirty_ratio="0.01",
+            delete_retention_ms="0",
+        )
+        assert await asked == ErrorCode.NONE
         first, log = await log_in_short_segments(cluster)
         await put(first, b"gone", b"secret")
         await put_others(first, 5)
