@@ -6,24 +6,25 @@ from pathlib import Path
 import pytest
 
 from coordinator.cluster import catalogue_keys
-from coordinator.cluster.engine.engine import Outcome, Transaction
+from coordinator.cluster.engine.engine import Outcome, Transaction, Unavailable
 from coordinator.cluster.keys import Keys
 from coordinator.engine.partition import PartitionState
 from coordinator.names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import CLUSTER_ID, Daemon, daemons, eventually
+from tests.cluster.daemons import CLUSTER_ID, Daemon, daemons, daemons_with, eventually
 from tests.cluster.records import TOPIC, batch, create, leader, partition_of, produced, read, write
+from tests.cluster.spread import PROPERTIES, coordinator_of, spread
 from tests.server.harness import Client
 
 KEYS = Keys(CLUSTER_ID)
 
 
-async def deleted(daemon: Daemon) -> int:
+async def deleted(daemon: Daemon, topic: str = TOPIC) -> int:
     """Asks for a deletion by a connection of its own; the error code."""
     async with Client(daemon.server) as client:
-        answer = await client.call(DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=5000), 3)
+        answer = await client.call(DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000), 3)
     return int(answer.responses[0].error_code)
 
 
@@ -108,3 +109,33 @@ async def test_a_topic_of_one_replica_keeps_its_records_where_the_deletion_is_re
         assert await read(first) == [b"a", b"b"]
         assert await deleted(first) == ErrorCode.NONE
         await eventually(lambda: not list(tmp_path.glob(f"*/{TOPIC}-*")))
+
+
+async def test_a_transaction_that_ends_while_a_deletion_is_refused_ends_in_that_topic_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue_keys, "_TRIES", 2)
+    async with daemons_with((), tmp_path, 3, **PROPERTIES) as cluster:
+        transactor, client = await spread(cluster)
+        await transactor.begin(client)
+        await transactor.write(client)
+        coordinator = await coordinator_of(cluster, client, transactor)
+        places = [("orders", 0), ("orders", 1), ("payments", 0)]
+        [topic] = [name for name, at in places if await client.leader(name, at) == coordinator.node_id]
+        transact, may_fail = coordinator.engine.transact, asyncio.Event()
+
+        async def refuses(transaction: Transaction) -> Outcome:
+            if any(KEYS.catalogue_removed == each.key for each in transaction.operations):
+                await may_fail.wait()
+                raise Unavailable("no deletion is taken")
+            return await transact(transaction)
+
+        monkeypatch.setattr(coordinator.engine, "transact", refuses)
+        deletion = asyncio.create_task(deleted(coordinator, topic))
+        await eventually(lambda: coordinator.server.data_plane.catalogue.get(topic) is None)
+        await transactor.end(client)
+        may_fail.set()
+        assert await deletion == ErrorCode.KAFKA_STORAGE_ERROR
+        await eventually(lambda: coordinator.server.data_plane.catalogue.get(topic) is not None)
+        transactor.promises.settle(await transactor.look(client))
+        assert transactor.promises.committed == {1}
