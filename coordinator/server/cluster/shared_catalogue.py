@@ -97,17 +97,21 @@ class SharedCatalogue:
         catalogue.drafted = drafted
 
     def _write(self, document: Mapping[str, Any], own: Callable[[], None]) -> None:
-        """In a thread. Raises OSError."""
+        """In a thread. Raises StorageError, OSError."""
         try:
-            asyncio.run_coroutine_threadsafe(self.keys.write(document), self._loop).result(_TIMEOUT_S)
+            self._write_keys(document)
             own()
-        except (EngineError, OSError, StorageError) as error:
+        except (StorageError, OSError):
             # What this daemon has changed already is to be as the cluster has it.
             self._loop.call_soon_threadsafe(self._is_due.set)
-            if isinstance(error, EngineError | TimeoutError):
-                raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
             raise
         self._loop.call_soon_threadsafe(self.keys.begins_with, document)
+
+    def _write_keys(self, document: Mapping[str, Any]) -> None:
+        try:
+            asyncio.run_coroutine_threadsafe(self.keys.write(document), self._loop).result(_TIMEOUT_S)
+        except (EngineError, TimeoutError) as error:
+            raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
 
     def reserve_producer_ids(self) -> int | OSError:
         """A block of producer ids; in a thread."""
