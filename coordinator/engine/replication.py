@@ -66,9 +66,13 @@ class Replication:
 
     def opened(self, partition: TopicPartition, log: PartitionLog) -> None:
         """A partition has a log, all of which the engine has."""
-        for other in [each for each, name in self._names.items() if name == partition]:
-            del self._names[other]
+        self.let_go(partition)
         self._names[log] = partition
+
+    def let_go(self, partition: TopicPartition) -> None:
+        """A partition is given up: nothing of its log is submitted any more, though that may be open still."""
+        for other in [log for log, name in self._names.items() if name == partition or log.is_closed]:
+            del self._names[other]
 
     def need(self, log: PartitionLog, synced: Synced) -> None:
         """See `Durability`."""

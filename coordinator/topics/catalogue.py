@@ -10,8 +10,7 @@ properties that the broker's copy of the cluster metadata gives it. Where that s
 every record, since nobody knows how long it was meant to.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from coordinator.config.topic_configs import TopicDefaults
@@ -218,6 +217,7 @@ class Catalogue:
             raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         self.open_files.promise(len(topic.hosted))
         self._new[name] = topic
+        self._deleted.pop(topic.topic_id, None)  # a cluster has refused to delete it
         self.metric_names.add(name)
 
     def _undo(self, topics: Sequence[Topic]) -> Work[None]:
@@ -327,7 +327,7 @@ class Catalogue:
         finally:
             self._going -= {topic.name for topic in topics}
 
-    def _finish_deletions(self, names: AbstractSet[str]) -> Work[None]:
+    def _finish_deletions(self, names: Container[str]) -> Work[None]:
         """Removes what earlier deletions that failed have left of topics of these names. Raises OSError."""
         ids = [topic_id for topic_id, deleted in self._deleted.items() if deleted in names]
         if not ids:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator import clock
+from coordinator.net.run_queue import SLICE_NS
 from coordinator.server.handlers import in_steps
 from coordinator.topics import produce
 from coordinator.topics.cluster_partition import ClusterPartition
@@ -30,7 +31,7 @@ class OneStepAtATime:
         self._now_ns = 0
 
     def monotonic_ns(self) -> int:
-        self._now_ns += in_steps.SLICE_NS * 2 // 3
+        self._now_ns += SLICE_NS * 2 // 3
         return self._now_ns
 
     now = staticmethod(clock.now)

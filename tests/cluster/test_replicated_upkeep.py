@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from dataclasses import replace
+from errno import EMFILE
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,30 @@ async def test_room_is_shared_by_all_brokers(tmp_path: Path) -> None:
         # Who leads it now counts it.
         await eventually(lambda: total.total > 90_000)
         assert (await produced(two, batch(b"x" * 30_000), 1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_room_is_counted_on_after_it_could_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
+        first = await leader(cluster)
+        size_from = PartitionLog.size_from
+        refused: list[int] = []
+
+        def fails_once(log: PartitionLog, offset: int) -> int:
+            if not refused and log.directory.endswith(str(NAME)):
+                refused.append(offset)
+                raise OSError(EMFILE, "Too many open files")
+            return size_from(log, offset)
+
+        monkeypatch.setattr(sealer.Sealer, "_is_grown", staticmethod(lambda *_: False))
+        monkeypatch.setattr(PartitionLog, "size_from", fails_once)
+        await eventually(lambda: bool(refused))
+        await write(first, *[b"x" * 100] * 5)
+        other = cluster.by_id[2].server.cluster
+        assert other is not None
+        await eventually(lambda: other.bytes.total > 500)
 
 
 async def reassign(daemon: Daemon, replicas: list[int]) -> int:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from coordinator import clock
+from coordinator.cluster.engine.engine import Put, Transaction
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.store import store
-from coordinator.cluster.store.manifest import decode
+from coordinator.cluster.store.manifest import Manifest, Sealed, decode, encode
 from coordinator.server.cluster import sealer
 from protocol.errors import ErrorCode
-from storage.batch import encode_batch
+from storage.batch import assign_offsets, encode_batch
 from storage.log import PartitionLog
 from storage.record import Record
 from storage.stored_batch import StoredBatch
@@ -23,7 +24,6 @@ from tests.cluster.records import TOPIC, batch, create, leader, partition_of, pr
 
 KEYS = Keys(CLUSTER_ID)
 NAME = TopicPartition(TOPIC, 0)
-COMPACTED = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "delete_retention_ms": "0"}
 NEVER = 1 << 30
 
 
@@ -48,14 +48,18 @@ async def seal(cluster: Daemons, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sealer, "SEAL_RECORDS", NEVER)
 
 
+def log_of(daemon: Daemon) -> PartitionLog | None:
+    part = partition_of(daemon)
+    return None if part is None else part.log
+
+
 async def log_in_short_segments(cluster: Daemons) -> tuple[Daemon, PartitionLog]:
     """Of the leader."""
     first = await leader(cluster)
-    part = partition_of(first)
-    assert part is not None
-    assert part.log is not None
-    part.log.config = replace(part.log.config, segment_bytes=1500)
-    return first, part.log
+    log = log_of(first)
+    assert log is not None
+    log.config = replace(log.config, segment_bytes=1500)
+    return first, log
 
 
 async def put(daemon: Daemon, key: bytes, value: bytes) -> None:
@@ -107,7 +111,14 @@ async def test_a_key_that_was_deleted_stays_so_when_its_tombstone_goes_before_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with daemons(tmp_path, 2, **{"log.cleaner.backoff.ms": "20"}) as cluster:
-        assert await create(cluster.by_id[1], factor=2, **COMPACTED) == ErrorCode.NONE
+        asked = create(
+            cluster.by_id[1],
+            factor=2,
+            cleanup_policy="compact",
+            min_cleanable_dirty_ratio="0.01",
+            delete_retention_ms="0",
+        )
+        assert await asked == ErrorCode.NONE
         first, log = await log_in_short_segments(cluster)
         await put(first, b"gone", b"secret")
         await put_others(first, 5)
@@ -149,3 +160,26 @@ async def test_an_upload_that_the_disk_broke_off_leaves_nothing_in_the_next_one(
         found = await read(await leader(cluster))
         assert isinstance(found, list)
         assert found[-1] == b"99"
+
+
+async def test_a_log_of_very_many_offsets_is_sealed_in_segments_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealer, "MOST_SEGMENTS", 2)  # all is sealed anew
+    far = 3 << 30
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
+        first, old = await log_in_short_segments(cluster)
+        found = {0: b"near", far: b"far"}
+        pieces = {base: assign_offsets(batch(value), base, 0) for base, value in found.items()}
+        sealed = tuple(Sealed(base, 1, 1, len(piece)) for base, piece in pieces.items())
+        puts = [Put(KEYS.piece(*NAME, base, 1, 0), piece) for base, piece in pieces.items()]
+        puts.append(Put(KEYS.manifest(*NAME), encode(Manifest(sealed, far + 1, generation=1))))
+        cluster.store.do(lambda map_: map_.transact(Transaction((), tuple(puts))))
+        assert first.server.cluster is not None
+        first.server.cluster.served.doubt(NAME)
+        await eventually(lambda: log_of(first) not in (None, old))
+        await put(first, b"key", b"last")
+        await seal(cluster, monkeypatch)
+        await cluster.kill(first)
+        assert await read(await leader(cluster)) == [b"near", b"far", b"last"]

@@ -228,3 +228,18 @@ async def test_without_the_engine_a_change_is_refused_and_what_was_known_holds(
             answer = await admin.call(CreateAclsRequest(creations=[part]), 3)
         assert answer.results[0].error_code == ErrorCode.NONE
         await eventually(lambda: len(known(second)) == 2)
+
+
+async def test_what_was_removed_before_its_maker_saw_it_stays_removed(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+        first, second = cluster.by_id.values()
+        binding = acl("alice", READ, TOPIC, "orders")
+        first.engine.is_slow_to_see = True
+        added = asyncio.create_task(change(first.server, added=[binding]))
+        await eventually(lambda: known(second) == {binding})
+        await change(second.server, removed=[binding])
+        first.engine.is_slow_to_see = False
+        await added
+        await change(second.server, added=[acl("bob", READ, TOPIC, "orders")])
+        for daemon in (first, second):
+            await eventually(lambda daemon=daemon: known(daemon) == {acl("bob", READ, TOPIC, "orders")})  # type: ignore[misc]

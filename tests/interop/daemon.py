@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import IO
 
 from tests.interop.build import CHECKOUT
@@ -23,13 +25,20 @@ KEPT_STDERR_LINES = 400
 class Daemon:
     """`groupd serve` on free ports of the loopback, with the test profile."""
 
-    def __init__(self, data_directory: str, *options: str, listen: str = "") -> None:
+    def __init__(
+        self,
+        data_directory: str,
+        *options: str,
+        listen: str = "",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Start it and wait for its ready line. In: listeners with ports of their own, by commas, in place of one;
-        `bootstrap` is the first.
+        `bootstrap` is the first; variables besides those of this process.
         """
         self._data_directory = data_directory
         self._options = options
         self._listen = listen
+        self._environment = {**os.environ, **environment}
         self.stderr: list[str] = []
         self._written = threading.Condition()
         """Told of each line on standard error."""
@@ -46,6 +55,7 @@ class Daemon:
                 *self._options,
             ],
             cwd=CHECKOUT,
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -306,6 +306,8 @@ class Member:
         return owned
 
     async def _hand_over(self, partition: Partition, cause: Cause = Cause.MOVED) -> None:
+        if partition not in self.owned:
+            return  # it was given up before this began
         self._moving = partition
         try:
             owned = self._lose(partition, cause)

@@ -93,7 +93,7 @@ class EtcdCluster:
         self.appends = AppendDriver(
             engine, Appender(keys), self._done, self._not_done, config.broker_session_timeout_ms / 1000
         )
-        self.served = Served(self._the_member, self.moves_on_purpose, self.appends.drop, self.bytes.take_room)
+        self.served = Served(self._the_member, self.moves_on_purpose, self._drop, self.bytes.take_room)
         self.security = SharedSecurity(engine, keys)
         self.health = EngineHealth(engine, config.cluster_etcd_quota_bytes)
         self.replication = Replication(self, self.served.doubt)
@@ -248,7 +248,8 @@ class EtcdCluster:
         for change in changes:
             if isinstance(change, TopicDeleted):
                 self._the_member().forget(change.name)
-                self.served.topics.deleted(change.name)
+                is_gone = not self.catalogue.has(change.name, change.topic_id)
+                self.served.topics.deleted(change.name, is_gone=is_gone)
         self._the_member().look_again()
 
     def _give_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
@@ -278,6 +279,10 @@ class EtcdCluster:
     def prove(self, partition: TopicPartition, token: int, ticket: Ticket) -> None:
         """See `Appends`."""
         self.appends.prove(Partition(*partition), token, ticket)
+
+    def _drop(self, partition: Partition) -> None:
+        self.appends.drop(partition)
+        self.replication.let_go(TopicPartition(*partition))
 
     def _done(self, ticket: Any) -> None:
         self.replication.done(ticket)

@@ -8,6 +8,7 @@ Source: Kafka's `TransactionMarkerChannelManager`, `TransactionMarkerRequestComp
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from coordinator.cluster.ownership import Ownership
@@ -49,7 +50,7 @@ class RemoteMarkers:
         security: PeerSecurity,
     ) -> None:
         """In: who writes those of this broker, `node_id`; where others are; who finds out what is to be said of a
-        marker for a partition that nobody leads; what is shown to others."""
+        marker for a partition that nobody leads, or that is not known here; what is shown to others."""
         self._own = own
         self._ownership = ownership
         self._node_id = node_id
@@ -60,13 +61,20 @@ class RemoteMarkers:
     def write(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
         """Writes one marker."""
         if self._ownership.owns(self._node_id, partition):
-            self._own.write(partition, end, done)
+            self._own.write(partition, end, partial(self._written_here, Marker(partition, end, done)))
             return
         owner = self._ownership.owner(partition)
         if owner is None or owner == self._node_id:
             self._look(Marker(partition, end, done))
         else:
             self._couriers.put(owner, Marker(partition, end, done))
+
+    def _written_here(self, marker: Marker, error: ErrorCode) -> None:
+        """A topic that is deleted here may come back, if the cluster does not take that."""
+        if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._look(marker)
+        else:
+            marker.done(error)
 
     def close(self) -> None:
         """Sends no more."""

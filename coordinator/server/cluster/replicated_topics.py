@@ -195,12 +195,11 @@ class ReplicatedTopics:
             self._close(name, log)
             self._server.topics.durable.let_go(log)
 
-    def deleted(self, topic: str) -> None:
-        """A topic is gone, and its logs are closed."""
+    def deleted(self, topic: str, *, is_gone: bool) -> None:
+        """A topic is not there any more, and its logs are closed. In: whether the cluster has none of it either."""
         for name in [each for each in self._opening if each.topic == topic]:
             self._opening.pop(name).cancel()
-        for log in [each for each in self._logs.manifests if each.is_deleted]:
-            self._server.topics.durable.let_go(log)
+        self._server.topics.durable.topic_deleted(topic, is_gone=is_gone)
 
     def _close(self, name: TopicPartition, log: PartitionLog) -> None:
         if log.is_pinned:

@@ -25,6 +25,7 @@ from coordinator.cluster.store.manifest import Manifest
 from coordinator.cluster.store.store import MOST_SEGMENTS, Segment, Store, TokenLost, next_generation
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from storage.errors import LogClosed, StorageError
+from storage.index import MAX_RELATIVE_OFFSET
 from storage.log import PartitionLog
 from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
@@ -185,7 +186,8 @@ async def _segments(
     for number, batch in enumerate(log.batches(first)):
         if batch.header.next_offset > end_offset:
             break
-        if batches and size + len(batch.data) > most_bytes:
+        is_too_far = batch.header.last_offset - base_offset > MAX_RELATIVE_OFFSET
+        if batches and (is_too_far or size + len(batch.data) > most_bytes):
             yield Segment(base_offset, batches)
             log.require_open()
             batches, size = [], 0

@@ -97,13 +97,21 @@ class SharedCatalogue:
         catalogue.drafted = drafted
 
     def _write(self, document: Mapping[str, Any], own: Callable[[], None]) -> None:
-        """In a thread. Raises OSError."""
+        """In a thread. Raises StorageError, OSError."""
+        try:
+            self._write_keys(document)
+            own()
+        except (StorageError, OSError):
+            # What this daemon has changed already is to be as the cluster has it.
+            self._loop.call_soon_threadsafe(self._is_due.set)
+            raise
+        self._loop.call_soon_threadsafe(self.keys.begins_with, document)
+
+    def _write_keys(self, document: Mapping[str, Any]) -> None:
         try:
             asyncio.run_coroutine_threadsafe(self.keys.write(document), self._loop).result(_TIMEOUT_S)
         except (EngineError, TimeoutError) as error:
-            raise Refused(f"etcd did not take it: {error}") from error
-        own()
-        self._loop.call_soon_threadsafe(self.keys.begins_with, document)
+            raise Refused(f"etcd did not take it: {_said(error)}") from error
 
     def reserve_producer_ids(self) -> int | OSError:
         """A block of producer ids; in a thread."""
@@ -113,7 +121,7 @@ class SharedCatalogue:
         except OSError as error:
             return error
         except (EngineError, TimeoutError) as error:
-            return Refused(f"etcd gave no producer ids: {error}")
+            return Refused(f"etcd gave no producer ids: {_said(error)}")
 
     def start(self) -> None:
         """Begins to watch, and to take up what is seen."""
@@ -161,6 +169,11 @@ class SharedCatalogue:
     def _is_there(self, name: str, partitions: int) -> bool:
         topic = self._catalogue.get(name)
         return topic is not None and len(topic.partitions) >= partitions
+
+    def has(self, name: str, topic_id: bytes) -> bool:
+        """Whether the cluster has a topic, as far as is known here."""
+        shared = self.keys.topics.get(name)
+        return shared is not None and shared.topic_id == uuid_to_text(topic_id)
 
     def replicated(self) -> dict[str, Replicated]:
         """Topics whose records the engine has, as far as they are taken up here."""
@@ -313,3 +326,7 @@ class SharedCatalogue:
             else:
                 await asyncio.sleep(0)
                 result = clock.now()
+
+
+def _said(error: Exception) -> str:
+    return str(error) or "it did not answer in time"

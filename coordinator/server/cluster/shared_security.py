@@ -150,6 +150,10 @@ class SharedSecurity:
             transaction = Transaction((compare,), (*operations, own))
             outcome = await repeated(lambda transaction=transaction: self._engine.transact(transaction))  # type: ignore[misc]
             conflicts += not outcome.succeeded
+            if outcome.succeeded:  # what others do to that from now on comes after it
+                done = {operation.key for operation in operations}
+                old = {name: value for name, value in old.items() if self._keys.security(name) not in done}
+                new = {name: value for name, value in new.items() if self._keys.security(name) not in done}
             # Where it was refused another change, or a try of this one that was not answered, has come before.
             await self._until(outcome.revision if outcome.succeeded else changed_at + 1)
         raise Refused("other brokers of the cluster keep changing the same")

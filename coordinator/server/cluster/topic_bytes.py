@@ -15,6 +15,8 @@ from coordinator.cluster.engine.engine import Changes, Engine, EngineError, Entr
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.session_keeper import SessionKeeper
 from coordinator.cluster.member.watching import keep
+from storage.errors import StorageError
+from storage.os_error import reason_of
 
 _LOG: Final = logging.getLogger("Cluster")
 PERIOD_S: Final = 2.0
@@ -72,7 +74,11 @@ class TopicBytes:
     async def _run(self, keeper: SessionKeeper, own: Callable[[], int]) -> None:
         while True:
             await asyncio.sleep(PERIOD_S)
-            self._own = own()
+            try:
+                self._own = own()
+            except (StorageError, OSError) as error:
+                _LOG.warning("How many bytes topics have is not known now: %s", reason_of(error))
+                continue
             if self._is_full and self.total <= self._most_bytes * 0.9:
                 self._is_full = False
                 _LOG.info("The topics with replicas have %d bytes, and take records again", self.total)

@@ -152,14 +152,23 @@ class DurableAnswers:
 
     def let_go(self, log: PartitionLog) -> None:
         """A log that the engine of a cluster has is not led here any more: whoever waits for it is told so."""
-        self._tell_awaiting(log, None)
-        waiting = self._waiting.pop(log, [])
-        if log.is_deleted:
-            self._settle_deleted(log, waiting)
-            return
-        for entry in waiting:
+        for end_offset, done in self._awaited.pop(log, ()):
+            done(ErrorCode.NONE if log.durable_offset >= end_offset else _refusal(log))
+        for entry in self._waiting.pop(log, ()):
             self._refuse(entry.response, log)
             entry.reached(log)
+
+    def topic_deleted(self, name: str, *, is_gone: bool) -> None:
+        """Logs of a topic that the engine of a cluster has are closed. In: whether the engine has none of it any
+        more; where the deletion was refused, what is under way may be lost."""
+        for log in [each for each in self.logs if each.is_deleted and _partition_of(each).topic == name]:
+            if log.durability.outgoing is None:
+                continue  # the disk tells of it
+            if is_gone:
+                self._tell_awaiting(log, None)
+                self._settle_deleted(log, self._waiting.pop(log, []))
+            else:
+                self.let_go(log)
 
     @staticmethod
     def _settle_deleted(log: PartitionLog, waiting: list[_Waiting]) -> None:

@@ -73,6 +73,7 @@ class Groupds:
             *("-o", f"broker.session.timeout.ms={SESSION_MS}", "-o", "cluster.move.delay.ms=0"),
             *("-o", "offsets.topic.num.partitions=5", *self._options),
             listen=f"PLAINTEXT://127.0.0.1:{self._ports[number]}{between}",
+            environment={"CLUSTER_ID": CLUSTER_ID},
         )
 
     def http(self, number: int) -> str:
@@ -106,13 +107,11 @@ def three_daemons(
     """On an etcd of three nodes, for as long as the context lasts."""
     etcd = EtcdNodes(directory, 3)
     try:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("CLUSTER_ID", CLUSTER_ID)
-            daemons = Groupds(directory, etcd, 3, are_linked=are_linked, properties=properties)
-            try:
-                yield daemons
-            finally:
-                daemons.close()
+        daemons = Groupds(directory, etcd, 3, are_linked=are_linked, properties=properties)
+        try:
+            yield daemons
+        finally:
+            daemons.close()
     finally:
         etcd.close()
 

@@ -1,0 +1,64 @@
+"""A partition that is given up in the moment in which something was appended to it, while its log is copied."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.engine.engine import Outcome, Transaction, Unavailable
+from coordinator.cluster.keys import Keys
+from protocol.errors import ErrorCode
+from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
+from tests.cluster.daemons import CLUSTER_ID, Daemon, daemons, eventually
+from tests.cluster.records import TOPIC, batch, create, leader, partition_of, produced, read
+
+KEYS = Keys(CLUSTER_ID)
+NAME = TopicPartition(TOPIC, 0)
+
+
+def log_of(daemon: Daemon) -> PartitionLog | None:
+    part = partition_of(daemon)
+    return None if part is None else part.log
+
+
+async def test_what_was_to_be_written_with_the_old_token_takes_nothing_along_of_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
+        first = await leader(cluster)
+        old = log_of(first)
+        assert old is not None
+        transact, append, is_held = first.engine.transact, PartitionLog.append, True
+        served, loop = first.server.cluster, asyncio.get_running_loop()
+        assert served is not None
+
+        async def held(transaction: Transaction) -> Outcome:
+            is_compared = any(KEYS.owner(*NAME) == each.key for each in transaction.compares)
+            is_claim = any(KEYS.owner(*NAME) == each.key for each in transaction.operations)
+            if is_held and is_compared and not is_claim:
+                raise Unavailable("not yet")
+            return await transact(transaction)
+
+        def appended(log: PartitionLog, *args: object, **kwargs: object) -> object:
+            if log is old and log.is_open:
+                loop.call_soon(served.served.doubt, NAME)
+            return append(log, *args, **kwargs)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(first.engine, "transact", held)
+        monkeypatch.setattr(PartitionLog, "append", appended)
+        old.pin()
+        assert (await produced(first, batch(b"a"))).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        old.unpin()
+        await eventually(lambda: log_of(first) not in (None, old))
+        new = log_of(first)
+        assert new is not None
+        waiting = asyncio.create_task(produced(first, batch(b"b")))
+        await eventually(lambda: new.log_end_offset == 1)
+        is_held = False
+        async with asyncio.timeout(60):
+            assert (await waiting).error_code == ErrorCode.NONE
+        assert (await produced(first, batch(b"c"))).error_code == ErrorCode.NONE
+        await cluster.kill(first)
+        assert await read(await leader(cluster)) == [b"b", b"c"]
