@@ -80,7 +80,10 @@ async def _serve(settings: ServerSettings) -> int:
     asyncio.get_running_loop().set_exception_handler(_log_unexpected)
     try:
         http_listener = parse_http_listener(settings.config)
-        server = Server(settings, cluster=await _cluster(settings))
+        joining = asyncio.ensure_future(_cluster(settings))
+        if not await _comes_before(joining, stop):
+            return EXIT_FINE
+        server = Server(settings, cluster=joining.result())
         server.open()
     except (StartFailed, ConfigError) as error:
         _say(error)
@@ -124,6 +127,17 @@ async def _serve(settings: ServerSettings) -> int:
         _LOG.error("The shutdown was not clean", exc_info=problem)
     _LOG.info("Shut down completed")
     return EXIT_FAILURE if failures else EXIT_FINE
+
+
+async def _comes_before(wanted: asyncio.Future[Any], stop: asyncio.Event) -> bool:
+    """Whether something ended before the daemon was to stop; it is broken off where it did not."""
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((wanted, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    has_ended = wanted.done()
+    wanted.cancel()
+    await asyncio.wait((wanted,))
+    return has_ended
 
 
 async def _cluster(settings: ServerSettings) -> "EtcdCluster | None":

@@ -1,5 +1,9 @@
 """What is no daemon of a cluster does not start, and says why."""
 
+import os
+import signal
+import socket
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +12,7 @@ import pytest
 from coordinator.cluster.keys import Keys
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import parse_config
+from coordinator.daemon import EXIT_FINE, run_daemon
 from coordinator.security.sasl_login import Login
 from coordinator.server.cluster.cluster import EtcdCluster
 from coordinator.server.cluster.join import join, refusal
@@ -202,3 +207,20 @@ async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path, is_ther
         pass
     store = await store_of(CLUSTER_ID, tmp_path / "fresh", is_there=is_there)
     assert "CLUSTER_ID" in await refused(with_id(tmp_path, ENDPOINTS), store)
+
+
+def test_a_stop_does_not_wait_for_an_etcd_that_does_not_answer(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
+        connected: list[socket.socket] = []
+
+        def stop_who_connects() -> None:
+            connected.append(silent.accept()[0])
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        listening = threading.Thread(target=stop_who_connects)
+        listening.start()
+        how = with_id(tmp_path, {**ADVERTISED, "cluster.etcd.endpoints": endpoint, "http.listener": "off"})
+        assert run_daemon(how, []) == EXIT_FINE
+        listening.join()
+        connected[0].close()
