@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from coordinator import clock
 from coordinator.answers import Later
+from coordinator.cluster.ownership import Ownership
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.place import Taker
@@ -21,10 +22,11 @@ CLIENT_HOST: Final = "/127.0.0.1"
 class GroupAsker:
     """Puts requests to the groups of a server. All methods belong to the event loop's thread."""
 
-    def __init__(self, runtime: Runtime[Shard], arrival: clock.Arrival) -> None:
+    def __init__(self, runtime: Runtime[Shard], arrival: clock.Arrival, ownership: Ownership) -> None:
         """In: the instant that the engine takes for that of the request at hand."""
         self._runtime = runtime
         self._arrival = arrival
+        self._ownership = ownership
 
     @property
     def partitions(self) -> Sequence[Partition[Shard]]:
@@ -35,11 +37,20 @@ class GroupAsker:
         """The offsets partition of a group. Raises Problem (loading) while its groups cannot be asked."""
         partition = self._runtime.partition_of(group_id)
         if partition.machine is None:
+            if self._ownership.is_far(partition.name):
+                raise self._is_elsewhere(partition, group_id)
             is_loading = partition.state is PartitionState.LOADING
             state = "is being loaded" if is_loading else f"is {partition.state.value}"
             detail = f"{partition.name} {state}: nothing can be said of group {printable(group_id)} now."
             raise Problem(ProblemKind.LOADING, f"{partition.name} {state}", detail)
         return partition
+
+    def _is_elsewhere(self, partition: Partition[Shard], group_id: str) -> Problem:
+        owner = self._ownership.owner(partition.name)
+        whose = "no broker's now" if owner is None else f"broker {owner}'s"
+        asked = "" if owner is None else ": ask that one"
+        detail = f"{partition.name}, to which group {printable(group_id)} belongs, is {whose}{asked}."
+        return Problem(ProblemKind.LOADING, f"{partition.name} is {whose}", detail)
 
     async def ask(
         self,

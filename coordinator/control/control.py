@@ -40,7 +40,7 @@ class Control:
         """Whether what harms the process was let in in so many words."""
         self.acts = Acts()
         self.namespaces = namespaces or Namespaces(server, self.acts, self._control_of_namespace)
-        self.asker = GroupAsker(server.runtime, server.arrival)
+        self.asker = GroupAsker(server.runtime, server.arrival, server.brokers.ownership)
         self.member_connections = MemberConnections(server.connections)
         self.clocks = Clocks(server, self.acts, self.asker, self.member_connections)
         now_of = self.clocks.now_of

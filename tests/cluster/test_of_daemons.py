@@ -84,6 +84,20 @@ async def controlled(daemon: Daemon) -> AsyncIterator[Control]:
         await control.namespaces.close()
 
 
+async def test_who_is_asked_about_a_group_of_another_daemon_names_that_one(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        other = await other_than(cluster, owner)
+        await join_alone(owner.client, "g")
+        async with controlled(other) as control:
+            with pytest.raises(Problem) as asked:
+                control.groups.view("g")
+        assert asked.value.kind is ProblemKind.LOADING
+        assert f"broker {owner.node_id}" in asked.value.detail
+        async with controlled(owner) as control:
+            assert control.groups.view("g").group_id == "g"
+
+
 async def other_than(cluster: Daemons, daemon: Daemon) -> Daemon:
     """Another one, which the first one knows of."""
     other = next(each for each in cluster.by_id.values() if each is not daemon)

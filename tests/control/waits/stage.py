@@ -180,7 +180,7 @@ class Stage:
         self.held = held
         self.acts = Acts()
         self.connections = MemberConnections(server.connections)
-        asker = GroupAsker(server.runtime, server.arrival)
+        asker = GroupAsker(server.runtime, server.arrival, server.brokers.ownership)
         self.waits = Waits(server, asker, self.connections, self.acts, lambda _: held.now(), ledger)
         self._stack = stack
 
