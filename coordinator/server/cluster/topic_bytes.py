@@ -33,6 +33,8 @@ class TopicBytes:
         self._said: tuple[int, int] = 0, 0
         """In which session, and what."""
         self._is_full = False
+        self._is_late = False
+        """Whether the last try to say it failed."""
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -84,8 +86,11 @@ class TopicBytes:
         try:
             await self._engine.transact(Transaction((), (put,)))
             self._said = lease, own
+            self._is_late = False
         except EngineError as error:
-            _LOG.info("How many bytes topics have is told later: %r", error)
+            if not self._is_late:
+                _LOG.info("How many bytes topics have is told later: %s", error)
+            self._is_late = True
 
     def _read(self, entries: Sequence[Entry]) -> None:
         self._others = {}
