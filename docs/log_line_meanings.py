@@ -176,8 +176,10 @@ FORMATS: Final[Mapping[str, str]] = {
         "This broker coordinates the partition from now on, as soon as it has read it from etcd; why"
     ),
     "No longer owner of %s: %s": "Another broker does, or will; whoever waited was told NOT_COORDINATOR",
-    "Another daemon has a session with this node.id; waiting until that ends": (
-        "Two brokers of the cluster have one `node.id`. The second serves nothing until the first is gone"
+    "The session of this node.id that was there before goes on; waiting until it ends": (
+        "This broker was killed, and is back before others took over: it goes on in less than "
+        "`broker.session.timeout.ms`. Where it stays so two brokers of the cluster have one `node.id`: the second "
+        "serves nothing until the first is gone"
     ),
     (
         "etcd does not have any more what the cluster was made with: this broker owns nothing, and keeps "

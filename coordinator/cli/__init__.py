@@ -1,6 +1,9 @@
 """The command `groupd`. Each subcommand is a module of its own, imported when it is called."""
 
+import os
+import signal
 import sys
+from types import FrameType
 from typing import Any, Final
 
 import click
@@ -52,7 +55,14 @@ def groupd() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """The entry point of the command. Exit codes: 0 fine, 1 a failure while running, 2 usage or no start, 3 no
     daemon can be reached."""
+    if os.getpid() == 1:
+        # To the first process of a container the system passes on no signal that it has not asked for.
+        signal.signal(signal.SIGTERM, _end)
     if not __debug__:
         print("groupd: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr)
         sys.exit(EXIT_USAGE)
     return groupd(arguments, prog_name="groupd")
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from types import FrameType
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -25,10 +26,14 @@ def main(bootstrap: str, topic: str) -> int:
     signal.signal(signal.SIGINT, stop)
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "producer", "linger.ms": 50})
     number = 0
+    due = time.monotonic()
     while not stopping:
         producer.produce(topic, key=str(number % 100), value=f"order {number}", on_delivery=delivered)
         number += 1
-        producer.poll(0.2)
+        due += 0.2
+        # poll() comes back as soon as one record is delivered.
+        while not stopping and (left := due - time.monotonic()) > 0:
+            producer.poll(left)
         if number % 50 == 0:
             print(f"produced {number} records, {failed} failed")
     unsent = producer.flush(5)

@@ -133,7 +133,9 @@ class SessionKeeper:
         for event in events:
             if isinstance(event, Duplicate):
                 if not self._was_duplicate:
-                    _LOG.error("Another daemon has a session with this node.id; waiting until that ends")
+                    _LOG.warning(
+                        "The session of this node.id that was there before goes on; waiting until it ends"
+                    )
                 self._was_duplicate = True
                 continue
             if isinstance(event, ClusterGone):

@@ -1,0 +1,34 @@
+"""The command as the first process of a container, to which the system passes on only signals that it asked for."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.test_serve import TIMEOUT_S, clean_environment
+from tests.interop.requirement import lacking
+
+AS_FIRST = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]
+
+
+def test_a_stop_that_comes_while_it_starts_ends_it(tmp_path: Path) -> None:
+    try:
+        can = subprocess.run([*AS_FIRST, "true"], capture_output=True, timeout=TIMEOUT_S, check=False)
+    except FileNotFoundError:
+        lacking("unshare is not installed")
+    if can.returncode:
+        lacking(f"no process can be the first of a namespace: {can.stderr.decode()}")
+    # Its start waits for what is in this file.
+    properties = tmp_path / "server.properties"
+    os.mkfifo(properties)
+    command = [*AS_FIRST, sys.executable, "-m", "coordinator", "serve", "--config", str(properties)]
+    outer = subprocess.Popen(command, env=clean_environment())
+    try:
+        with properties.open("w"):
+            (first,) = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()
+            os.kill(int(first), signal.SIGTERM)
+            assert outer.wait(TIMEOUT_S) == 128 + signal.SIGTERM
+    finally:
+        outer.kill()
+        outer.wait()
