@@ -352,10 +352,12 @@ class PartitionLog(ReadableLog):
         """Makes the names of all files durable; blocks, safe in any thread. Raises OSError."""
         self.files.fsync_directory(self.directory)
 
-    def put_in_place(self, old: Sequence[Segment], new: Segment) -> None:
-        """Reads what `old`, sealed neighbours, held from `new`; the files are the caller's."""
+    def put_in_place(self, old: Sequence[Segment], new: Segment, cleaned_to: int) -> None:
+        """Reads what `old`, sealed neighbours, held from `new`, of which compaction has met every record below an
+        offset; the files are the caller's."""
         assert self.is_pinned, self.directory
         self._segments.replace(old, new)
+        self.cleaned_to = max(self.cleaned_to, cleaned_to)
 
     def truncate_to(self, offset: int) -> None:
         """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged, OSError."""

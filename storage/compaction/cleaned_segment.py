@@ -72,11 +72,16 @@ class CleanedSegment:
                 self._files.unlink(path)
 
     def take_the_place_of(
-        self, old: Sequence[Segment], end_offset: int, aborted: Sequence[AbortedTransaction]
+        self,
+        old: Sequence[Segment],
+        end_offset: int,
+        cleaned_to: int,
+        aborted: Sequence[AbortedTransaction],
     ) -> Generator[Callable[[], None], None, None]:
         """Does so, in an order that a crash cannot spoil; each function is to be called in another thread.
 
-        In: where what follows them begins; the aborted transactions that its index is to name.
+        In: where what follows them begins; below which offset every record was met; the aborted transactions that
+        its index is to name.
         Raises OSError before anything has changed; later failures poison the log and raise AppendFailed.
         """
         files, directory = self._files, self._log.directory
@@ -91,7 +96,7 @@ class CleanedSegment:
         segment.adopt(self._file)
         segment.size = self.size
         self._is_in_place = True
-        self._log.put_in_place(old, segment)
+        self._log.put_in_place(old, segment, cleaned_to)
         if self._log.follower is not None:
             self._log.follower.was_compacted(segment.base_offset, end_offset, aborted)
         try:

@@ -128,7 +128,8 @@ class Compaction:
                     yield cleaned.sync
                     self._log.require_open()
                     aborted = survivors.still_aborted(group[0].base_offset, end_offset)
-                    yield from cleaned.take_the_place_of(group, end_offset, aborted)
+                    cleaned_to = min(end_offset, keys.end_offset)
+                    yield from cleaned.take_the_place_of(group, end_offset, cleaned_to, aborted)
                 else:
                     cleaned.abandon()
             except BaseException:

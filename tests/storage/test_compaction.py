@@ -273,6 +273,22 @@ def test_the_log_lives_on_while_a_pass_is_under_way() -> None:
     assert log.apply_retention(2**50) > 0
 
 
+def test_wherever_a_pass_is_broken_off_it_is_known_below_where_something_is_missing() -> None:
+    log = opened(config=replace(CONFIG, segment_bytes=200))
+    fill(log)
+    log.sync()
+    there = {record.offset for record in records(log)}
+    missing: set[int] = set()
+    for step in Compaction(log, cleanable(log, 0, log.log_end_offset, 0), terms()).steps():
+        if step is not None:
+            step()
+        before, missing = missing, there - {record.offset for record in records(log)}
+        assert max(missing, default=-1) < log.cleaned_to
+        if before and missing != before:
+            return  # it was looked at in between
+    raise AssertionError("all was put in place at once")
+
+
 def terms() -> Terms:
     return Terms(0, HOUR_MS, lambda _: False)
 
