@@ -125,8 +125,8 @@ async def measure(moves: int = 20, kills: int = 5, *, with_kafka: bool = True) -
         "Three daemons on three nodes of etcd, and three brokers of Kafka, on this machine, one cluster after the "
         f"other. One partition of {OFFSETS_PARTITIONS} holds {KEYS:,} offsets; one client commits there, and two "
         "read, over connections of their own. It is moved by AlterPartitionReassignments and ElectLeaders; then "
-        f"its broker is killed, and started again. Sessions are of {SESSION_S} s. Seconds without a commit; and how "
-        "many reads of all rounds told an older offset than one that was acknowledged before:",
+        f"its broker is killed, and started again. Sessions are of {SESSION_S} s. Seconds without a commit; and "
+        "how many reads of all rounds told an older offset than one that was acknowledged before:",
         ["what", "of", "s", "rounds", "stale reads"],
     )
     with ExitStack() as stack:
