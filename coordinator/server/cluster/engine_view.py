@@ -10,6 +10,7 @@ from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.table import Table
 from coordinator.cluster.member.watching import read_all
 from coordinator.server.cluster.reach import Nodes
+from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
 _TIMEOUT_S: Final = 2.0
@@ -56,7 +57,7 @@ async def look(engine: Nodes, keys: Keys, table: Table) -> Looked:
             for node_id, broker in list(table.brokers.items()):
                 left[node_id] = await engine.lease_left_s(broker.lease)
     except (EngineError, TimeoutError) as error:
-        problem = str(error) or "no answer in time"
+        problem = reason_of(error)
     return Looked(tokens, epochs, left, problem)
 
 

@@ -19,6 +19,7 @@ from storage.errors import LogDamaged, StorageError
 from storage.fill import fill
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.os_error import reason_of
 from storage.outgoing import Outgoing
 from storage.topic_partition import TopicPartition
 
@@ -78,7 +79,7 @@ class ReplicatedLogs:
         except Damaged as error:
             raise LogDamaged(path, str(error)) from error
         except (EngineError, TimeoutError) as error:
-            raise EngineFailed(f"{partition} could not be read from etcd: {error}") from error
+            raise EngineFailed(f"{partition} could not be read from etcd: {reason_of(error)}") from error
         self._wait(self._filled(partition, manifest.log_start_offset, min(manifest.cleaned_to, end_offset)))
         log = self._directory.open_log(partition, config, topic_id)
         try:

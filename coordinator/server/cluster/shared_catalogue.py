@@ -111,7 +111,7 @@ class SharedCatalogue:
         try:
             asyncio.run_coroutine_threadsafe(self.keys.write(document), self._loop).result(_TIMEOUT_S)
         except (EngineError, TimeoutError) as error:
-            raise Refused(f"etcd did not take it: {_said(error)}") from error
+            raise Refused(f"etcd did not take it: {reason_of(error)}") from error
 
     def reserve_producer_ids(self) -> int | OSError:
         """A block of producer ids; in a thread."""
@@ -121,7 +121,7 @@ class SharedCatalogue:
         except OSError as error:
             return error
         except (EngineError, TimeoutError) as error:
-            return Refused(f"etcd gave no producer ids: {_said(error)}")
+            return Refused(f"etcd gave no producer ids: {reason_of(error)}")
 
     def start(self) -> None:
         """Begins to watch, and to take up what is seen."""
@@ -199,7 +199,7 @@ class SharedCatalogue:
                     self._is_taken_up.clear()
                     await self._is_taken_up.wait()
         except (EngineError, TimeoutError) as error:
-            _LOG.info("Topics of the cluster could not be looked for: %s", error)
+            _LOG.info("Topics of the cluster could not be looked for: %s", reason_of(error))
             return False
         return True
 
@@ -326,7 +326,3 @@ class SharedCatalogue:
             else:
                 await asyncio.sleep(0)
                 result = clock.now()
-
-
-def _said(error: Exception) -> str:
-    return str(error) or "it did not answer in time"

@@ -33,6 +33,7 @@ from coordinator.cluster.member.watching import keep, read_all
 from coordinator.cluster.store.store import repeated
 from coordinator.security.security_state import VERSION, SecurityState
 from coordinator.server.start_failed import StartFailed
+from storage.os_error import reason_of
 
 _LOG: Final = logging.getLogger("SecurityManager")
 _MOST_OPERATIONS: Final = 100
@@ -134,7 +135,7 @@ class SharedSecurity:
             async with asyncio.timeout(_TIMEOUT_S):
                 return await self._write(_entries_of(old), _entries_of(new))
         except (EngineError, TimeoutError) as error:
-            raise Refused(f"etcd did not take it: {error}") from error
+            raise Refused(f"etcd did not take it: {reason_of(error)}") from error
 
     async def _write(self, old: dict[str, str], new: dict[str, str]) -> SecurityState:
         conflicts = 0
