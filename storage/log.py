@@ -376,10 +376,8 @@ class PartitionLog(ReadableLog):
     # Ending
 
     def close(self, clean: bool = True) -> None:
-        """Closes the files; `clean` syncs everything and writes the active indexes first. Idempotent.
-
-        Raises SyncFailed, LogPoisoned, OSError; the files are closed all the same.
-        """
+        """Closes the files; `clean` syncs everything and writes the active indexes first. Idempotent. Raises
+        SyncFailed, LogPoisoned, OSError; the files are closed all the same."""
         if self.is_closed:
             return
         try:
