@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coordinator.cluster.engine.engine import Entry, Put, Transaction
+from coordinator.cluster.append import Partition
+from coordinator.cluster.engine.engine import Entry, Outcome, Put, Read, Transaction, Unavailable
 from coordinator.cluster.keys import Keys
 from coordinator.control.control import Control
 from coordinator.control.faults.rule import FaultRule
@@ -22,10 +23,13 @@ from protocol.messages.alter_partition_reassignments import (
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from storage.topic_partition import TopicPartition
 from tests.cluster.daemons import CLUSTER_ID, SESSION_MS, Daemon, Daemons, daemons, eventually
+from tests.cluster.model_engine import ModelEngine
 from tests.server.harness import heartbeat_request, join_alone, join_request
 
 KEYS = Keys(CLUSTER_ID)
 OFFSETS = "__consumer_offsets"
+PINNED = Partition(OFFSETS, 0)
+PIN = KEYS.pin(*PINNED)
 ELSEWHERE, LOADING = ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
@@ -162,6 +166,33 @@ async def test_what_is_doubted_as_it_comes_and_is_moved_just_then_arrives(
         cluster.store.do(lambda map_: map_.transact(away))
         await asyncio.wait_for(doubted.wait(), 10)
         await eventually(lambda: owner.coordinates("g"))
+
+
+async def test_a_try_of_a_move_that_lands_late_undoes_no_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late: list[Transaction] = []
+    transact = ModelEngine.transact
+
+    async def transact_late(engine: ModelEngine, transaction: Transaction) -> Outcome:
+        if not late and any(operation.key == PIN for operation in transaction.operations):
+            late.append(transaction)
+            raise Unavailable("no answer in time")
+        return await transact(engine, transaction)
+
+    async with daemons(tmp_path, 3) as cluster:
+        asked = cluster.by_id[1]
+        assert asked.server.cluster is not None
+        member = asked.server.cluster.member
+        assert member is not None
+        monkeypatch.setattr(ModelEngine, "transact", transact_late)
+        with pytest.raises(Unavailable):
+            await member.move(PINNED, 2)
+        await member.move(PINNED, 3)
+        await asked.engine.transact(late[0])
+        (pin,) = (await asked.engine.read(Read(PIN))).entries
+        assert pin.value == b"3"
+        await eventually(lambda: PINNED.number in cluster.by_id[3].owned)
 
 
 async def test_who_does_not_coordinate_a_group_says_who_does(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from coordinator import clock
 from coordinator.cluster.append import Partition
 from coordinator.cluster.claims import Claim, NotOwned, Owned, release
 from coordinator.cluster.engine.engine import (
+    ABSENT,
     Changes,
     CreatedAt,
     Delete,
@@ -34,6 +35,7 @@ from coordinator.cluster.engine.engine import (
     Put,
     Read,
     Transaction,
+    WrittenAt,
 )
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.session_keeper import SessionKeeper
@@ -345,7 +347,13 @@ class Member:
         pin = self._keys.pin(*partition)
         value = b"%d %d" % (to or 0, hold_loading_ms) if hold_loading_ms else b"%d" % (to or 0)
         operation = Delete(pin) if to is None else Put(pin, value)
-        await self._engine.transact(Transaction((), (operation,)))
+        while True:
+            page = await self._engine.read(Read(pin))
+            written_at = page.entries[0].written_at if page.entries else ABSENT
+            # A try that lands late undoes no later move.
+            move = Transaction((WrittenAt(pin, written_at),), (operation,))
+            if (await self._engine.transact(move)).succeeded:
+                return
 
     # Ending
 
