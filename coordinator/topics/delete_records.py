@@ -2,6 +2,7 @@
 `ReplicaManager.deleteRecords`.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -35,7 +36,7 @@ def answer_delete_records(
     """
     moved: dict[TopicPartition, PartitionLog] = {}
     parts: dict[TopicPartition, HostedPartition] = {}
-    answers: list[DeleteRecordsPartitionResult] = []
+    answers: dict[TopicPartition, DeleteRecordsPartitionResult] = {}
     topics = []
     yield Mark.CHANGES
     for topic in request.topics:
@@ -51,7 +52,7 @@ def answer_delete_records(
                 answer.low_watermark = _delete(partition, wanted.offset)
                 assert partition.log is not None, partition.name
                 moved[partition.name], parts[partition.name] = partition.log, partition
-                answers.append(answer)
+                answers[partition.name] = answer
             except Refusal as error:
                 answer.error_code = error.code
             result.partitions.append(answer)
@@ -61,12 +62,21 @@ def answer_delete_records(
     moved = {name: log for name, log in moved.items() if not log.is_deleted}
     try:
         yield from written(plane.directory.draft_checkpoints(moved) if moved else ())
-        yield from written([partial(parts[name].keep_start, log) for name, log in moved.items()])
     except OSError:
-        # The log begins there; a restart may bring back what was before it.
-        for answer in answers:
-            answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK
+        # The logs begin there; a restart may bring back what was before it.
+        _refuse(answers.values())
+        return Answer(DeleteRecordsResponse(topics=topics))
+    for name, log in moved.items():
+        try:
+            yield from written([partial(parts[name].keep_start, log)])
+        except OSError:
+            _refuse([answers[name]])
     return Answer(DeleteRecordsResponse(topics=topics))
+
+
+def _refuse(answers: Iterable[DeleteRecordsPartitionResult]) -> None:
+    for answer in answers:
+        answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK
 
 
 def _find(plane: DataPlane, context: Context, name: str, number: int) -> HostedPartition:
