@@ -125,7 +125,7 @@ EXPLAINED: Final = (
         groupd=("Cluster authorization failed.",),
     ),
     Explained(
-        "Of several brokers the first is named as the controller",
+        "Of several brokers that live the first is named as the controller",
         session="the_cluster_is_described_by_every_broker",
         label="*",
         path="controller_id",
