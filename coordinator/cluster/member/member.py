@@ -35,6 +35,7 @@ from coordinator.cluster.engine.engine import (
     Put,
     Read,
     Transaction,
+    Unavailable,
     WrittenAt,
 )
 from coordinator.cluster.keys import Keys
@@ -347,13 +348,12 @@ class Member:
         pin = self._keys.pin(*partition)
         value = b"%d %d" % (to or 0, hold_loading_ms) if hold_loading_ms else b"%d" % (to or 0)
         operation = Delete(pin) if to is None else Put(pin, value)
-        while True:
-            page = await self._engine.read(Read(pin))
-            written_at = page.entries[0].written_at if page.entries else ABSENT
-            # A try that lands late undoes no later move.
-            move = Transaction((WrittenAt(pin, written_at),), (operation,))
-            if (await self._engine.transact(move)).succeeded:
-                return
+        page = await self._engine.read(Read(pin))
+        written_at = page.entries[0].written_at if page.entries else ABSENT
+        # A try that lands late undoes no later move.
+        move = Transaction((WrittenAt(pin, written_at),), (operation,))
+        if not (await self._engine.transact(move)).succeeded:
+            raise Unavailable("another broker has moved it meanwhile, or etcd has lost the cluster")
 
     # Ending
 

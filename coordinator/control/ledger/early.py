@@ -74,11 +74,12 @@ class Early:
 
 
 def _silent(silent_ms: int, connection_id: int, now: Now, connections: _Connections) -> Seen:
-    is_real = abs(now.monotonic_ms - clock.monotonic_ms()) < SAME_TIME_MS
-    return Seen(
-        silent_ms,
-        ActorSeen(
-            last_heard_ms_ago=silent_ms if is_real else connections.silent_ms(connection_id),
-            connection_closed_ms_ago=connections.connection_closed_ms_ago(connection_id),
-        ),
-    )
+    late_ms = clock.monotonic_ms() - now.monotonic_ms
+    heard_ms_ago: int | None = silent_ms
+    closed_ms_ago = connections.connection_closed_ms_ago(connection_id)
+    if abs(late_ms) >= SAME_TIME_MS:
+        heard_ms_ago = connections.silent_ms(connection_id)
+    elif closed_ms_ago is not None:
+        # The silence ends with the instant of the turn, which a busy process is past by now.
+        closed_ms_ago = max(0, closed_ms_ago - late_ms)
+    return Seen(silent_ms, ActorSeen(last_heard_ms_ago=heard_ms_ago, connection_closed_ms_ago=closed_ms_ago))
