@@ -1,0 +1,41 @@
+"""What is told of whoever began a rebalance counts from one instant, however late it is told."""
+
+import pytest
+
+from coordinator import clock
+from coordinator.control.ledger.early import Early
+from coordinator.group.events import MemberExpired
+from coordinator.group.member_name import MemberName
+
+SESSION_MS, HELD_MS = 6_000, 40
+ALICE = MemberName("alice-1", None, "alice", "/127.0.0.1")
+
+
+class ClosedAsLastHeard:
+    """A connection that was closed at the moment at which its member was last heard."""
+
+    def __init__(self, heard_at_ms: int, now_ms: int) -> None:
+        self._ago_ms = now_ms - heard_at_ms
+
+    def silent_ms(self, connection_id: int) -> int | None:
+        return self._ago_ms
+
+    def connection_closed_ms_ago(self, connection_id: int) -> int | None:
+        return self._ago_ms
+
+
+def test_a_loop_that_was_held_up_closes_no_connection_before_its_member_was_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turn = clock.now()
+    told_at_ms = turn.monotonic_ms + HELD_MS
+    monkeypatch.setattr(clock, "monotonic_ms", lambda: told_at_ms)
+    kept = Early()
+    kept.add(
+        MemberExpired("g", 1, ALICE, False, is_new=False, silent_ms=SESSION_MS, timeout_ms=SESSION_MS),
+        turn,
+        1,
+    )
+    connections = ClosedAsLastHeard(turn.monotonic_ms - SESSION_MS, told_at_ms)
+    real = kept.actor_seen("g", ALICE, turn, 1, connections).real
+    assert real.last_heard_ms_ago == real.connection_closed_ms_ago == SESSION_MS
