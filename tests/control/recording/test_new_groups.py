@@ -64,7 +64,7 @@ async def test_groups_of_every_kind_are_recorded_from_their_first_request_on(ser
 async def test_a_group_that_is_there_and_one_that_is_only_asked_about_are_not(serving: Serving) -> None:
     server, control = serving
     async with Client(server, "alice") as alice:
-        await join_alone(alice, "there")
+        assert (await alice.call(commit("there"), 8)).topics[0].partitions[0].error_code == ErrorCode.NONE
         control.recordings.start_new_groups()
         await join_alone(alice, "there")
         await alice.call(DescribeGroupsRequest(groups=["nobody"]), 5)
