@@ -44,19 +44,25 @@ class IndexesCheck:
         self._time_index_path = stem + TIME_INDEX_SUFFIX + rest if suffix else ""
         self._offsets = OffsetIndexCheck(files, self._offset_index_path, base_offset)
         self._times = TimeIndexCheck(files, self._time_index_path, base_offset)
-        self._end = 0
+        self.end = 0
+        """Up to where the segment was read."""
+        self.is_all_there = True
+        """Whether each piece began where the one before it ended. Where another segment took the place of this one,
+        the reader goes on within that."""
         self._has_bad_bytes = False
 
     def batch(self, batch: StoredBatch) -> None:
         """The next sound batch."""
+        self.is_all_there &= batch.position == self.end
         self._offsets.batch(batch.position, batch.header)
         self._times.batch(batch.header)
-        self._end = batch.position + len(batch.data)
+        self.end = batch.position + len(batch.data)
 
     def bad_bytes(self, bad: BadBytes) -> None:
         """What lies between: entries that point there may have been right."""
-        self._end = bad.position + bad.length
-        self._offsets.bad_bytes(self._end)
+        self.is_all_there &= bad.position == self.end
+        self.end = bad.position + bad.length
+        self._offsets.bad_bytes(self.end)
         self._has_bad_bytes = True
 
     def finish(self, is_sealed: bool) -> list[tuple[Kind, bool, str, str]]:
@@ -66,6 +72,8 @@ class IndexesCheck:
         return [] if wrong and self._has_moved_on() else wrong
 
     def _has_moved_on(self) -> bool:
+        if not self.is_all_there:
+            return True
         try:
             size = self._files.size(self.path)
         except FileNotFoundError:
@@ -73,12 +81,12 @@ class IndexesCheck:
         offsets, times = (
             _read(self._files, path) for path in (self._offset_index_path, self._time_index_path)
         )
-        return (size, offsets, times) != (self._end, self._offsets.data, self._times.data)
+        return (size, offsets, times) != (self.end, self._offsets.data, self._times.data)
 
     def _wrong(self, is_sealed: bool) -> Iterator[tuple[Kind, bool, str, str]]:
         wrong = self._offsets.finish()
         if wrong:
-            is_rebuilt = OffsetIndex.decode(self.base_offset, self._offsets.data, self._end) is None
+            is_rebuilt = OffsetIndex.decode(self.base_offset, self._offsets.data, self.end) is None
             yield Kind.OFFSET_INDEX, is_rebuilt, self._offset_index_path, wrong
         wrong = self._times.finish(is_sealed, self._has_bad_bytes)
         if wrong:

@@ -5,10 +5,13 @@ nothing that is no abort marker: a consumer who is told of such a transaction wo
 committed later. Entries of transactions of which nothing is left do no harm. A snapshot has to be whole, and of
 what lies before the end of the log.
 
+A daemon may compact the log meanwhile: what was read of a transaction in one segment and an index of another moment
+tell nothing of each other.
+
 Source: Kafka's `TransactionIndex.sanityCheck`, `ProducerStateManager`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from storage.batch import BatchHeader
 from storage.errors import DamagedFile
@@ -17,7 +20,7 @@ from storage.producers.marker import decode_marker
 from storage.producers.snapshot import decode_snapshot, snapshot_offsets, snapshot_path
 from storage.record import Record
 from storage.segment import LOG_SUFFIX
-from storage.transaction_index import TRANSACTION_INDEX_SUFFIX, decode_index
+from storage.transaction_index import TRANSACTION_INDEX_SUFFIX, AbortedTransaction, decode_index
 
 
 class TransactionsCheck:
@@ -32,6 +35,9 @@ class TransactionsCheck:
         self._due: set[int] = set()
         """Where the markers lie that the index has to name."""
         self._has_bad_bytes = False
+        self._ends: dict[str, int] = {}
+        """The size of each segment so far, as it was read."""
+        self._missed_some = False
 
     def batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
         """The next sound batch. Raises CorruptBatch for a marker that is none."""
@@ -54,33 +60,48 @@ class TransactionsCheck:
         """Nobody can tell what the index may name."""
         self._has_bad_bytes = True
 
-    def leave(self, path: str, *, is_sealed: bool) -> Iterator[tuple[str, str, bool]]:
-        """A segment ends here: its index, what is wrong with that, and whether opening the log finds it out by
-        itself. Of one that is still appended to nothing is due yet. Raises OSError."""
+    def missed_some(self) -> None:
+        """Batches were passed over, because the log was compacted while it was read."""
+        self._missed_some = True
+
+    def leave(self, path: str, end: int, *, is_sealed: bool) -> list[tuple[str, str, bool]]:
+        """A segment ends here, at this byte. Out: its index, what is wrong with that, and whether opening the log
+        finds it out by itself. Of one that is still appended to nothing is due yet; of a log that is not as it was
+        read any more nothing is said. Raises OSError."""
         markers, due, has_bad_bytes = self._markers, self._due, self._has_bad_bytes
         self._markers, self._due, self._has_bad_bytes = {}, set(), False
+        self._ends[path] = end
         stem, suffix, rest = path.rpartition(LOG_SUFFIX)
         if not suffix:
-            return
-        path = stem + TRANSACTION_INDEX_SUFFIX + rest
+            return []
+        index_path = stem + TRANSACTION_INDEX_SUFFIX + rest
         try:
-            named = decode_index(self._files.read(path), path)
+            named = decode_index(self._files.read(index_path), index_path)
         except FileNotFoundError:
             named = []
         except DamagedFile as error:
-            yield path, error.reason, True
-            return
-        if has_bad_bytes or not is_sealed:
-            return
-        for aborted in named:
-            if markers.get(aborted.last_offset) != aborted.producer_id:
-                wrong = f"producer {aborted.producer_id} has no abort marker at offset {aborted.last_offset}"
-                yield path, wrong, False
-                return
-        missing = sorted(due.difference(aborted.last_offset for aborted in named))
-        if missing:
-            wrong = f"does not name the transaction that the marker at offset {missing[0]} aborts"
-            yield path, wrong, False
+            return [(index_path, error.reason, True)]
+        wrong = "" if has_bad_bytes or not is_sealed else _disagreement(named, markers, due)
+        return [] if not wrong or self._has_moved_on() else [(index_path, wrong, False)]
+
+    def _has_moved_on(self) -> bool:
+        """Whether any segment up to here is another one by now: a transaction may begin segments before its end."""
+        if self._missed_some:
+            return True
+        try:
+            return any(self._files.size(path) != end for path, end in self._ends.items())
+        except FileNotFoundError:
+            return True
+
+
+def _disagreement(named: Sequence[AbortedTransaction], markers: Mapping[int, int], due: set[int]) -> str:
+    """What an index does not have in common with its segment, "" for nothing. In: what it names; producers of the
+    abort markers, by offset; those that it has to name."""
+    for aborted in named:
+        if markers.get(aborted.last_offset) != aborted.producer_id:
+            return f"producer {aborted.producer_id} has no abort marker at offset {aborted.last_offset}"
+    missing = sorted(due.difference(aborted.last_offset for aborted in named))
+    return f"does not name the transaction that the marker at offset {missing[0]} aborts" if missing else ""
 
 
 def check_snapshots(files: Files, directory: str, log_end_offset: int) -> Iterator[tuple[str, str]]:

@@ -144,7 +144,7 @@ class Repair:
                 kept_bytes += piece.header.size_bytes  # as it was, whatever was left out of it
             assert kept_bytes + repaired.lost_bytes == scan.size, (source.path, kept_bytes, scan.size)
             repaired.has_wrong_index = any(indexes.finish(is_sealed=end_offset is not None))
-            wrong = [*self._transactions.leave(source.path, is_sealed=end_offset is not None)]
+            wrong = self._transactions.leave(source.path, scan.size, is_sealed=end_offset is not None)
             self.result.has_wrong_aborted |= bool(wrong or repaired.losses)
             self._close_gap(repaired, end_offset)
             target.file.fdatasync()

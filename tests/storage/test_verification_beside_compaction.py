@@ -1,0 +1,82 @@
+"""A log is verified while its daemon compacts it: nothing of that is wrong."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from typing import Any
+
+import pytest
+
+from storage.compaction.cleanable import cleanable
+from storage.compaction.compaction import Compaction
+from storage.compaction.survivors import Terms
+from storage.inspection.directory_reader import find_logs
+from storage.inspection.verification import Verification
+from storage.log import PartitionLog
+from tests.storage.faulty_files import FaultyFiles
+from tests.storage.transactional_log import DIRECTORY, HOUR_MS, TransactionalLog
+
+
+class Watched:
+    """Files of another process, which goes on before each look at them."""
+
+    def __init__(self, files: FaultyFiles, before: Callable[[], None]) -> None:
+        self._files = files
+        self._before = before
+
+    def __getattr__(self, name: str) -> Any:
+        self._before()
+        return getattr(self._files, name)
+
+
+def aborted_and_superseded() -> TransactionalLog:
+    """A log of many segments, whose transactions begin in one and are aborted in another."""
+    ours = TransactionalLog(FaultyFiles())
+    for number in range(10):
+        ours.data(number % 2, key=f"key-{number % 3}")
+        ours.plain(f"plain-{number % 2}")
+        ours.plain(f"plain-{number % 3}")
+        ours.end(number % 2, is_committed=number % 4 == 3)
+    for key in range(3):
+        ours.plain(f"key-{key}")
+    for _ in range(8):
+        ours.plain("fill")
+    return ours
+
+
+def compacting(log: PartitionLog, passes: int) -> Iterator[None]:
+    """Compacts a log again and again, the grace of what was deleted being over each time, step by step."""
+    for number in range(passes):
+        now_ms = number * 2 * HOUR_MS
+        todo = cleanable(log, 0, log.log_end_offset, now_ms)
+        terms = Terms(now_ms, log.config.delete_retention_ms, lambda _: False)
+        for step in Compaction(log, todo, terms, 1000).steps():
+            if step is not None:
+                step()
+            yield
+
+
+@pytest.mark.parametrize("passes_before", [0, 1])
+@pytest.mark.parametrize(("steps", "looks"), [(1, 1), (1, 3), (1, 5), (1000, 1)])
+def test_nothing_is_wrong_whenever_the_daemon_compacts(passes_before: int, steps: int, looks: int) -> None:
+    """In: how often it has compacted before; how many steps it does in how many looks at files."""
+    for first in range(1, 50):
+        ours = aborted_and_superseded()
+        files = ours.log.files
+        assert isinstance(files, FaultyFiles)
+        ours.log.sync()
+        deque(compacting(ours.log, passes_before), maxlen=0)
+        daemon = compacting(ours.log, 3)
+        looked = count(-first)
+
+        def compact_a_little(looked: Iterator[int] = looked, daemon: Iterator[None] = daemon) -> None:
+            look = next(looked)
+            if look >= 0 and look % looks == 0:
+                deque(islice(daemon, steps), maxlen=0)
+
+        watched: Any = Watched(files, compact_a_little)
+        (log,) = find_logs(files, DIRECTORY)
+        assert list(Verification(watched, log).findings()) == [], first
+        deque(daemon, maxlen=0)
+        (log,) = find_logs(files, DIRECTORY)
+        assert list(Verification(files, log).findings()) == [], first
