@@ -155,7 +155,7 @@ async def _of_all_groups() -> list[Metric]:
             figures = replace(
                 await control.figures.gather(),
                 owned_partitions={1: 1},
-                moves={MoveCause.MOVED: 1},
+                moves=dict.fromkeys(map(str, (*MoveCause, *Cause)), 1),
                 engine=EngineFigures(0, 0, 0, 0, {"etcd1:2379": 0}, 0, is_full=False),
             )
             control.close()

@@ -3,7 +3,7 @@
 from coordinator.cli.control.command import YES, Asking, daemon_command
 from coordinator.cli.control.printed import answer
 
-EPILOG = """Behind each topic stands, for each partition, NUMBER:OWNER@LEADER-EPOCH; in a cluster on etcd also how
+EPILOG = """Below each topic are its partitions by owner, each as NUMBER@LEADER-EPOCH; in a cluster on etcd also how
 much etcd holds of those that the broker owns that is asked. --json has more: tokens, for one.
 
 Example: groupd cluster status"""

@@ -1,17 +1,27 @@
 """/v1/cluster: the brokers of this process, or of its cluster, and what each owns; what moves, stops and starts."""
 
+from textwrap import wrap
 from typing import Final
 
 from msgspec import Struct
 
 from coordinator.console.api.request_values import bad_request
 from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.cluster.cluster import BrokerStatus, ClusterStatus, EtcdStatus, Moved, default_topic
+from coordinator.control.cluster.cluster import (
+    BrokerStatus,
+    ClusterStatus,
+    EtcdStatus,
+    Moved,
+    PartitionStatus,
+    default_topic,
+)
 from coordinator.control.control import Control
 from coordinator.control.duration import duration_ms
 from coordinator.control.problem import ProblemKind
 from coordinator.names import COORDINATED
 from coordinator.net.peer import printable
+
+_COLUMNS: Final = 110
 
 
 class MoveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,14 +89,22 @@ def _status_text(status: ClusterStatus) -> str:
     if status.etcd is not None:
         lines += _etcd_lines(status.etcd)
     for topic in dict.fromkeys(part.topic for part in status.partitions):
-        parts = [part for part in status.partitions if part.topic == topic]
-        owners = " ".join(
-            f"{part.partition}:{'none' if part.owner is None else part.owner}@{part.leader_epoch}"
-            f"{f'({part.engine_bytes} B)' if part.engine_bytes else ''}"
-            for part in parts
-        )
-        lines.append(f"{'coordinators in ' if topic in COORDINATED else ''}{printable(topic)}  {owners}")
+        lines.append(f"{'coordinators in ' if topic in COORDINATED else ''}{printable(topic)}")
+        lines += _owner_lines([part for part in status.partitions if part.topic == topic])
     return "\n".join(lines)
+
+
+def _owner_lines(parts: list[PartitionStatus]) -> list[str]:
+    """A topic's partitions by who owns them, in lines that fit on a screen."""
+    owned: dict[int | None, list[str]] = {}
+    for part in parts:
+        held = f"({part.engine_bytes}B)" if part.engine_bytes else ""
+        owned.setdefault(part.owner, []).append(f"{part.partition}@{part.leader_epoch}{held}")
+    lines = []
+    for owner, names in sorted(owned.items(), key=lambda each: (each[0] is None, each[0] or 0)):
+        who = "  nobody  " if owner is None else f"  broker {owner}  "
+        lines += wrap(" ".join(names), _COLUMNS, initial_indent=who, subsequent_indent=" " * len(who))
+    return lines
 
 
 def _etcd_lines(etcd: EtcdStatus) -> list[str]:

@@ -37,6 +37,20 @@ async def test_a_move_is_seen_in_status_metrics_and_what_was_done(tmp_path: Path
         assert len(acts) == 1
 
 
+async def test_in_text_each_partition_is_told_with_its_owner(tmp_path: Path) -> None:
+    async with serving_api(tmp_path, brokers=3, properties={"offsets.topic.num.partitions": "200"}) as api:
+        status = await api.call("GET", "/v1/cluster", headers={"Accept": "text/plain"})
+        lines = status.body.decode().splitlines()
+        assert max(map(len, lines)) < 120
+        told: dict[str, int] = {}
+        owner = 0
+        for line in lines[lines.index("coordinators in __consumer_offsets") + 1 : lines.index("orders")]:
+            owner = int(words[1]) if (words := line.split())[0] == "broker" else owner
+            told |= {word.partition("@")[0]: owner for word in words if "@" in word}
+        expected = await owners(api, "__consumer_offsets")
+        assert told == {str(number): expected[number] for number in range(200)}
+
+
 async def test_what_kafkas_own_api_moves_is_an_act_too(tmp_path: Path) -> None:
     async with serving_api(tmp_path, brokers=3) as api:
         acts: list[Any] = []
