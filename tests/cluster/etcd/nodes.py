@@ -83,8 +83,10 @@ class EtcdNodes:
         process.wait()
 
     def pause(self, number: int) -> None:
-        """It keeps its connections, and answers nobody until it goes on."""
-        self._processes[number].send_signal(signal.SIGSTOP)
+        """It keeps its connections, and answers nobody until it goes on; from now, not from a little later on."""
+        process = self._processes[number]
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self, number: int) -> None:
         """It goes on."""
