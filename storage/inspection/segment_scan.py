@@ -6,10 +6,11 @@ that follow those before it. Anything else is a stretch of bad bytes that ends w
 
 Three questions need care. *Where does the next batch begin?* Where the bad one says that it ends, if a batch is
 there: bytes inside a record may well look like a batch, because somebody stored one. Only when the stated length
-leads nowhere is every byte tried. *Whose offset is wrong?* A checksum covers no base offset. A batch whose offset
-jumps ahead, while those after it go on where it should have been, is the bad one, not those. *How much is read?* A
-bad length may claim the rest of the file; its checksum is computed in pieces, so that memory stays bounded by the
-largest sound batch.
+leads nowhere is every byte tried. Where a batch has the checksum that it states up to one that begins before then,
+its length is wrong. *Whose offset is wrong?* A checksum covers no base offset. A batch whose offset jumps ahead,
+while those after it go on where it should have been, is the bad one, not those. *How much is read?* A bad length
+may claim the rest of the file; its checksum is computed in pieces, so that memory stays bounded by the largest
+sound batch.
 
 Nothing here writes. A file may grow while it is scanned: the scan ends where the file ended when it began.
 
@@ -45,6 +46,7 @@ _MAX_OLD_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 _MAGIC_AT: Final = 16
 _WITNESSES: Final = 3
 _LENGTH: Final = struct.Struct(">i")
+_CHECKSUM: Final = struct.Struct(">I")
 
 
 class BadBytes(NamedTuple):
@@ -151,9 +153,11 @@ class SegmentScan:
             return None, error.reason
 
     def _checksum(self, position: int, size_bytes: int) -> int:
-        """Of what a batch's checksum covers, in pieces."""
-        checksum = 0
-        at, end = position + CRC_FROM, position + size_bytes
+        """Of what a batch's checksum covers."""
+        return self._checksum_of(position + CRC_FROM, position + size_bytes, 0)
+
+    def _checksum_of(self, at: int, end: int, checksum: int) -> int:
+        """Of what lies there, in pieces. In: that of what lies before."""
         while at < end:
             part = self._window(at, min(end - at, CHUNK_BYTES))
             if not part:
@@ -225,7 +229,8 @@ class SegmentScan:
         """Where the next sound batch begins after a bad one, or the end."""
         stated = self._stated_end(position)
         if stated is not None:
-            return stated
+            proven = self._end_by_checksum(position, stated)
+            return stated if proven is None else proven
         for candidate in self._candidates(position + 1):
             if self._look(candidate, self.next_offset)[0] is not None:
                 return candidate
@@ -246,6 +251,19 @@ class SegmentScan:
         if bad is None or after is None or end + after.size_bytes > self.size:
             return None
         return end if after.base_offset == bad.next_offset >= self.next_offset else None
+
+    def _end_by_checksum(self, position: int, stated_end: int) -> int | None:
+        """Where a batch ends whose length alone is wrong, and leads past another one. Its checksum does not cover
+        that."""
+        stored: int = _CHECKSUM.unpack(self._window(position + CRC_FROM - _CHECKSUM.size, _CHECKSUM.size))[0]
+        at, checksum = position + CRC_FROM, 0
+        for candidate in self._candidates(position + HEADER_BYTES):
+            if candidate >= stated_end:
+                break
+            at, checksum = candidate, self._checksum_of(at, candidate, checksum)
+            if checksum == stored:
+                return candidate
+        return None
 
     def _candidates(self, position: int) -> Iterator[int]:
         """Places from `position` on where a header could be, by its looks; checksums are not computed."""

@@ -139,6 +139,23 @@ def test_a_batch_that_a_record_holds_is_never_taken_for_one_of_the_log(part: sli
     assert [(piece.position, piece.length) for piece in bad(pieces)] == [(0, len(outer))]
 
 
+@pytest.mark.parametrize("damaged_too", [False, True])
+def test_a_length_that_leads_past_others_loses_its_own_batch_only(damaged_too: bool) -> None:
+    """In: whether the batch behind it is damaged as well."""
+    batches = written([2, 1, 3, 1, 2, 1])
+    for number, batch in enumerate(batches[:-2]):
+        for end in [other.end for other in batches[number + 1 :]]:
+            data = bytearray(joined(batches))
+            data[batch.start + 8 : batch.start + 12] = struct.pack(">i", end - batch.start - 12)
+            lost = batches[number : number + 1 + damaged_too]
+            if damaged_too:
+                data[lost[1].end - 3] ^= 1
+            pieces = scanned(bytes(data))
+            assert [each.data for each in sound(pieces)] == [
+                each.data for each in batches if each not in lost
+            ]
+
+
 def test_a_segment_ends_where_the_next_one_begins() -> None:
     batches = written([1, 1, 1])
     pieces = scanned(joined(batches), end_offset=2)
