@@ -46,7 +46,7 @@ async def test_a_group_fails_over_to_another_broker(cluster: Cluster, control: C
     beat = heartbeat_request(GROUP, member, generation)
     acts: list[Act] = []
     control.acts.listeners.append(acts.append)
-    moving = asyncio.ensure_future(control.failover.group(GROUP, 60, 60, 10_000, to=to))
+    moving = asyncio.ensure_future(control.failover.group(GROUP, 250, 250, 10_000, to=to))
     told: list[tuple[int, int]] = []
     is_over = False
     while not is_over:
@@ -94,7 +94,7 @@ async def test_a_broker_that_stops_meanwhile_keeps_nobody_away(cluster: Cluster,
     before = cluster.owner(partition)
     to, other = before % 3 + 1, (before + 1) % 3 + 1
     await join_alone(cluster.clients[before], GROUP)
-    moving = asyncio.ensure_future(control.failover.group(GROUP, 100, 0, 0, to=to))
+    moving = asyncio.ensure_future(control.failover.group(GROUP, 500, 0, 0, to=to))
     await eventually(lambda: control.failover.under_way == 1)
     cluster.server.brokers.stop(to)
     assert (await moving).owner == before
