@@ -35,9 +35,8 @@ class TransactionsCheck:
         self._due: set[int] = set()
         """Where the markers lie that the index has to name."""
         self._has_bad_bytes = False
-        self._ends: dict[str, int] = {}
-        """The size of each segment so far, as it was read."""
-        self._missed_some = False
+        self._ends: dict[str, int | None] = {}
+        """The size of each segment so far, as it was read; None where batches were passed over."""
 
     def batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
         """The next sound batch. Raises CorruptBatch for a marker that is none."""
@@ -60,14 +59,13 @@ class TransactionsCheck:
         """Nobody can tell what the index may name."""
         self._has_bad_bytes = True
 
-    def missed_some(self) -> None:
-        """Batches were passed over, because the log was compacted while it was read."""
-        self._missed_some = True
+    def leave(self, path: str, end: int | None, *, is_sealed: bool) -> list[tuple[str, str, bool]]:
+        """A segment ends here, at this byte; None where not all of it was read, as another took its place. Out: its
+        index, what is wrong with that, and whether opening the log finds it out by itself. Of one that is still
+        appended to nothing is due yet; of a log that is not as it was read any more nothing is said.
 
-    def leave(self, path: str, end: int, *, is_sealed: bool) -> list[tuple[str, str, bool]]:
-        """A segment ends here, at this byte. Out: its index, what is wrong with that, and whether opening the log
-        finds it out by itself. Of one that is still appended to nothing is due yet; of a log that is not as it was
-        read any more nothing is said. Raises OSError."""
+        Raises OSError.
+        """
         markers, due, has_bad_bytes = self._markers, self._due, self._has_bad_bytes
         self._markers, self._due, self._has_bad_bytes = {}, set(), False
         self._ends[path] = end
@@ -86,8 +84,6 @@ class TransactionsCheck:
 
     def _has_moved_on(self) -> bool:
         """Whether any segment up to here is another one by now: a transaction may begin segments before its end."""
-        if self._missed_some:
-            return True
         try:
             return any(self._files.size(path) != end for path, end in self._ends.items())
         except FileNotFoundError:

@@ -197,10 +197,9 @@ class Verification:
             for kind, is_rebuilt, path, wrong in self._indexes.finish(is_sealed):
                 effect = Effect.REBUILT if is_rebuilt else Effect.MISLEADS_READS
                 yield Finding(kind, effect, path, None, 0, self._indexes.base_offset, wrong)
-            if not self._indexes.is_all_there:
-                self._transactions.missed_some()
+            end = self._indexes.end if self._indexes.is_all_there else None
             for path, wrong, is_rebuilt in self._transactions.leave(
-                self._indexes.path, self._indexes.end, is_sealed=is_sealed
+                self._indexes.path, end, is_sealed=is_sealed
             ):
                 # From the segment of the recovery point on a start that is not clean makes them anew.
                 is_rebuilt |= self._recovery_point is not None and self._end_offset > self._recovery_point

@@ -5,25 +5,23 @@ far, holds the same durable state.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.events import Event
-from coordinator.group.member_name import MemberName
 from coordinator.group.requests import EndTransaction, FetchOffsets, Request
 from coordinator.group.shard import BEATS, Shard
 from coordinator.group.state import DEAD
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.group.topics_image import NO_TOPICS, TopicsImage
-from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Marker, Now, Outcome
+from coordinator.machine.outcome import Context, Fact, Marker, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import (
@@ -43,58 +41,23 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+from tests.group.ask import WHO, Ask
 from tests.group.config import group_config
+from tests.group.entries import Entry, entries_of, replay
 from tests.group.new_shard import CONSUMER_CONFIG
 from tests.group.subscriptions import subscription
 
 E = TypeVar("E", bound=Event)
-T = TypeVar("T")
-Entry: TypeAlias = tuple[Fact, int] | Marker
-"""Of the log: a record with the producer of its transaction, or the end of one."""
 START = Now(1_000_000, 1_700_000_000_000)
 GROUP = "orders"
 RANGE = [("range", subscription("foo"))]
-WHO = ("client", "/10.0.0.1")
-"""Client id and host of whoever does not say otherwise."""
-
-
-@dataclass(eq=False)
-class Ask:
-    """A request that was sent; `reply` None means that it is parked."""
-
-    waiter: int
-    reply: object | None = None
-
-    def answer(self, kind: type[T]) -> T:
-        """The reply, which must be there and of that class."""
-        assert isinstance(self.reply, kind), self.reply
-        return self.reply
-
-    @property
-    def is_parked(self) -> bool:
-        return self.reply is None
-
-    @property
-    def error(self) -> ErrorCode:
-        """The error of a reply that has one at its top."""
-        assert self.reply is not None, "parked"
-        return ErrorCode(self.reply.error_code)  # type: ignore[attr-defined]
-
-    @property
-    def joined(self) -> JoinGroupResponse:
-        return self.answer(JoinGroupResponse)
-
-    @property
-    def synced(self) -> SyncGroupResponse:
-        return self.answer(SyncGroupResponse)
 
 
 class Coordinator:
@@ -435,34 +398,3 @@ class Coordinator:
     def state(self, group: str = GROUP) -> str:
         """The group's state, as clients see it."""
         return self.describe(group).group_state
-
-
-def named(member_id: str, instance: str | None = None, client_id: str = WHO[0]) -> MemberName:
-    """A member, as events name it."""
-    return MemberName(member_id, instance, client_id, WHO[1])
-
-
-def through_bytes(record: Fact) -> Fact:
-    """The record as it comes back from the log."""
-    key = decode_key(encode_key(record.key))
-    assert not isinstance(key, UnknownKey)
-    if record.value is None:
-        return Fact(key, None)
-    return Fact(key, decode_value(key, encode_value(record.value, record.value_version)))
-
-
-def entries_of(outcome: Outcome) -> list[Entry]:
-    """What an outcome adds to the log."""
-    in_transaction = outcome.in_transaction
-    producer_id = NO_PRODUCER_ID if in_transaction is None else in_transaction.producer_id
-    written: list[Entry] = [(record, producer_id) for record in outcome.records]
-    return written if outcome.marker is None else [*written, outcome.marker]
-
-
-def replay(shard: Shard, log: Sequence[Entry]) -> None:
-    """What the log says, as it comes back from it."""
-    for entry in log:
-        if isinstance(entry, Marker):
-            shard.end_transaction(entry.producer_id, is_committed=entry.is_committed)
-        else:
-            shard.replay(through_bytes(entry[0]), entry[1])

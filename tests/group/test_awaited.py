@@ -2,8 +2,9 @@
 
 from coordinator.group.classic.awaited import awaited
 from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, named
+from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import CHANGED, new_generation, stable_group, sync_all
 
 

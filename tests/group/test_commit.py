@@ -13,8 +13,9 @@ from protocol.messages.offset_commit import (
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from storage import record as storage_record
 from storage.batch import encode_batch
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, START, Coordinator, named
+from tests.group.coordinator import GROUP, START, Coordinator
 from tests.group.stories import new_generation, stable_group
 
 TOPIC_ID = bytes(range(16))

@@ -3,7 +3,8 @@ from coordinator.group.requests import TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS, TopicImage, TopicsImage
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import OffsetDeleteResponse
-from tests.group.coordinator import GROUP, Ask, Coordinator
+from tests.group.ask import Ask
+from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import joined_member, stable_group
 
 

@@ -12,7 +12,8 @@ from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Marker
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, replay
+from tests.group.coordinator import GROUP, Coordinator
+from tests.group.entries import replay
 from tests.group.new_shard import new_shard
 
 OTHER = "another"

@@ -12,7 +12,8 @@ from coordinator.group.events import (
 from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
-from tests.group.coordinator import Coordinator, named
+from tests.group.ask import named
+from tests.group.coordinator import Coordinator
 from tests.group.stories import new_generation, stable_group, sync_all
 
 

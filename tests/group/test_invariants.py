@@ -11,7 +11,8 @@ from coordinator.group.groups import Groups
 from coordinator.group.invariants import check_invariants
 from coordinator.group.rebalance_facts import Departure, DepartureCause, RebalanceCause, Trigger
 from coordinator.group.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
-from tests.group.coordinator import GROUP, Coordinator, named
+from tests.group.ask import named
+from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import stable_group
 
 OPEN = OpenRebalance(Trigger(RebalanceCause.OVER_CAPACITY, "", None), STABLE, 0)

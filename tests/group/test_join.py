@@ -2,8 +2,9 @@ from coordinator.group.events import JoinRefused, MemberIdRequired, MemberJoined
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.records import GroupMetadataKey, GroupMetadataValue
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, START, Coordinator, named
+from tests.group.coordinator import GROUP, START, Coordinator
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group
 
 

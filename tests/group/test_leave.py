@@ -4,7 +4,8 @@ from coordinator.group.events import MemberLeft, RebalanceStarted
 from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
-from tests.group.coordinator import GROUP, WHO, Ask, Coordinator, named
+from tests.group.ask import WHO, Ask, named
+from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import joined_member, new_generation, stable_group
 
 

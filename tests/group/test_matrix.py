@@ -13,7 +13,8 @@ import pytest
 from protocol.messages.delete_groups import DeleteGroupsResponse
 from protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity
 from protocol.messages.offset_delete import OffsetDeleteResponse
-from tests.group.coordinator import GROUP, RANGE, Ask, Coordinator
+from tests.group.ask import Ask
+from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import CHANGED, new_generation, stable_group
 
 TABLE = """

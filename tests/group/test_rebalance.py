@@ -13,8 +13,9 @@ from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataValue
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, named
+from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group, sync_all
 from tests.group.subscriptions import subscription
 

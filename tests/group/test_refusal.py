@@ -28,8 +28,9 @@ from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.sync_group import SyncGroupRequest
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, RANGE, Coordinator, named
+from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import new_generation, stable_group
 
 

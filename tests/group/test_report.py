@@ -5,8 +5,9 @@ from coordinator.group.events import RebalanceCompleted, RebalanceWaits
 from coordinator.group.rebalance_facts import Assigned, Departure, DepartureCause, RebalanceCause
 from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.messages.leave_group import MemberIdentity
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, RANGE, Coordinator, named
+from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import new_generation, stable_group, sync_all
 
 REPORT = TimerKey(TimerKind.REPORT, GROUP)

@@ -2,8 +2,9 @@ from coordinator.group.events import MemberExpired, RebalanceStarted
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, named
+from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import new_generation, stable_group
 
 

@@ -7,7 +7,8 @@ from coordinator.group.events import (
 from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataValue
-from tests.group.coordinator import GROUP, RANGE, Coordinator, named
+from tests.group.ask import named
+from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import CHANGED, new_generation, stable_group
 
 TWO = [("range", RANGE[0][1]), ("sticky", b"s")]

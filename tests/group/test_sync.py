@@ -3,8 +3,9 @@ from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.records import GroupMetadataKey, GroupMetadataValue
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, RANGE, Coordinator, named
+from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import new_generation, stable_group
 
 

@@ -17,7 +17,8 @@ from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import Now
 from protocol.errors import ErrorCode
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, through_bytes
+from tests.group.coordinator import GROUP, Coordinator
+from tests.group.entries import through_bytes
 from tests.group.new_shard import new_shard
 from tests.group.stories import joined_member, new_generation, stable_group
 

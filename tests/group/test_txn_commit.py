@@ -19,8 +19,9 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from protocol.records import OffsetCommitKey, OffsetCommitValue
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, named
+from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import new_generation, stable_group
 
 TOPIC_ID = bytes(range(16))

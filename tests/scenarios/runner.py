@@ -23,7 +23,7 @@ from coordinator.machine.outcome import Context, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.group.config import group_config
-from tests.group.coordinator import Entry, entries_of, replay
+from tests.group.entries import Entry, entries_of, replay
 from tests.group.new_shard import new_shard
 from tests.scenarios import render
 from tests.scenarios.client import ONCE, Client, member_uuid, milliseconds, options_of, shorten

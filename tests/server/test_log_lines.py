@@ -17,8 +17,9 @@ from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitio
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from storage.topic_partition import TopicPartition
+from tests.group.ask import named
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, named
+from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import new_generation, stable_group, sync_all
 
 CLASSES = [

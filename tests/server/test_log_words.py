@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from coordinator.server.log_words import assignment, listed, member, member_at, printable_name, seconds
 from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
-from tests.group.coordinator import named
+from tests.group.ask import named
 
 UUID = "e4fa5815-9c2b-4c1e-8f7a-0123456789ab"
 

@@ -307,3 +307,15 @@ async def staged(
         stage = Stage(server, held, stack, ledger)
         yield stage
         stage.waits.close()
+
+
+async def begun(stage: Stage, count: int = 1) -> None:
+    """So many wait by now."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while len(stage.waits) < count:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0)
+
+
+async def ended(*waiting: "asyncio.Task[Any]") -> list[Any]:
+    """What came of them."""
+    return await asyncio.wait_for(asyncio.gather(*waiting), TIMEOUT_S)

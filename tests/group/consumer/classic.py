@@ -7,8 +7,8 @@ from protocol.consumer_protocol import (
     encode_assignment,
 )
 from protocol.errors import ErrorCode
+from tests.group.ask import Ask
 from tests.group.consumer.members import Members
-from tests.group.coordinator import Ask
 
 INITIAL_DELAY_MS = 3_000
 

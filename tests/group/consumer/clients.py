@@ -13,8 +13,8 @@ from protocol.consumer_protocol import (
 )
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
+from tests.group.ask import Ask
 from tests.group.consumer.members import Members, told
-from tests.group.coordinator import Ask
 
 
 @dataclass

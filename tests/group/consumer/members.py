@@ -20,8 +20,9 @@ from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
+from tests.group.ask import Ask
 from tests.group.consumer.resolution import resolved
-from tests.group.coordinator import GROUP, Ask, Coordinator
+from tests.group.coordinator import GROUP, Coordinator
 
 FOO: Final = bytes(15) + b"\1"
 BAR: Final = bytes(15) + b"\2"

@@ -7,7 +7,8 @@ import pytest
 from coordinator.group.topics_image import TopicImage
 from coordinator.machine.outcome import NO_PRODUCER_ID
 from tests.group.consumer.members import BAR, Members
-from tests.group.coordinator import GROUP, replay
+from tests.group.coordinator import GROUP
+from tests.group.entries import replay
 from tests.group.new_shard import new_shard
 
 

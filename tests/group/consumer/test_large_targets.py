@@ -6,8 +6,8 @@ from coordinator.group.consumer import target
 from coordinator.group.topics_image import TopicImage
 from coordinator.machine.outcome import WorkDone
 from protocol.errors import ErrorCode
+from tests.group.ask import Ask
 from tests.group.consumer.members import FOO, Members, told
-from tests.group.coordinator import Ask
 
 
 @pytest.fixture(autouse=True)

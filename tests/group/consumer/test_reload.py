@@ -11,7 +11,8 @@ from coordinator.group.topics_image import TopicImage
 from coordinator.machine.outcome import Outcome
 from tests.group.consumer.clients import ClassicClient, ConsumerClient
 from tests.group.consumer.members import BAR, FOO, Members
-from tests.group.coordinator import GROUP, entries_of
+from tests.group.coordinator import GROUP
+from tests.group.entries import entries_of
 
 Client = ConsumerClient | ClassicClient
 Act = Callable[[], None]

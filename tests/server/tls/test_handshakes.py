@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import shutil
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +18,6 @@ from coordinator.server.broker import Broker
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.interop.requirement import lacking
 from tests.server.harness import TIMEOUT_S, Client, serving
 from tests.server.tls.certificates import Identity, listener, trusting
 
@@ -339,70 +337,3 @@ async def test_handshakes_that_come_together_are_all_done(tmp_path: Path, stores
         clients = [Client(server, tls=tls) for _ in range(2 * handshakes.AT_ONCE)]
         await asyncio.gather(*(stack.enter_async_context(client) for client in clients))
         assert all(await asyncio.gather(*map(is_served, clients)))
-
-
-# Who does not go
-
-
-def shaken(port: int, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.SSLSocket:
-    """A client that does only what it is told: it does not answer a close_notify by itself."""
-    context = trusting(AUTHORITY)
-    context.minimum_version = context.maximum_version = version
-    return context.wrap_socket(
-        socket.create_connection(("127.0.0.1", port), TIMEOUT_S), server_hostname="localhost"
-    )
-
-
-async def test_a_client_that_does_not_answer_the_end_is_cut_off(
-    tmp_path: Path, stores: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(handshakes, "GOODBYE_S", 0.2)
-    async with listening(tmp_path, listener(stores[0])) as server:
-        with await asyncio.to_thread(shaken, server.endpoints[0].port) as silent:
-            await until(lambda: bool(server.connections.open))
-            silent.sendall(b"\x7f\xff\xff\xff\0\3")  # for which it is sent away
-            await until(lambda: not server.connections.open)
-
-
-@pytest.mark.parametrize("goes_on", [False, True], ids=["closes", "keeps its socket"])
-async def test_a_client_that_ends_tls_is_gone(
-    tmp_path: Path, stores: tuple[Path, Path], goes_on: bool
-) -> None:
-    async with listening(tmp_path, listener(stores[0])) as server:
-        with await asyncio.to_thread(shaken, server.endpoints[0].port) as client:
-            await until(lambda: bool(server.connections.open))
-            client.setblocking(False)
-            with contextlib.suppress(ssl.SSLWantReadError):
-                client.unwrap()  # one close_notify, and no look at the other
-            if not goes_on:
-                client.close()
-            await until(lambda: not server.connections.open)
-
-
-async def test_a_client_that_asks_to_renegotiate_is_served_no_handshake(
-    tmp_path: Path, stores: tuple[Path, Path]
-) -> None:
-    """One may order as many as it likes, and each costs as much as a thousand requests."""
-    program = shutil.which("openssl") or ""
-    if not program:
-        lacking("openssl is not installed")
-    async with listening(tmp_path, listener(stores[0])) as server:
-        at = f"127.0.0.1:{server.endpoints[0].port}"
-        client = await asyncio.create_subprocess_exec(
-            *(program, "s_client", "-connect", at, "-tls1_2", "-servername", "localhost"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        try:
-            assert client.stdin is not None
-            await until(lambda: bool(server.connections.open))
-            client.stdin.write(b"R\n")
-            output, _ = await asyncio.wait_for(client.communicate(), TIMEOUT_S)
-        finally:
-            if client.returncode is None:
-                client.kill()
-                await client.wait()
-        assert b"RENEGOTIATING" in output
-        assert b"no renegotiation" in output
-        await until(lambda: not server.connections.open)

@@ -1,0 +1,49 @@
+"""A request to the groups' core in a test, its answer, and who asks."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from coordinator.group.member_name import MemberName
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
+
+T = TypeVar("T")
+WHO = ("client", "/10.0.0.1")
+"""Client id and host of whoever does not say otherwise."""
+
+
+@dataclass(eq=False)
+class Ask:
+    """A request that was sent; `reply` None means that it is parked."""
+
+    waiter: int
+    reply: object | None = None
+
+    def answer(self, kind: type[T]) -> T:
+        """The reply, which must be there and of that class."""
+        assert isinstance(self.reply, kind), self.reply
+        return self.reply
+
+    @property
+    def is_parked(self) -> bool:
+        return self.reply is None
+
+    @property
+    def error(self) -> ErrorCode:
+        """The error of a reply that has one at its top."""
+        assert self.reply is not None, "parked"
+        return ErrorCode(self.reply.error_code)  # type: ignore[attr-defined]
+
+    @property
+    def joined(self) -> JoinGroupResponse:
+        return self.answer(JoinGroupResponse)
+
+    @property
+    def synced(self) -> SyncGroupResponse:
+        return self.answer(SyncGroupResponse)
+
+
+def named(member_id: str, instance: str | None = None, client_id: str = WHO[0]) -> MemberName:
+    """A member, as events name it."""
+    return MemberName(member_id, instance, client_id, WHO[1])

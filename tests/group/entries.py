@@ -1,0 +1,37 @@
+"""A log of the groups' core in memory: what an outcome adds to it, and what it says when it is read again."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Marker, Outcome
+from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+
+Entry: TypeAlias = tuple[Fact, int] | Marker
+"""Of the log: a record with the producer of its transaction, or the end of one."""
+
+
+def through_bytes(record: Fact) -> Fact:
+    """The record as it comes back from the log."""
+    key = decode_key(encode_key(record.key))
+    assert not isinstance(key, UnknownKey)
+    if record.value is None:
+        return Fact(key, None)
+    return Fact(key, decode_value(key, encode_value(record.value, record.value_version)))
+
+
+def entries_of(outcome: Outcome) -> list[Entry]:
+    """What an outcome adds to the log."""
+    in_transaction = outcome.in_transaction
+    producer_id = NO_PRODUCER_ID if in_transaction is None else in_transaction.producer_id
+    written: list[Entry] = [(record, producer_id) for record in outcome.records]
+    return written if outcome.marker is None else [*written, outcome.marker]
+
+
+def replay(shard: Shard, log: Sequence[Entry]) -> None:
+    """What the log says, as it comes back from it."""
+    for entry in log:
+        if isinstance(entry, Marker):
+            shard.end_transaction(entry.producer_id, is_committed=entry.is_committed)
+        else:
+            shard.replay(through_bytes(entry[0]), entry[1])
