@@ -246,6 +246,9 @@ FORMATS: Final[Mapping[str, str]] = {
     "%s cannot be read until its log is opened anew: %s": (
         "A sync has failed, and what was synced before cannot be read either: its groups are out of service"
     ),
+    "The copy of the cluster's topics could not be written, and is made anew at the next start: %s%s": (
+        "The disk refuses topics.json. etcd has the change, so it is in force; nothing is lost"
+    ),
     "Deleted topics are not removed whole, which the next start tries again: %s": (
         "What is left of them takes space and is seen by nobody"
     ),

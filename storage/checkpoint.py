@@ -8,7 +8,7 @@
 Source: Kafka's `OffsetCheckpointFile`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from storage.errors import DamagedFile
@@ -39,23 +39,36 @@ class Draft(NamedTuple):
 class Checkpoint:
     """One checkpoint file of an open data directory. All methods belong to the thread that owns it."""
 
-    __slots__ = ("_drafts", "_files", "_in_place", "_path", "offsets")
+    __slots__ = ("_drafts", "_files", "_forgotten", "_in_place", "_path", "offsets")
 
     def __init__(self, files: Files, path: str) -> None:
         """Reads the file. Raises DamagedFile, OSError."""
         self._files = files
         self._path = path
         self._drafts = self._in_place = 0
+        self._forgotten: set[TopicPartition] = set()
         self.offsets = read_offsets(files, path)
         """What it is to hold from the next time on that it is written."""
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Removes the entries of deleted logs; the file keeps them until it is next written."""
+        for partition in partitions:
+            if self.offsets.pop(partition, None) is not None:
+                self._forgotten.add(partition)
+
+    def still_has(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether the file has entries of these partitions that `forget` removed."""
+        return not self._forgotten.isdisjoint(partitions)
 
     def draft(self, written: Callable[[], None] = lambda: None) -> Draft:
         """What is to be written now. In: whom to tell when it is."""
         self._drafts += 1
         number, data = self._drafts, _text(self._path, self.offsets)
+        forgotten = frozenset(self._forgotten)
 
         def is_in_place() -> None:
             self._place(number)
+            self._forgotten -= forgotten
             written()
 
         return Draft(

@@ -21,9 +21,9 @@ logs that lack what is in it. `storage/journal/journal.py` has its theory.
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from storage.checkpoint import (
     CLEANED_OFFSETS,
@@ -32,17 +32,27 @@ from storage.checkpoint import (
     Checkpoint,
     Draft,
 )
-from storage.errors import DataDirectoryLocked, DataDirectoryUnusable
-from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, doom_directory, remove_directory
+from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
+from storage.files import (
+    DELETED_DIRECTORY_SUFFIX,
+    TEMPORARY_SUFFIX,
+    Files,
+    Lock,
+    doom_directory,
+    remove_directory,
+)
 from storage.journal.frame import LogKey
 from storage.journal.journal import Journal
 from storage.journal.of_log import JournalOfLog
 from storage.json_document import JsonDocument
+from storage.leader_epochs import LEADER_EPOCHS
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.meta_properties import META_PROPERTIES, MetaProperties, read_or_write_meta
-from storage.os_error import reason_of
-from storage.partition_metadata import read_topic_id, write_topic_id
+from storage.os_error import outcome, reason_of
+from storage.partition_metadata import PARTITION_METADATA, read_topic_id, write_topic_id
+from storage.segment import LOG_SUFFIX, segment_name
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.topic_partition import TopicPartition
 
 LOCK_FILE: Final = ".lock"
@@ -58,6 +68,21 @@ _DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_S
 _RENAMED_AT_ONCE: Final = 20
 """Directories that one sync removes the names of."""
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
+_FILES_OF_NEW_LOG: Final = frozenset(
+    {
+        *(segment_name(0) + suffix for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)),
+        *(name + suffix for name in (LEADER_EPOCHS, PARTITION_METADATA) for suffix in ("", TEMPORARY_SUFFIX)),
+    }
+)
+
+Failures = dict[TopicPartition, OSError]
+"""Why directories could not be removed."""
+
+R = TypeVar("R")
+
+Removal = Generator[Draft | Callable[[], OSError | None] | None, Any, R]
+"""Steps with other work in between. The caller writes a draft, or calls a function, in any thread, and sends the
+OSError that it ended with, or None."""
 
 
 class DataDirectory:
@@ -83,6 +108,7 @@ class DataDirectory:
         self._recovery_points = Checkpoint(files, self._file(RECOVERY_POINTS))
         self._log_start_offsets = Checkpoint(files, self._file(LOG_START_OFFSETS))
         self._cleaned_offsets = Checkpoint(files, self._file(CLEANED_OFFSETS))
+        self._checkpoints = (self._recovery_points, self._log_start_offsets, self._cleaned_offsets)
 
     @classmethod
     def open(
@@ -219,27 +245,37 @@ class DataDirectory:
     def _topic_id_on_disk(self, partition: TopicPartition) -> bytes | None:
         return read_topic_id(self.files, self._file(str(partition)))
 
+    def is_unused(self, partition: TopicPartition) -> bool:
+        """Whether a partition's directory has the files of a log that never had a record, and no others. Raises
+        OSError."""
+        directory = self._file(str(partition))
+        names = self.files.listdir(directory)
+        first = segment_name(0) + LOG_SUFFIX
+        return (
+            _FILES_OF_NEW_LOG.issuperset(names)
+            and (first not in names or self.files.size(f"{directory}/{first}") == 0)
+            and not any(checkpoint.offsets.get(partition) for checkpoint in self._checkpoints)
+            and partition not in self.journaled()
+        )
+
     def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> None:
-        """Deletes logs, their checkpoints first. Raises OSError.
+        """Deletes logs and their checkpoint entries. Raises OSError, after it has deleted what it could.
 
         In: None for a log that is not open; it need not be whole, nor be there at all.
         """
-        for step in self.deleting_logs(logs):
-            if isinstance(step, Draft):
-                step.write()
-            elif step is not None:
-                step()
+        failures = _run(self.deleting_logs(logs))
+        for error in failures.values():
+            raise error
 
-    def deleting_logs(
-        self, logs: Mapping[TopicPartition, PartitionLog | None]
-    ) -> Iterator[Draft | Callable[[], None] | None]:
-        """The same in steps, for whoever has other work in between. What a step gives is to be written, or called
-        in any thread, before the next is taken."""
-        checkpoints = (self._recovery_points, self._log_start_offsets, self._cleaned_offsets)
-        for checkpoint in checkpoints:
-            for partition in logs:
-                checkpoint.offsets.pop(partition, None)
-        yield from [checkpoint.draft() for checkpoint in checkpoints]
+    def deleting_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> Removal[Failures]:
+        """Deletes logs in steps, for a caller that has other work in between. It needs no space on the disk. Where
+        the checkpoint files cannot be written, their entries stay until `clear_for` is called for such a name.
+
+        Out: why directories could not be removed."""
+        for checkpoint in self._checkpoints:
+            checkpoint.forget(logs)
+        for checkpoint in self._checkpoints:
+            yield checkpoint.draft()
         for log in logs.values():
             if log is not None:
                 log.let_go()
@@ -247,15 +283,53 @@ class DataDirectory:
         gone |= {key for key in self.journal.logs() if TopicPartition(key.topic, key.partition) in logs}
         for key in gone:
             self.journal.drop(key)
-        directories = [self._file(str(partition)) for partition in logs]
-        for first in range(0, len(directories), _RENAMED_AT_ONCE):
-            some = directories[first : first + _RENAMED_AT_ONCE]
-            doomed = [doom_directory(self.files, each) for each in some if self.files.exists(each)]
-            if doomed:
-                yield partial(self.files.fsync_directory, self.path)
-            for directory in doomed:
-                remove_directory(self.files, directory)
-                yield None
+        failures: Failures = {}
+        partitions = [partition for partition in logs if self.files.exists(self._file(str(partition)))]
+        for first in range(0, len(partitions), _RENAMED_AT_ONCE):
+            failures |= yield from self._remove(partitions[first : first + _RENAMED_AT_ONCE])
+        return failures
+
+    def _remove(self, partitions: Sequence[TopicPartition]) -> Removal[Failures]:
+        """Removes the directories of partitions."""
+        doomed: dict[TopicPartition, str] = {}
+        is_renamed = True
+        for partition in partitions:
+            directory = self._file(str(partition))
+            try:
+                doomed[partition] = doom_directory(self.files, directory)
+            except OSError:
+                # The longer name may need space. The removal needs none.
+                doomed[partition], is_renamed = directory, False
+        failures: Failures = {}
+        sync = partial(outcome, partial(self.files.fsync_directory, self.path))
+        unsynced = yield sync
+        for partition, directory in doomed.items():
+            error = outcome(partial(remove_directory, self.files, directory))
+            if error is not None:
+                failures[partition] = error
+            yield None
+        if not is_renamed:
+            unsynced = unsynced or (yield sync)
+        return failures if unsynced is None else dict.fromkeys(doomed, unsynced) | failures
+
+    def clear_for(self, partitions: Collection[TopicPartition], topic_id: bytes) -> Removal[None]:
+        """Removes, in steps, what other topics of a name have left in the way of new partitions: directories and
+        checkpoint entries. What is there of the topic itself stays. Raises OSError."""
+        others: dict[TopicPartition, None] = {}
+        for partition in partitions:
+            directory = self._file(str(partition))
+            if self.files.exists(directory) and _topic_id_in(self.files, directory) != topic_id:
+                others[partition] = None
+            yield None
+        failures = (yield from self.deleting_logs(others)) if others else {}
+        for error in failures.values():
+            raise error
+        new = [each for each in partitions if each in others or not self.files.exists(self._file(str(each)))]
+        for checkpoint in self._checkpoints:
+            checkpoint.forget(new)
+        for checkpoint in self._checkpoints:
+            if checkpoint.still_has(new) and (error := (yield checkpoint.draft())) is not None:
+                raise error
 
     # Checkpoints
 
@@ -312,9 +386,9 @@ class DataDirectory:
         """The catalogue last written, None where there is none. Raises DamagedFile, OSError."""
         return self._catalogue.read()
 
-    def draft_catalogue(self, document: Mapping[str, object]) -> Callable[[], None]:
-        """What replaces the catalogue: see `JsonDocument.draft`."""
-        return self._catalogue.draft(document)
+    def write_catalogue(self, document: Mapping[str, object]) -> None:
+        """Replaces the catalogue: see `JsonDocument.write`."""
+        self._catalogue.write(document)
 
     def has_security(self) -> bool:
         """Whether something is known of ACLs and credentials, here or by the broker that had the directory."""
@@ -324,9 +398,9 @@ class DataDirectory:
         """What is known of ACLs and credentials, None where there is nothing. Raises DamagedFile, OSError."""
         return self._security.read()
 
-    def draft_security(self, document: Mapping[str, object]) -> Callable[[], None]:
-        """What replaces that: see `JsonDocument.draft`."""
-        return self._security.draft(document)
+    def write_security(self, document: Mapping[str, object]) -> None:
+        """Replaces ACLs and credentials: see `JsonDocument.write`."""
+        self._security.write(document)
 
     # Ending
 
@@ -374,12 +448,32 @@ class DataDirectory:
     def abandon(self) -> None:
         """Releases the lock and leaves everything else as it is, as a crash would."""
         self.journal.close()
-        for each in (
-            *(self._catalogue, self._security),
-            *(self._recovery_points, self._log_start_offsets, self._cleaned_offsets),
-        ):
-            each.forget_drafts()
+        for document in (self._catalogue, self._security):
+            document.close()
+        for checkpoint in self._checkpoints:
+            checkpoint.forget_drafts()
         self._lock.release()
+
+
+def _run(steps: Removal[R]) -> R:
+    """Takes all steps at once."""
+    result: OSError | None = None
+    while True:
+        try:
+            step = steps.send(result)
+        except StopIteration as end:
+            found: R = end.value
+            return found
+        call = partial(outcome, step.write) if isinstance(step, Draft) else step
+        result = None if call is None else call()
+
+
+def _topic_id_in(files: Files, directory: str) -> bytes | None:
+    """As `read_topic_id`; None also for a file that makes no sense. Raises OSError."""
+    try:
+        return read_topic_id(files, directory)
+    except DamagedFile:
+        return None
 
 
 def _recorded(noted: list[tuple[JournalOfLog, int]]) -> None:

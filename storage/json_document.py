@@ -1,71 +1,162 @@
-"""A small file that holds one JSON document, replaced as a whole: the catalogue of topics, what security knows."""
+"""A small file that holds one JSON document, replaced as a whole: the catalogue of topics, ACLs and credentials.
 
+A write that fails leaves the document before it in place, also on a full disk:
+
+- The new document goes to a file beside the old one, which is synced and renamed. Where there is no space for that
+  file, the document is written over a *reserve*: a file of zeros that was written while there was space.
+- When the directory cannot be synced after the renaming, the old document is put back in the same way. It has a
+  reserve of its own.
+
+So a change that frees space (the deletion of a topic) goes through on a full disk. The reserves are made and made
+larger after a write. What the disk refuses then is tried again after the next one.
+"""
+
+import errno
 import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
-from storage.errors import DamagedFile
+from storage.errors import DamagedFile, FileClosed
 from storage.files import Files
 
+RESERVE_SUFFIXES: Final = (".reserve-1", ".reserve-2")
+"""For a change, and for its return."""
 _JSON: Final = json.JSONEncoder(sort_keys=True)
+_RESERVE_STEP: Final = 4096
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class JsonDocument:
-    """See the top of this file."""
+    """One document in one file. Safe in several threads; blocks."""
 
     def __init__(self, files: Files, path: str, *, is_private: bool = False) -> None:
-        """In: whether nobody else's processes may read it."""
+        """In: whether only the user of this process may read the file."""
         self._files = files
         self._path = path
         self._is_private = is_private
         self._data: bytes | None = None
-        """What is in the file, as far as that is known."""
+        """The document that was read, or accepted last; None without one."""
+        self._is_loaded = False
+        self._is_in_place = False
+        """Whether the file is certain to hold `_data`."""
+        self._is_closed = False
         self._lock = threading.Lock()
-        self._drafted = self._written = 0
 
     def read(self) -> object | None:
-        """The document last written, None where there is none. Raises DamagedFile, OSError."""
-        if not self._files.exists(self._path):
+        """The document in the file, None without a file. Raises DamagedFile, OSError."""
+        with self._lock:
+            self._load()
+            data = self._data
+        if data is None:
             return None
-        self._data = self._files.read(self._path)
         try:
-            document: object = json.loads(self._data, object_pairs_hook=_object)
+            document: object = json.loads(data, object_pairs_hook=_object)
         except ValueError as error:
             raise DamagedFile(self._path, f"is not JSON: {error}") from error
         except RecursionError as error:
             raise DamagedFile(self._path, "is not JSON: it has too many brackets in each other") from error
         return document
 
-    def draft(self, document: Mapping[str, object]) -> Callable[[], None]:
-        """What replaces the file, atomically and durably, by a document that JSON can express; call it in any
-        thread. It raises OSError, and leaves a document alone that was drafted later.
-        """
-        self._drafted += 1
-        return partial(self._write, self._drafted, document)
+    def _load(self) -> None:
+        self._data = self._files.read(self._path) if self._files.exists(self._path) else None
+        self._is_loaded = self._is_in_place = True
 
-    def forget_drafts(self) -> None:
-        """What still waits to be written comes too late."""
-        with self._lock:
-            self._written = self._drafted
-
-    def _write(self, number: int, document: Mapping[str, object]) -> None:
+    def write(self, document: Mapping[str, object]) -> None:
+        """Replaces the document, atomically and durably. Raises FileClosed, OSError; the document before it then
+        stays in place, as far as the disk allows its return."""
         fields = [f" {_JSON.encode(name)}: {_laid_out(document[name])}" for name in sorted(document)]
         data = ("{\n" + ",\n".join(fields) + "\n}\n").encode()
         with self._lock:
-            if number <= self._written:
-                return
-            if data != self._data:
-                self._data = None
-                self._files.write_atomically(self._path, data, is_private=self._is_private)
-                self._data = data
-            else:
-                # A crash may have come between its renaming and this.
+            if self._is_closed:
+                raise FileClosed(self._path, "is closed")
+            if not self._is_loaded:
+                self._load()
+            if data == self._data and self._is_in_place:
+                # The process before this one may have ended between the renaming and the sync of the directory.
                 self._files.fsync_directory(os.path.dirname(self._path))
-            self._written = number
+            else:
+                self._replace(data)
+            self._make_reserves(len(data))
+
+    def close(self) -> None:
+        """Refuses later writes, after the end of one under way."""
+        with self._lock:
+            self._is_closed = True
+
+    def _replace(self, data: bytes) -> None:
+        self._is_in_place = False
+        try:
+            self._put(data, self._reserves[:1])
+        except OSError:
+            with suppress(OSError):
+                self._restore()
+            raise
+        self._data, self._is_in_place = data, True
+
+    def _put(self, data: bytes, reserves: Sequence[str]) -> None:
+        """Raises OSError, after which the file may hold either document."""
+        try:
+            self._files.write_atomically(self._path, data, is_private=self._is_private)
+        except OSError as error:
+            if error.errno not in _FULL or not self._put_over(reserves, data):
+                raise
+
+    def _put_over(self, reserves: Sequence[str], data: bytes) -> bool:
+        """Whether one of them is large enough, and is the file now. Raises OSError."""
+        for reserve in reserves:
+            if self._size(reserve) < len(data):
+                continue
+            file = self._files.open_update(reserve)
+            try:
+                file.write_at(data, 0)
+                file.truncate(len(data))
+                file.fdatasync()
+            finally:
+                file.close()
+            self._files.replace(reserve, self._path)
+            self._files.fsync_directory(os.path.dirname(self._path))
+            return True
+        return False
+
+    def _restore(self) -> None:
+        """Puts the accepted document back. Raises OSError."""
+        there = self._files.read(self._path) if self._files.exists(self._path) else None
+        if there != self._data:
+            if self._data is None:
+                self._files.unlink(self._path)
+                self._files.fsync_directory(os.path.dirname(self._path))
+            else:
+                self._put(self._data, self._reserves)
+        self._is_in_place = True
+
+    # The reserves
+
+    @property
+    def _reserves(self) -> list[str]:
+        return [self._path + suffix for suffix in RESERVE_SUFFIXES]
+
+    def _size(self, path: str) -> int:
+        """In bytes; -1 for a file that is not there. Raises OSError."""
+        return self._files.size(path) if self._files.exists(path) else -1
+
+    def _make_reserves(self, least: int) -> None:
+        """Has both reserves hold a document of that many bytes and a little more, where the disk allows it."""
+        for reserve in self._reserves:
+            with suppress(OSError):
+                size = self._size(reserve)
+                if size < 0 and self._is_private:
+                    self._files.write_atomically(reserve, b"", is_private=True)
+                if size < least + _RESERVE_STEP // 4:
+                    wanted = (least // _RESERVE_STEP + 2) * _RESERVE_STEP
+                    file = self._files.open_update(reserve)
+                    try:
+                        file.write_at(bytes(wanted - max(0, size)), max(0, size))
+                    finally:
+                        file.close()
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

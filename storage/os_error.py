@@ -1,6 +1,7 @@
 """What the operating system says when it refuses, in words for a person: `permission denied`, not `[Errno 13]`."""
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 _NUMBER: Final = re.compile(r"\[errno -?[0-9]+\] ?", re.IGNORECASE)
@@ -22,3 +23,12 @@ def reason_of(error: BaseException, named: str = "") -> str:
     if not paths or paths == [named]:
         return words
     return f"{' to '.join(paths)}: {words}"
+
+
+def outcome(call: Callable[[], object]) -> OSError | None:
+    """The OSError that a call ended with; None where it succeeded."""
+    try:
+        call()
+    except OSError as error:
+        return error
+    return None

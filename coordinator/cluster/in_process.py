@@ -116,6 +116,10 @@ class InProcess:
         assert replicas[0] in self.known, replicas
         self._assigned[partition] = tuple(replicas)
 
+    def unassign(self, partition: TopicPartition) -> None:
+        """It is placed as if it was never assigned."""
+        self._assigned.pop(partition, None)
+
     def forget(self, topic: str) -> None:
         """A topic is gone: one of that name is placed anew."""
         tables: tuple[dict[TopicPartition, Any], ...] = self._owners, self._assigned, self._reassigning

@@ -35,6 +35,9 @@ class OneBroker:
     def assign(self, _: TopicPartition, __: Sequence[int]) -> None:
         """It is this one in any case."""
 
+    def unassign(self, _: TopicPartition) -> None:
+        """Nothing is remembered of assignments."""
+
     def replicas(self, _: TopicPartition) -> Sequence[int]:
         """This one."""
         return self._replicas

@@ -52,6 +52,9 @@ class Ownership(Protocol):
         """Says which brokers are to own a partition that is about to be made, the first one first, in the place of
         those that would."""
 
+    def unassign(self, partition: TopicPartition) -> None:
+        """Takes an assignment back: the partition was not made."""
+
     def replicas(self, partition: TopicPartition) -> Sequence[int]:
         """The brokers that may own a partition, the one that was meant to first. Some may be stopped."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from coordinator.security.security_state import SecurityState
 from coordinator.server.cluster.member_directory import is_member
@@ -10,8 +11,10 @@ from coordinator.topics.cluster_security import read_cluster_security
 from storage.data_directory import LOCK_FILE, SECURITY
 from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
 from storage.files import Files
-from storage.json_document import JsonDocument
+from storage.json_document import RESERVE_SUFFIXES, JsonDocument
 from storage.os_error import reason_of
+
+_WRITTEN_HERE: Final = {LOCK_FILE, SECURITY, *(SECURITY + suffix for suffix in RESERVE_SUFFIXES)}
 
 
 class SecurityFile:
@@ -31,7 +34,7 @@ class SecurityFile:
 
     def change(self, new: SecurityState) -> None:
         """`new` is what is known, durably. Raises OSError."""
-        self._document.draft(new.document())()
+        self._document.write(new.document())
         self.state = new
 
 
@@ -44,7 +47,7 @@ def security_file(files: Files, path: str) -> Iterator[SecurityFile]:
         raise DataDirectoryUnusable(path, "is no directory")
     if is_member(files, path):
         raise DataDirectoryUnusable(path, "is of a cluster, whose users are in etcd: ask one of its brokers")
-    if not is_data_directory(files, path) and set(files.listdir(path)) - {LOCK_FILE, SECURITY}:
+    if not is_data_directory(files, path) and set(files.listdir(path)) - _WRITTEN_HERE:
         raise DataDirectoryUnusable(path, "is not a data directory, and not empty")
     try:
         lock = files.lock(f"{path}/{LOCK_FILE}")

@@ -5,7 +5,6 @@ import asyncio
 import errno
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Final, Protocol
 
 from coordinator.async_files import AsyncFiles
@@ -117,18 +116,8 @@ class _InDirectory:
 
     async def write(self, old: SecurityState, new: SecurityState) -> SecurityState:
         """See `Keeper`."""
-
-        def write() -> None:
-            try:
-                self._directory.draft_security(new.document())()
-            except OSError:
-                # The file may have its name already: what was refused is not to be so after the next start.
-                with suppress(OSError):
-                    self._directory.draft_security(old.document())()
-                raise
-
         try:
-            await self._files.call(write)
+            await self._files.call(self._directory.write_security, new.document())
         except OSError as error:
             count = self._failures.failed(SECURITY, error)
             if count:
@@ -172,7 +161,7 @@ def _taken_over(directory: DataDirectory, is_needed: bool) -> SecurityState:
         )
         return SecurityState()
     if state.acls or state.scram:
-        directory.draft_security(state.document())()
+        directory.write_security(state.document())
         _LOG.warning(
             "Taken over from another broker: %d ACLs, %d credentials of SCRAM",
             len(state.acls),

@@ -12,6 +12,7 @@ from coordinator.server.log_words import client, listed
 from coordinator.topics.answer import (
     ConfigChanged,
     DirectoryFailed,
+    FilesLeft,
     GroupConfigChanged,
     MarkerRepeated,
     PartitionFailed,
@@ -55,10 +56,13 @@ def _log_not_removed(directories: Mapping[str, OSError], others: OSError | None)
     if others is not None:
         reasons.insert(0, reason_of(others))
     if reasons:
-        _LOG.error(
-            "Deleted topics are not removed whole, which the next start tries again: %s",
-            printable(listed(reasons, len(directories) + (others is not None))),
-        )
+        _log_left(listed(reasons, len(directories) + (others is not None)))
+
+
+def _log_left(reasons: str) -> None:
+    _LOG.error(
+        "Deleted topics are not removed whole, which the next start tries again: %s", printable(reasons)
+    )
 
 
 def _log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
@@ -91,6 +95,8 @@ def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
                 _LOG.info("Created topic %s%s with %d partitions", name, how, partitions)
             case TopicDeleted(name, _):
                 _LOG.info("Deleted topic %s", name)
+            case FilesLeft(reason):
+                _log_left(reason)
             case PartitionsAdded(name, _, partitions):
                 _LOG.info("Topic %s has %d partitions now", name, partitions)
             case ConfigChanged(name, configs):

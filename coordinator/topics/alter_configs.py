@@ -3,7 +3,7 @@ Source: KIP-339, KIP-133, Kafka's `ConfigAdminManager`, `ConfigurationControlMan
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -13,7 +13,8 @@ from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.alter_broker_configs import check_broker_configs
 from coordinator.topics.answer import Answer, ConfigChanged, GroupConfigChanged, StoresSet, TopicChange
-from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.catalogue import Catalogue, ChangeOverrides
+from coordinator.topics.catalogue_file import EMPTY, CatalogueState
 from coordinator.topics.config import MOST_CONFIGS, MOST_CONFIGURED_GROUPS
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.describe_configs import ResourceType, check_broker_name
@@ -36,6 +37,7 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from storage.errors import StorageError
 from storage.os_error import reason_of
 
 
@@ -110,15 +112,13 @@ def _alter(
                 if names and not validate_only:
                     changes.append(StoresSet(names))
                 continue
-            topic, overrides = _validate(catalogue, resource, replace)
-            # What is not on the disk yet may never be: then this has to be.
-            is_new = not overrides == topic.overrides == topic.next_overrides
-            if not validate_only and is_new:
-                yield from catalogue.configuring(topic, overrides)
-                changes.append(ConfigChanged(topic.name, tuple(sorted(overrides.items()))))
+            topic, change = _validate(catalogue, resource, replace)
+            is_new = catalogue.is_changing(topic.name) or change(topic.overrides) != topic.overrides
+            if not validate_only and is_new and (yield from catalogue.configuring(topic, change)):
+                changes.append(ConfigChanged(topic.name, tuple(sorted(topic.overrides.items()))))
         except Refusal as error:
             response.error_code, response.error_message = error.code, error.message
-        except OSError as error:
+        except (OSError, StorageError) as error:
             response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error)
         yield None
     return responses, changes
@@ -148,8 +148,8 @@ def _check_broker(plane: DataPlane, resource: AlterConfigsResource, node_id: int
 
 def _validate(
     catalogue: Catalogue, resource: AlterConfigsResource, replace: bool
-) -> tuple[Topic, dict[str, str]]:
-    """The topic and what its overrides become. Raises Refusal."""
+) -> tuple[Topic, ChangeOverrides]:
+    """The topic and the change of its overrides. Raises Refusal."""
     _check_form(resource)
     if resource.resource_type != ResourceType.TOPIC:
         raise Refusal(
@@ -199,49 +199,59 @@ def _alter_group(
     group_id, catalogue = resource.resource_name, plane.catalogue
     if not group_id:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-    before = catalogue.group_configs.of(group_id)
-    overrides = {} if replace else dict(before)
     _check_operations(resource)
-    for config in resource.configs:
-        if config.config_operation == Operation.DELETE:
-            overrides.pop(config.name, None)
-        else:
-            overrides[config.name] = config.value or ""
-    try:
-        check_group_configs(overrides, plane.group_bounds)
-    except InvalidConfig as error:
-        raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
-    if overrides and not before and len(catalogue.group_configs.by_group) >= MOST_CONFIGURED_GROUPS:
-        raise Refusal(ErrorCode.POLICY_VIOLATION, f"{MOST_CONFIGURED_GROUPS} groups have configs already")
-    if not validate_only and overrides != before:
-        yield from catalogue.group_configs.replacing(group_id, overrides)
-        changes.append(GroupConfigChanged(group_id, tuple(sorted(overrides.items()))))
+
+    def change(state: CatalogueState) -> Mapping[str, str]:
+        before = state.groups.get(group_id, EMPTY)
+        overrides = {} if replace else dict(before)
+        for config in resource.configs:
+            if config.config_operation == Operation.DELETE:
+                overrides.pop(config.name, None)
+            else:
+                overrides[config.name] = config.value or ""
+        try:
+            check_group_configs(overrides, plane.group_bounds)
+        except InvalidConfig as error:
+            raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
+        if overrides and not before and len(state.groups) >= MOST_CONFIGURED_GROUPS:
+            raise Refusal(ErrorCode.POLICY_VIOLATION, f"{MOST_CONFIGURED_GROUPS} groups have configs already")
+        return overrides
+
+    before = catalogue.group_configs.of(group_id)
+    if change(catalogue.file.state) != before and not validate_only:
+        configs = yield from catalogue.group_configs.changing(group_id, change)
+        changes.append(GroupConfigChanged(group_id, tuple(sorted(configs.items()))))
 
 
 def _validate_topic(
     catalogue: Catalogue, resource: AlterConfigsResource, replace: bool
-) -> tuple[Topic, dict[str, str]]:
+) -> tuple[Topic, ChangeOverrides]:
     name = resource.resource_name
     if not name:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     topic = catalogue.get(name)
-    overrides = {} if topic is None or replace else dict(topic.next_overrides)
-    try:
-        for config in resource.configs:
-            _apply(catalogue, overrides, config)
-        illegal = why_illegal(name)
-        if illegal is not None:
-            raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
-        catalogue.defaults.validate(overrides)
-    except InvalidConfig as error:
-        raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+    def change(before: Mapping[str, str]) -> dict[str, str]:
+        overrides = {} if topic is None or replace else dict(before)
+        try:
+            for config in resource.configs:
+                _apply(catalogue, overrides, config)
+            illegal = why_illegal(name)
+            if illegal is not None:
+                raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+            catalogue.defaults.validate(overrides)
+        except InvalidConfig as error:
+            raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
+        return overrides
+
+    overrides = change(EMPTY if topic is None else topic.overrides)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-    if not topic.hosted and overrides != topic.next_overrides:
+    if not topic.hosted and overrides != topic.overrides:
         raise Refusal(
             ErrorCode.POLICY_VIOLATION, f"{name} is configured through the offsets.topic.… properties"
         )
-    return topic, overrides
+    return topic, change
 
 
 def _apply(catalogue: Catalogue, overrides: dict[str, str], config: AlterableConfig) -> None:

@@ -27,6 +27,13 @@ class TopicDeleted:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesLeft:
+    """Files of deleted topics could not be removed; the next start tries again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionsAdded:
     """A topic grew; `partitions` counts all of them."""
 
@@ -106,6 +113,7 @@ class MarkerRepeated:
 TopicChange = (
     TopicCreated
     | TopicDeleted
+    | FilesLeft
     | PartitionsAdded
     | ConfigChanged
     | GroupConfigChanged

@@ -1,37 +1,45 @@
 """The topics: names, ids, partitions, properties; kept in one small file beside the logs.
 
-The file is the truth and changes first. A topic is created by writing it there and then making its
-directories, so that a crash in between leaves a whole topic with empty partitions. It is deleted by taking
-it out, leaving its id behind, and then removing the directories; a start finishes what a crash interrupted.
-All of that is done in steps, with requests of others in between: a topic is seen from when its last partition
-is open until its removal begins, and its name is taken from the first step to the last.
-A directory that the file does not know (one of a real broker's) becomes a topic, with the partitions and
+The file is the truth. A change that it does not take has no effect, now or after a restart:
+
+- To create a topic, or partitions, the catalogue makes the directories and then writes the file. A start removes
+  directories without records that the file does not have: a change that was not finished has left them.
+- To delete a topic, the catalogue takes it out of the file, which keeps its id. With that the topic is deleted.
+  Then its directories are removed. A start, or a new topic of that name, removes what the disk keeps.
+- Properties act when the file has them.
+
+All of that is done in steps, with other requests in between: clients see a topic while the file has it, and its
+name is taken from the first step to the last.
+A directory with records that the file does not have (of a real broker) becomes a topic, with the partitions and
 properties that the broker's copy of the cluster metadata gives it. Where that says nothing of it, the topic keeps
-every record, since nobody knows how long it was meant to.
+every record: its retention is not known.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from coordinator.topics.catalogue_file import CatalogueFile, CatalogueState, TopicEntry
 from coordinator.topics.cluster_partition import ClusterRecords
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.found_topics import FoundTopics, document
+from coordinator.topics.found_topics import FoundTopics
 from coordinator.topics.group_configs import GroupConfigs
 from coordinator.topics.metric_names import MetricNames
 from coordinator.topics.new_partitions import NewPartitions, open_each
 from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
 from coordinator.topics.refusal import Refusal
-from coordinator.topics.steps import Work, taken, written
-from coordinator.topics.topic import Created, Drafted, Grown, NewTopic, Topic
+from coordinator.topics.steps import Work, taken
+from coordinator.topics.topic import Created, Grown, NewTopic, Topic
 from protocol.errors import ErrorCode
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.producers.log_producers import LogProducers
 from storage.topic_partition import TopicPartition
+
+ChangeOverrides = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""A topic's new overrides, from those that it has; raises Refusal. Another thread calls it."""
 
 
 class Catalogue:
@@ -49,11 +57,9 @@ class Catalogue:
         self.defaults = TopicDefaults(config.broker_properties)
         self.internal_partitions: dict[str, int] = {}
         """How many partitions the cluster of a directory that is taken over has for its coordinators, by topic."""
-        self.producer_ids_reserved = 0
-        """Ids of producers below this one may have been given out."""
+        self.file = CatalogueFile(directory.write_catalogue)
         self._directory = directory
         self._config = config
-        self.drafted: Drafted = directory.draft_catalogue
         self.new_id = new_id
         self.open_files = OpenFiles(config.max_open_files, config.open_files_reserved)
         self._partitions = NewPartitions(directory, config, self.open_files, records)
@@ -65,10 +71,12 @@ class Catalogue:
         self._added: dict[str, list[HostedPartition]] = {}
         """Partitions by which topics grow just now."""
         self._going: set[str] = set()
-        """Names of topics that are being removed, and that nobody sees any more."""
-        self.group_configs = GroupConfigs(self.saving)
-        self._deleted: dict[bytes, str] = {}
-        """Topics, name by id, of which directories may still lie there."""
+        """Names of topics that are being deleted."""
+        self._configured: list[str] = []
+        """Names of topics that are being configured, once for each request."""
+        self.group_configs = GroupConfigs(self.file)
+        self._removed: set[bytes] = set()
+        """Ids of deleted topics of which nothing is left. The file may name them until it is next written."""
         self.left: set[TopicPartition] = set()
         """Partitions that could not be removed: with them there is no clean stop."""
         self.not_removed: OSError | None = None  # why `load` could not finish deletions
@@ -107,48 +115,52 @@ class Catalogue:
         InvalidConfig for a property it cannot hold, OSError."""
         found = FoundTopics(self._directory, self.defaults, self.new_id)
         found.look()
+        deleted: Mapping[bytes, str] = {}
         if found.remains:
             try:
                 self._directory.delete_logs(dict.fromkeys(found.remains))
             except OSError as error:
-                # Starting needs no space. The file goes on naming them, for the next start or a topic of that name.
-                self._deleted, self.not_removed = found.deleted, error
-        self.producer_ids_reserved = found.producer_ids_reserved
-        self.group_configs.by_group.update(found.group_configs)
+                # Starting needs no space. The file goes on naming them, for the next start.
+                deleted, self.not_removed = found.deleted, error
         self.internal_partitions, self.adopted = found.internal_partitions, found.adopted
         of_groups = found.internal_directories[CONSUMER_OFFSETS] or self._config.offsets_topic_num_partitions
         # Transactions get their partitions when somebody has one.
         of_transactions = found.internal_directories[TRANSACTION_STATE]
         for name, count in ((CONSUMER_OFFSETS, of_groups), (TRANSACTION_STATE, of_transactions)):
             self.open_files.keep_for_coordinators(max(count, found.internal_partitions.get(name, 0)))
-        for name, count in found.counts.items():
-            factor = found.replication_factors.get(name, 1)
-            self._put(name, found.ids[name], found.configs[name], count, factor)
+        topics = {
+            name: TopicEntry(
+                found.ids[name], count, found.configs[name], found.replication_factors.get(name, 1)
+            )
+            for name, count in found.counts.items()
+        }
+        self.file.state = CatalogueState(topics, deleted, found.producer_ids_reserved, found.group_configs)
+        for name, entry in topics.items():
+            self._put(name, entry)
 
     def save(self) -> None:
         """Writes the file, atomically and durably. Raises OSError."""
-        self._draft()()
+        self.file.save()
 
-    def saving(self) -> Work[None]:
-        """The same in a step of its own, elsewhere: the disk may take its time."""
-        yield from written([self._draft()])
+    @property
+    def producer_ids_reserved(self) -> int:
+        """Ids of producers below this one may have been given out."""
+        return self.file.state.producer_ids_reserved
 
-    def _draft(self) -> Callable[[], None]:
-        topics = sorted((*self._by_name.values(), *self._new.values()), key=lambda topic: topic.name)
-        counts = {
-            topic: len(topic.hosted) + len(self._added.get(topic.name, ()))
-            for topic in topics
-            if topic.hosted
-        }
-        return self.drafted(
-            document(counts, self._deleted, self.producer_ids_reserved, self.group_configs.by_group)
-        )
+    def reserving_producer_ids(self, count: int) -> Work[int]:
+        """Reserves ids of producers, in a step; the first one after them. Raises OSError, StorageError: then it has
+        reserved none."""
+
+        def reserve(state: CatalogueState) -> CatalogueState:
+            return state._replace(producer_ids_reserved=state.producer_ids_reserved + count)
+
+        return (yield from self.file.changing(reserve)).producer_ids_reserved
 
     # Changing
 
     def is_changing(self, name: str) -> bool:
-        """Whether the topic of that name is being made or removed."""
-        return name in self._new or name in self._going
+        """Whether the topic of that name is being created, configured or deleted."""
+        return name in self._new or name in self._going or name in self._configured
 
     def create(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
         """A new topic with a name that is legal and free, and valid overrides.
@@ -163,7 +175,7 @@ class Catalogue:
     def creating(self, wanted: Sequence[NewTopic]) -> Work[Created]:
         """New topics, in steps, with one write of the file: by name what each became, or why it is not there.
 
-        In: legal names, each once; valid overrides. A topic is there for others when its last partition is open.
+        In: legal names, each once; valid overrides. A topic is there for others when the file has it.
         """
         topics = []
         for new in wanted:
@@ -178,35 +190,43 @@ class Catalogue:
             yield from self._partitions.add(topic, topic.hosted, 0, new.partitions)
             topics.append(topic)
         results: Created = {}
+        opened: list[Topic] = []
         for topic in topics:
             try:
                 self._reserve(topic)
             except Refusal as refusal:
                 results[topic.name] = refusal
-        topics = [topic for topic in topics if topic.name not in results]
-        refused = topics
+        for topic in [topic for topic in topics if topic.name not in results]:
+            try:
+                yield from self._open_new(topic, topic.hosted)
+            except (OSError, StorageError) as error:
+                results[topic.name] = error
+                yield from self._undo(topic)
+            else:
+                opened.append(topic)
+        if not opened:
+            return results
+        entries = {topic.name: _entry(topic) for topic in opened}
         try:
-            yield from self._finish_deletions({topic.name for topic in topics})
-            if topics:
-                yield from self.saving()
+            yield from self._change(lambda state: state.with_topics(entries))
         except (OSError, StorageError) as error:
-            results |= {topic.name: error for topic in topics}
-        else:
-            refused = []
-            for topic in topics:
-                try:
-                    yield from open_each(topic.hosted)
-                except (OSError, StorageError) as error:
-                    results[topic.name] = error
-                    refused.append(topic)
-                else:
-                    results[topic.name] = topic
-                    del self._new[topic.name]
-                    self._by_name[topic.name] = topic
-                    self._by_id[topic.topic_id] = topic
-        if refused:
-            yield from self._undo(refused)
+            for topic in opened:
+                results[topic.name] = error
+                yield from self._undo(topic)
+            return results
+        for topic in opened:
+            results[topic.name] = topic
+            del self._new[topic.name]
+            self._by_name[topic.name] = topic
+            self._by_id[topic.topic_id] = topic
         return results
+
+    def _change(self, change: Callable[[CatalogueState], CatalogueState]) -> Work[CatalogueState]:
+        """The same as that of the file, which then names no deleted topic any more that is removed."""
+        removed_ids = frozenset(self._removed)
+        state = yield from self.file.changing(lambda before: change(before.without_deleted(removed_ids)))
+        self._removed -= removed_ids
+        return state
 
     def _reserve(self, topic: Topic) -> None:
         """Nobody else makes a topic of that name, and there are descriptors for it. Raises Refusal."""
@@ -217,24 +237,26 @@ class Catalogue:
             raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         self.open_files.promise(len(topic.hosted))
         self._new[name] = topic
-        self._deleted.pop(topic.topic_id, None)  # a cluster has refused to delete it
         self.metric_names.add(name)
 
-    def _undo(self, topics: Sequence[Topic]) -> Work[None]:
-        """Takes back topics that could not be made. What the disk does not let go of is removed when a topic of
-        that name is made again, or by a next start: the file says so as soon as it can be written again."""
-        for topic in topics:
-            del self._new[topic.name]
-            self.metric_names.forget(topic.name)
-            self._deleted[topic.topic_id] = topic.name
-        with suppress(OSError, StorageError):
-            yield from self._remove(topics, [part for topic in topics for part in topic.hosted])
+    def _open_new(self, topic: Topic, partitions: Sequence[HostedPartition]) -> Work[None]:
+        """Makes the directories and logs of new partitions. Raises OSError, StorageError."""
+        names = [partition.name for partition in partitions]
+        yield from self._directory.clear_for(names, topic.topic_id)
+        self.left -= set(names)
+        yield from open_each(partitions)
+
+    def _undo(self, topic: Topic) -> Work[None]:
+        """Removes what was made of a topic that is not created."""
+        yield from self._remove(topic.hosted)
+        del self._new[topic.name]
+        self.metric_names.forget(topic.name)
 
     def growing(self, wanted: Mapping[Topic, int]) -> Work[Grown]:
         """Adds partitions until topics have so many, in steps, with one write of the file for all. Out: by name why
         a topic has what it had; None for one that has grown.
 
-        Others see new partitions when the last one of their topic is open.
+        Others see new partitions when the file has them.
         """
         lists: dict[Topic, list[HostedPartition]] = {topic: [] for topic in wanted}
         for topic, partitions in wanted.items():
@@ -245,114 +267,117 @@ class Catalogue:
                 self._reserve_more(topic, added)
             except Refusal as refusal:
                 results[topic.name] = refusal
-        lists = {topic: added for topic, added in lists.items() if topic.name not in results}
+        opened: dict[Topic, list[HostedPartition]] = {}
+        for topic in [topic for topic in lists if topic.name not in results]:
+            try:
+                yield from self._open_new(topic, lists[topic])
+            except (OSError, StorageError) as error:
+                results[topic.name] = yield from self._undo_growth(topic, lists[topic], error)
+            else:
+                opened[topic] = lists[topic]
+        if not opened:
+            return results
+        counts = {topic: len(topic.hosted) + len(added) for topic, added in opened.items()}
         try:
-            if lists:
-                yield from self.saving()
-        except OSError as error:
-            results |= {topic.name: error for topic in lists}
-        else:
-            for topic, added in lists.items():
-                results[topic.name] = yield from self._open_more(topic, added)
-        refused = [
-            part
-            for topic, added in lists.items()
-            if results[topic.name] is not None and self._added.get(topic.name) is added
-            for part in self._added.pop(topic.name)
-        ]
-        if refused:
-            with suppress(OSError, StorageError):
-                yield from self._remove((), refused)
+            state = yield from self._change(lambda before: _grown(before, counts))
+        except (OSError, StorageError) as error:
+            for topic, added in opened.items():
+                results[topic.name] = yield from self._undo_growth(topic, added, error)
+            return results
+        for topic, added in opened.items():
+            if state.has(topic.name, topic.topic_id) and self._added.get(topic.name) is added:
+                topic.hosted += self._added.pop(topic.name)
+                results[topic.name] = None
+            else:  # it was deleted meanwhile
+                results[topic.name] = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return results
 
     def _reserve_more(self, topic: Topic, added: list[HostedPartition]) -> None:
         """Nobody else lets that topic grow, and there are descriptors for it. Raises Refusal."""
         name = topic.name
-        if self._by_name.get(name) is not topic:
+        if self._by_name.get(name) is not topic or name in self._going:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if name in self._added or not added or len(topic.hosted) != added[0].name.partition:
             raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, f"Topic '{name}' is growing already.")
         self.open_files.promise(len(added))
         self._added[name] = added
 
-    def _open_more(
-        self, topic: Topic, added: list[HostedPartition]
-    ) -> Work[Refusal | OSError | StorageError | None]:
-        """Opens what is added to a topic, and shows it; why not, where that fails."""
-        steps = open_each(added)
-        while self._added.get(topic.name) is added:
-            try:
-                next(steps)
-            except StopIteration:
-                topic.hosted += self._added.pop(topic.name)
-                return None
-            except (OSError, StorageError) as error:
-                return error
-            yield None
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # deleted meanwhile, and what was added with it
+    def _undo_growth(
+        self, topic: Topic, added: list[HostedPartition], why: OSError | StorageError
+    ) -> Work[Refusal | OSError | StorageError]:
+        """Removes partitions by which a topic does not grow; the reason for the client. One that was deleted
+        meanwhile went together with them."""
+        if self._added.get(topic.name) is not added:
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        yield from self._remove(added)
+        self._added.pop(topic.name, None)
+        return why
 
-    def deleting(self, topics: Sequence[Topic]) -> Work[None]:
-        """Removes topics and their records, in steps, the first of which takes them all from everybody's sight.
+    def deleting(self, topics: Sequence[Topic]) -> Work[tuple[list[Topic], OSError | None]]:
+        """Deletes topics and their records, in steps. The deletion is done when the file has them no more.
 
-        Raises OSError; a next start then finishes it.
-        """
-        parts: list[HostedPartition] = []
-        for topic in topics:
-            del self._by_name[topic.name]
-            del self._by_id[topic.topic_id]
-            self.metric_names.forget(topic.name)
-            self._deleted[topic.topic_id] = topic.name
-            parts += [*topic.hosted, *self._added.pop(topic.name, ())]
-        yield from self._remove(topics, parts)
-
-    def _remove(self, topics: Sequence[Topic], parts: Sequence[HostedPartition]) -> Work[None]:
-        """Closes logs, which takes no descriptor, then writes the file without them and removes the directories.
-        In: topics that are gone with them. Raises OSError."""
-        self._going |= {topic.name for topic in topics}
-        self.open_files.gone(len(parts))
+        Out: those that were there until then; why something is left of their directories. Raises OSError,
+        StorageError: then all of them are as they were."""
+        going = [topic for topic in topics if topic.name not in self._going]
+        self._going |= {topic.name for topic in going}
         try:
-            for part in parts:
-                part.let_go()
-                if part.log is not None:
-                    yield None
-            yield from self.saving()
-            yield from written(self._directory.deleting_logs({part.name: part.log for part in parts}))
-            for topic in topics:
-                # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
-                del self._deleted[topic.topic_id]
-        except BaseException:
-            # Not closed as a clean stop closes them, and perhaps still there.
-            self.left |= {part.name for part in parts if part.log is not None}
-            raise
+            yield from self._change(
+                lambda state: state.without_topics(
+                    topic.name for topic in going if state.has(topic.name, topic.topic_id)
+                )
+            )
+            parts: list[HostedPartition] = []
+            for topic in going:
+                del self._by_name[topic.name]
+                del self._by_id[topic.topic_id]
+                self.metric_names.forget(topic.name)
+                parts += [*topic.hosted, *self._added.pop(topic.name, ())]
+            problem = yield from self._remove(parts)
+            if problem is None:
+                self._removed |= {topic.topic_id for topic in going}
         finally:
-            self._going -= {topic.name for topic in topics}
+            self._going -= {topic.name for topic in going}
+        return going, problem
 
-    def _finish_deletions(self, names: Container[str]) -> Work[None]:
-        """Removes what earlier deletions that failed have left of topics of these names. Raises OSError."""
-        ids = [topic_id for topic_id, deleted in self._deleted.items() if deleted in names]
-        if not ids:
-            return
-        left = {self._deleted[topic_id] for topic_id in ids}
-        remains = [partition for partition in self._directory.partitions() if partition.topic in left]
-        yield from written(self._directory.deleting_logs(dict.fromkeys(remains)))
-        for topic_id in ids:
-            del self._deleted[topic_id]
-
-    def configuring(self, topic: Topic, overrides: Mapping[str, str]) -> Work[None]:
-        """Replaces a topic's overrides by valid ones, in steps; its logs obey when that is on the disk. What comes
-        meanwhile builds on `next_overrides`. Raises OSError."""
-        values = self.defaults.parse(overrides)
-        wanted = topic.next_overrides = dict(overrides)
-        try:
-            yield from self.saving()
-        except OSError:
-            if topic.next_overrides is wanted:
-                topic.next_overrides = topic.overrides
-            raise
-        topic.overrides, topic.values = wanted, values
-        for part in (*topic.hosted, *self._added.get(topic.name, ())):
+    def _remove(self, parts: Sequence[HostedPartition]) -> Work[OSError | None]:
+        """Closes logs and removes their directories, which needs no space on the disk. Out: why something is left.
+        A start, or new partitions of these names, remove that."""
+        self.open_files.gone(len(parts))
+        for part in parts:
+            part.let_go()
             if part.log is not None:
-                part.log.config = values.log
+                yield None
+        logs = {part.name: part.log for part in parts}
+        # Until they are known to be gone: a stop meanwhile is not a clean one.
+        self.left |= {name for name, log in logs.items() if log is not None}
+        failures = yield from self._directory.deleting_logs(logs)
+        self.left -= logs.keys() - failures.keys()
+        return next(iter(failures.values()), None)
+
+    def configuring(self, topic: Topic, change: ChangeOverrides) -> Work[bool]:
+        """Changes a topic's overrides, in steps; whether they are others now. Its logs obey when the file has them.
+        Raises Refusal, OSError, StorageError: then nothing has changed."""
+        name = topic.name
+
+        def changed(state: CatalogueState) -> CatalogueState:
+            if not state.has(name, topic.topic_id):
+                raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+            entry = state.topics[name]
+            return state.with_topics({name: entry._replace(configs=change(entry.configs))})
+
+        self._configured.append(name)
+        try:
+            yield from self._change(changed)
+        finally:
+            self._configured.remove(name)
+        entry = self.file.state.topics.get(name)
+        if entry is None or entry.topic_id != topic.topic_id or entry.configs == topic.overrides:
+            return False
+        topic.overrides, topic.values = dict(entry.configs), self.defaults.parse(entry.configs)
+        for part in (*topic.hosted, *self._added.get(name, ())):
+            if part.log is not None:
+                part.log.config = topic.values.log
+        return True
 
     def attach(
         self,
@@ -382,15 +407,19 @@ class Catalogue:
         for added in self._added.values():
             yield from added
 
-    def _put(
-        self, name: str, topic_id: bytes, overrides: dict[str, str], partitions: int, factor: int
-    ) -> None:
-        values = self.defaults.parse(overrides)
-        topic = Topic(name, topic_id, overrides, values, [], replication_factor=factor)
-        for _ in self._partitions.add(topic, topic.hosted, 0, partitions):
+    def _put(self, name: str, entry: TopicEntry) -> None:
+        topic = Topic(
+            name,
+            entry.topic_id,
+            dict(entry.configs),
+            self.defaults.parse(entry.configs),
+            [],
+            replication_factor=entry.replication_factor,
+        )
+        for _ in self._partitions.add(topic, topic.hosted, 0, entry.partitions):
             pass
         self._index(topic)
-        self.open_files.promised += partitions
+        self.open_files.promised += entry.partitions
         for part in topic.hosted:
             part.open()
 
@@ -398,3 +427,18 @@ class Catalogue:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         self.metric_names.add(topic.name)
+
+
+def _entry(topic: Topic) -> TopicEntry:
+    return TopicEntry(topic.topic_id, len(topic.hosted), dict(topic.overrides), topic.replication_factor)
+
+
+def _grown(state: CatalogueState, counts: Mapping[Topic, int]) -> CatalogueState:
+    """With so many partitions of topics, as far as they are there."""
+    return state.with_topics(
+        {
+            topic.name: state.topics[topic.name]._replace(partitions=count)
+            for topic, count in counts.items()
+            if state.has(topic.name, topic.topic_id)
+        }
+    )

@@ -64,6 +64,7 @@ def answer_create_partitions(
         _assign(plane, request, {topic.name: topic for topic in wanted})
         yield Mark.CHANGES
         grown = yield from catalogue.growing(wanted)
+        _unassign(plane, wanted, grown)
         outcomes |= grown
         changes += [
             PartitionsAdded(topic.name, topic.topic_id, count)
@@ -84,6 +85,14 @@ def _assign(plane: DataPlane, request: CreatePartitionsRequest, growing: Mapping
             assert topic is not None
             partition = TopicPartition(topic.name, len(topic.partitions) + number)
             plane.ownership.assign(partition, assignment.broker_ids)
+
+
+def _unassign(plane: DataPlane, wanted: Mapping[Topic, int], grown: Grown) -> None:
+    """Takes back the assignments of partitions that were not added."""
+    for topic, count in wanted.items():
+        if grown[topic.name] is not None:
+            for number in range(len(topic.partitions), count):
+                plane.ownership.unassign(TopicPartition(topic.name, number))
 
 
 def _result(name: str, error: Exception | None) -> CreatePartitionsTopicResult:

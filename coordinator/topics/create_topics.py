@@ -47,6 +47,7 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
         _assign(plane, request, outcomes)
         yield Mark.CHANGES
         created = yield from catalogue.creating(wanted)
+        _unassign(plane, [new for new in wanted if isinstance(created[new.name], Exception)])
     results: list[CreatableTopicResult] = []
     changes: list[TopicChange] = []
     configs: dict[object, list[CreatableTopicConfigs]] = {}
@@ -85,6 +86,14 @@ def _assign(
             for assignment in topic.assignments:
                 partition = TopicPartition(topic.name, assignment.partition_index)
                 plane.ownership.assign(partition, assignment.broker_ids)
+
+
+def _unassign(plane: DataPlane, refused: Sequence[NewTopic]) -> None:
+    """Takes back the assignments of topics that were not created, unless another request has created them."""
+    for new in refused:
+        if plane.catalogue.get(new.name) is None and not plane.catalogue.is_changing(new.name):
+            for number in range(new.partitions):
+                plane.ownership.unassign(TopicPartition(new.name, number))
 
 
 def _all_refused(request: CreateTopicsRequest, why: Refusal) -> Steps:

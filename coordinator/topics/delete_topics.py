@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer, TopicDeleted
+from coordinator.topics.answer import Answer, FilesLeft, TopicChange, TopicDeleted
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
-from coordinator.topics.steps import Mark
+from coordinator.topics.steps import Mark, Work
 from coordinator.topics.topic import ZERO_ID, Topic
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from storage.errors import StorageError
 from storage.os_error import reason_of
 
 
@@ -53,28 +54,36 @@ def answer_delete_topics(plane: DataPlane, request: DeleteTopicsRequest, context
             outcome = error.with_traceback(None)  # it would keep this frame
         responses.append(_result(name, topic_id, outcome))
     yield Mark.CHANGES
-    for number, (name, topic_id, topic) in list(found.items()):
-        if catalogue.get_by_id(topic.topic_id) is not topic:  # somebody else has deleted it since
-            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            responses[number] = _result(name, topic_id, Refusal(unknown, unknown.message))
-            del found[number]
-    doomed = [topic for _, _, topic in found.values()]
-    partitions = [partition for topic in doomed for partition in topic.partitions]
-    try:
-        if doomed:
-            yield from catalogue.deleting(doomed)
-    except OSError as error:
-        failure = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))
-        for number, (name, topic_id, _) in found.items():
+    deleted, changes, failure = yield from _delete(catalogue, [topic for _, _, topic in found.values()])
+    for number, (name, topic_id, topic) in found.items():
+        if topic not in deleted:
             responses[number] = _result(name, topic_id, failure)
-    # Also after a failure the topics are gone for clients: what is left of them goes with the next start.
-    changes = [TopicDeleted(topic.name, topic.topic_id) for topic in doomed]
-    gone = plane.parked.interrupted_by([part.name for part in partitions])
+    gone = plane.parked.interrupted_by([part.name for topic in deleted for part in topic.partitions])
     return Answer(
         DeleteTopicsResponse(responses=responses),
         changes=changes,
         completions=plane.complete(gone, now.monotonic_ms),
     )
+
+
+def _delete(
+    catalogue: Catalogue, doomed: Sequence[Topic]
+) -> Work[tuple[list[Topic], list[TopicChange], Refusal]]:
+    """The topics that are deleted, what changed, and why the others are not deleted."""
+    # Another request may have deleted some since they were found.
+    there = [topic for topic in doomed if catalogue.get_by_id(topic.topic_id) is topic]
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    why_not = Refusal(unknown, unknown.message)
+    if not there:
+        return [], [], why_not
+    try:
+        deleted, problem = yield from catalogue.deleting(there)
+    except (OSError, StorageError) as error:
+        return [], [], Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))
+    changes: list[TopicChange] = [TopicDeleted(topic.name, topic.topic_id) for topic in deleted]
+    if problem is not None:
+        changes.append(FilesLeft(reason_of(problem)))
+    return deleted, changes, why_not
 
 
 def _all_refused(asked: Sequence[tuple[str | None, bytes]], why: Refusal) -> Steps:

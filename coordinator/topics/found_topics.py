@@ -1,21 +1,25 @@
-"""What a start finds: the topics of the file, and the directories that it does not know; and what the file says."""
+"""What a start finds: the topics of the file, and the directories that it does not know.
 
-from collections.abc import Callable, Mapping
+Such a directory is of a broker that had the data directory, or of a change that was refused, or that a crash ended.
+In the first case the broker's copy of the cluster metadata has the partition, or the log has records. All others are
+to be removed.
+"""
+
+from collections.abc import Callable
 from typing import Any, Final
 
 from coordinator.config.config_key import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.names import COORDINATED
+from coordinator.topics.catalogue_file import VERSION
 from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
-from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import CLUSTER_METADATA
 from storage.data_directory import CATALOGUE, DataDirectory
 from storage.errors import DamagedFile
 from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_from_text, uuid_to_text
+from storage.uuid_text import uuid_from_text
 
-VERSION: Final = 1
 KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 
 OWN_PRODUCER_IDS: Final = 1 << 40
@@ -48,9 +52,11 @@ class FoundTopics:
         self.adopted: list[str] = []
         """What was made of directories that the file did not know, a line for each topic."""
         self.remains: list[TopicPartition] = []
-        """Directories that a deletion has left."""
+        """Directories that a deletion has left, or a change that was not finished."""
         self.deleted: dict[bytes, str] = {}
         """Topics, name by id, that were deleted and may have left some."""
+        self._unknown: dict[str, list[TopicPartition]] = {}
+        """Directories that the file does not know, by topic."""
         self._directory = directory
         self._defaults = defaults
         self._new_id = new_id
@@ -62,13 +68,15 @@ class FoundTopics:
             self._read(document)
         for partition in self._directory.partitions():
             self._meet(partition)
+        cluster = self._cluster_topics() if self._unknown or document is None else {}
+        for name, partitions in self._unknown.items():
+            self._decide(name, partitions, cluster.get(name), is_new=document is None)
         strangers = [name for name in self.counts if name not in self.configs]
-        cluster = self._cluster_topics() if strangers or document is None else {}
         for name in strangers:
             topic = cluster.get(name)
             known = topic is not None and topic.topic_id == self.ids[name]
-            self.configs[name], partitions = self._adopt(name, topic if known else None)
-            self.counts[name] = max(self.counts[name], partitions)
+            self.configs[name], count = self._adopt(name, topic if known else None)
+            self.counts[name] = max(self.counts[name], count)
         if strangers or self._directory.files.is_directory(f"{self._directory.path}/{CLUSTER_METADATA}-0"):
             self.producer_ids_reserved = max(self.producer_ids_reserved, OWN_PRODUCER_IDS)
         for name in COORDINATED:
@@ -87,7 +95,20 @@ class FoundTopics:
             return
         if name not in self.ids:
             self.ids[name] = topic_id or self._new_id()
-        self.counts[name] = max(self.counts.get(name, 0), number + 1)
+        if number >= self.counts.get(name, 0):
+            self._unknown.setdefault(name, []).append(partition)
+
+    def _decide(
+        self, name: str, partitions: list[TopicPartition], topic: ClusterTopic | None, *, is_new: bool
+    ) -> None:
+        """Whether directories that the file does not know are partitions of a topic. In: what the broker that had
+        the data directory says of it; whether there is no file yet."""
+        count = max(number for _, number in partitions) + 1
+        is_known = topic is not None and topic.topic_id == self.ids[name] and topic.partitions >= count
+        if is_new or is_known or not all(map(self._directory.is_unused, partitions)):
+            self.counts[name] = max(self.counts.get(name, 0), count)
+        else:
+            self.remains += partitions
 
     def _is_remains(self, name: str, topic_id: bytes | None) -> bool:
         """Whether a directory is what is left of a deleted topic. A crash may have taken the file with its
@@ -142,29 +163,3 @@ class FoundTopics:
                 self.group_configs[str(group_id)] = {str(key): str(value) for key, value in configs.items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedFile(path, f"is not a catalogue of topics: {error!r}") from error
-
-
-def document(
-    partitions: Mapping[Topic, int],
-    deleted: Mapping[bytes, str],
-    producer_ids_reserved: int,
-    group_configs: Mapping[str, Mapping[str, str]],
-) -> dict[str, object]:
-    """What the file is to say. In: how many partitions each topic has, in order; topics, name by id, of which
-    directories may still lie there; the configs that groups have, by id."""
-    return {
-        "version": VERSION,
-        "producer_ids_reserved": producer_ids_reserved,
-        "deleted": [{"name": name, "topic_id": uuid_to_text(topic_id)} for topic_id, name in deleted.items()],
-        "topics": [
-            {
-                "name": topic.name,
-                "topic_id": uuid_to_text(topic.topic_id),
-                "partitions": count,
-                "configs": topic.next_overrides,
-                **({"replication_factor": topic.replication_factor} if topic.replication_factor > 1 else {}),
-            }
-            for topic, count in partitions.items()
-        ],
-        **({"groups": dict(sorted(group_configs.items()))} if group_configs else {}),
-    }

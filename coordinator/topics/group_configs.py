@@ -2,36 +2,31 @@
 
 from collections.abc import Callable, Mapping
 
+from coordinator.topics.catalogue_file import EMPTY, CatalogueFile, CatalogueState
 from coordinator.topics.steps import Work
+
+ChangeConfigs = Callable[[CatalogueState], Mapping[str, str]]
+"""The new configs, from those in a state; raises Refusal. Another thread calls it."""
 
 
 class GroupConfigs:
     """Valid ones, by id of the group, which need not be there."""
 
-    def __init__(self, saving: Callable[[], Work[None]]) -> None:
-        """In: what writes the file, in steps; it raises OSError."""
-        self.by_group: dict[str, Mapping[str, str]] = {}
-        """Groups that have nothing of their own are not there."""
-        self._saving = saving
+    def __init__(self, file: CatalogueFile) -> None:
+        """In: the file that they are kept in."""
+        self._file = file
+
+    @property
+    def by_group(self) -> Mapping[str, Mapping[str, str]]:
+        """Only groups that have configs."""
+        return self._file.state.groups
 
     def of(self, group_id: str) -> Mapping[str, str]:
         """What that group has, by key."""
-        return self.by_group.get(group_id, {})
+        return self.by_group.get(group_id, EMPTY)
 
-    def replacing(self, group_id: str, overrides: Mapping[str, str]) -> Work[None]:
-        """Gives a group other ones, in steps. What comes meanwhile builds on them. Raises OSError: then it has
-        those that it had, unless others came meanwhile."""
-        before, wanted = self.of(group_id), dict(overrides)
-        self._put(group_id, wanted)
-        try:
-            yield from self._saving()
-        except OSError:
-            if self.of(group_id) == wanted:
-                self._put(group_id, before)
-            raise
-
-    def _put(self, group_id: str, overrides: Mapping[str, str]) -> None:
-        if overrides:
-            self.by_group[group_id] = overrides
-        else:
-            self.by_group.pop(group_id, None)
+    def changing(self, group_id: str, change: ChangeConfigs) -> Work[Mapping[str, str]]:
+        """Changes the configs of a group, in steps; those that it has then. Raises Refusal, OSError, StorageError:
+        then it has the same as before."""
+        state = yield from self._file.changing(lambda before: before.with_group(group_id, change(before)))
+        return state.groups.get(group_id, EMPTY)

@@ -51,15 +51,10 @@ class ProducerIds:
                 raise first
             self._next, self._end = first, first + BLOCK
             return
-        self._catalogue.producer_ids_reserved += BLOCK
         try:
-            yield from self._catalogue.saving()
-        except OSError:
-            self._catalogue.producer_ids_reserved -= BLOCK
-            raise
+            self._end = yield from self._catalogue.reserving_producer_ids(BLOCK)
         finally:
             self._is_reserving = False
-        self._end = self._catalogue.producer_ids_reserved
 
 
 def _after_what_goes_on() -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from coordinator.machine.outcome import Now
 from coordinator.topics.consent import AskConsent, Consent
 from storage.checkpoint import Draft
+from storage.os_error import outcome
 
 T = TypeVar("T")
 
@@ -65,15 +66,6 @@ def but_for_others(steps: Work[T], now: Now) -> Work[T]:
             found: T = end.value
             return found
         result = now if step is None else (yield step)
-
-
-def outcome(write: Callable[[], None]) -> OSError | None:
-    """Why something could not be written; None when it was."""
-    try:
-        write()
-    except OSError as error:
-        return error
-    return None
 
 
 def written(steps: Iterable[Draft | Callable[[], None] | None]) -> Work[None]:

@@ -1,7 +1,7 @@
 """A topic, and one that is to be: its name and id, its partitions and properties."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from coordinator.config.topic_configs import TopicValues
@@ -45,7 +45,6 @@ class Topic:
         "hosted",
         "is_internal",
         "name",
-        "next_overrides",
         "overrides",
         "partitions",
         "replication_factor",
@@ -67,8 +66,6 @@ class Topic:
         self.topic_id = topic_id
         self.is_internal = is_internal(name)
         self.overrides = overrides
-        self.next_overrides = overrides
-        """What they are to be when that is on the disk: others, while they are being changed."""
         self.values = values
         self.hosted = hosted
         """Partitions that clients produce to: all of them, or none."""
@@ -83,7 +80,3 @@ Created = dict[str, Topic | Refusal | OSError | StorageError]
 
 Grown = dict[str, Refusal | OSError | StorageError | None]
 """Why topics have not grown, by name; None for those that have."""
-
-Drafted = Callable[[Mapping[str, object]], Callable[[], None]]
-"""Takes a catalogue as a document; gives what has it kept, in any thread, or raises OSError. That is the data
-directory's, unless other daemons share the catalogue."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -199,19 +199,15 @@ async def test_a_broker_whose_disk_is_full_deletes_no_topic_that_it_could_not_ta
     async with daemons(tmp_path, 2) as cluster:
         first, second = cluster.by_id.values()
         directory, refusals = second.server.directory, []
-        draft = directory.draft_catalogue
+        write = directory.write_catalogue
 
-        def refusing(document: Mapping[str, Any]) -> Callable[[], None]:
-            if "new" not in [topic["name"] for topic in document["topics"]]:
-                return draft(document)
-
-            def refuse() -> None:
+        def refusing(document: Mapping[str, Any]) -> None:
+            if "new" in [topic["name"] for topic in document["topics"]]:
                 refusals.append(document)
                 raise OSError(errno.ENOSPC, "no space")
+            write(document)
 
-            return refuse
-
-        monkeypatch.setattr(directory, "draft_catalogue", refusing)
+        monkeypatch.setattr(directory, "write_catalogue", refusing)
         new = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])
         made = await first.ask(CreateTopicsRequest(topics=[new], timeout_ms=5000), 5)
         assert made.topics[0].error_code == ErrorCode.NONE

@@ -64,8 +64,9 @@ async def test_a_change_that_the_disk_refuses_is_none(files: FaultyFiles) -> Non
     assert security.authorizer is not None
     epoch = security.authorizer.epoch
     files.is_full = True
+    large = frozenset(OTHER._replace(resource_name=f"orders-{number}") for number in range(1000))
     with pytest.raises(OSError, match="space"):
-        await security.change(SecurityState(frozenset({OTHER})))
+        await security.change(SecurityState(large))
     assert security.state == kept(files) == SecurityState(frozenset({ACL}))
     assert security.authorizer.epoch == epoch
     files.is_full = False

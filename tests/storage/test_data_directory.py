@@ -243,13 +243,13 @@ def test_the_catalogue_is_replaced_whole() -> None:
     files = FaultyFiles()
     directory = opened(files)
     assert directory.read_catalogue() is None
-    directory.draft_catalogue({"topics": {"orders": 6}})()
+    directory.write_catalogue({"topics": {"orders": 6}})
     for operation in ("write", "fdatasync", "replace"):
         files.fail(operation)
         with pytest.raises(OSError, match="error"):
-            directory.draft_catalogue({"topics": {"orders": 7}})()
+            directory.write_catalogue({"topics": {"orders": 7}})
         assert opened(files.crash()).read_catalogue() == {"topics": {"orders": 6}}
-    directory.draft_catalogue({"topics": {"orders": 7}})()
+    directory.write_catalogue({"topics": {"orders": 7}})
     assert opened(files.crash()).read_catalogue() == {"topics": {"orders": 7}}
 
 
@@ -265,10 +265,9 @@ def test_what_security_knows_is_kept_beside_the_catalogue() -> None:
     files = FaultyFiles()
     directory = opened(files)
     assert (directory.has_security(), directory.read_security()) == (False, None)
-    directory.draft_catalogue({"topics": {}})()
-    first, second = (directory.draft_security({"acls": [number]}) for number in (1, 2))
-    second()
-    first()  # is drafted before what is there
+    directory.write_catalogue({"topics": {}})
+    for number in (1, 2):
+        directory.write_security({"acls": [number]})
     again = opened(files.crash())
     assert (again.has_security(), again.read_security()) == (True, {"acls": [2]})
     assert again.read_catalogue() == {"topics": {}}
@@ -324,14 +323,12 @@ def test_a_new_log_on_a_full_disk_is_none() -> None:
 def test_a_catalogue_that_is_the_same_is_not_written_again() -> None:
     files = FaultyFiles()
     directory = opened(files)
-    directory.draft_catalogue({"version": 1})()
+    directory.write_catalogue({"version": 1})
     directory.close({})
     directory = opened(files)
     assert directory.read_catalogue() == {"version": 1}
-    files.is_full = True
-    directory.draft_catalogue({"version": 1})()
-    with pytest.raises(OSError, match="space"):
-        directory.draft_catalogue({"version": 2})()
-    files.is_full = False
-    directory.draft_catalogue({"version": 2})()
+    calls = files.calls["write_atomically"]
+    directory.write_catalogue({"version": 1})
+    assert files.calls["write_atomically"] == calls
+    directory.write_catalogue({"version": 2})
     assert directory.read_catalogue() == {"version": 2}

@@ -74,13 +74,15 @@ def test_a_topic_that_is_being_made_is_nobody_elses(broker: Broker) -> None:
     assert asked(broker, "orders") == [ErrorCode.NONE]
 
 
-def test_a_crash_between_two_steps_leaves_a_whole_topic() -> None:
-    broker = Broker("/data", files=FaultyFiles())
+def test_a_crash_between_two_steps_leaves_no_part_of_a_topic() -> None:
+    files = FaultyFiles()
+    broker = Broker("/data", files=files)
     steps = begin(broker, creation("orders", 5), "orders-2")
     broker.crash()
     steps.close()
     broker.open()
-    assert [str(name) for name in broker.plane.logs()] == [f"orders-{number}" for number in range(5)]
+    assert asked(broker, "orders") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert not [name for name in files.listdir("/data") if name.startswith("orders")]
 
 
 def test_a_topic_may_be_deleted_while_it_grows(broker: Broker) -> None:

@@ -79,6 +79,10 @@ class ClusterOwnership:
         """See `Ownership`."""
         self._assigned[partition] = replicas
 
+    def unassign(self, partition: TopicPartition) -> None:
+        """See `Ownership`."""
+        self._assigned.pop(partition, None)
+
     def replicas(self, partition: TopicPartition) -> Sequence[int]:
         """All brokers that live may coordinate; those of records are in the catalogue."""
         if partition.topic in COORDINATED:

@@ -6,7 +6,6 @@ same steps, which then find nothing to write.
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -18,8 +17,10 @@ from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import Changes, Engine, EngineError
 from coordinator.cluster.member.member import Replicated
 from coordinator.cluster.shared_topic import SharedTopic
+from coordinator.ongoing_failures import OngoingFailures, times
 from coordinator.topics.answer import (
     ConfigChanged,
+    FilesLeft,
     GroupConfigChanged,
     PartitionsAdded,
     TopicChange,
@@ -27,12 +28,12 @@ from coordinator.topics.answer import (
     TopicDeleted,
 )
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.steps import Work, outcome
+from coordinator.topics.steps import Work
 from coordinator.topics.topic import NewTopic, Topic
 from storage.checkpoint import Draft
-from storage.data_directory import DataDirectory
+from storage.data_directory import CATALOGUE, DataDirectory
 from storage.errors import StorageError
-from storage.os_error import reason_of
+from storage.os_error import outcome, reason_of
 from storage.uuid_text import uuid_from_text, uuid_to_text
 
 _LOG: Final = logging.getLogger("Cluster")
@@ -56,6 +57,7 @@ class SharedCatalogue:
         self._catalogue: Catalogue
         self._told: Told
         self._tasks: list[asyncio.Task[None]] = []
+        self._failures = OngoingFailures("Cluster")
         self._told_of: set[tuple[str, str]] = set()
         """Topics that cannot be made yet, and why."""
         self._step: asyncio.Future[Any] | None = None
@@ -80,7 +82,7 @@ class SharedCatalogue:
             if entry["topic_id"] not in ids
         ]
         document = self.keys.document(deleted)
-        directory.draft_catalogue(document)()
+        directory.write_catalogue(document)
         self.keys.begins_with(document)
 
     # While it serves
@@ -88,24 +90,30 @@ class SharedCatalogue:
     def attach(self, catalogue: Catalogue, directory: DataDirectory, told: Told) -> None:
         """Has a catalogue write to the keys. In: who is told of what other daemons changed."""
         self._catalogue, self._told = catalogue, told
+        catalogue.file.write = partial(self._write, directory)
 
-        def drafted(document: Mapping[str, object]) -> Callable[[], None]:
-            own = directory.draft_catalogue(document)
-            as_it_is: dict[str, Any] = json.loads(json.dumps(document))
-            return partial(self._write, as_it_is, own)
-
-        catalogue.drafted = drafted
-
-    def _write(self, document: Mapping[str, Any], own: Callable[[], None]) -> None:
+    def _write(self, directory: DataDirectory, document: Mapping[str, Any]) -> None:
         """In a thread. Raises StorageError, OSError."""
         try:
             self._write_keys(document)
-            own()
         except (StorageError, OSError):
             # What this daemon has changed already is to be as the cluster has it.
             self._loop.call_soon_threadsafe(self._is_due.set)
             raise
+        # The keys have the change. The file is a copy, which the next start makes anew.
+        error = outcome(partial(directory.write_catalogue, document))
+        self._loop.call_soon_threadsafe(self._report_copy, error)
         self._loop.call_soon_threadsafe(self.keys.begins_with, document)
+
+    def _report_copy(self, error: OSError | None) -> None:
+        if error is None:
+            self._failures.is_over(CATALOGUE)
+        elif count := self._failures.failed(CATALOGUE, error):
+            _LOG.error(
+                "The copy of the cluster's topics could not be written, and is made anew at the next start: %s%s",
+                reason_of(error),
+                times(count),
+            )
 
     def _write_keys(self, document: Mapping[str, Any]) -> None:
         try:
@@ -267,7 +275,7 @@ class SharedCatalogue:
         for group_id in {*self.keys.group_configs, *catalogue.group_configs.by_group}:
             configs = self.keys.group_configs.get(group_id, {})
             if dict(catalogue.group_configs.of(group_id)) != configs:
-                await self._run(catalogue.group_configs.replacing(group_id, configs))
+                await self._run(catalogue.group_configs.changing(group_id, partial(_replace_by, configs)))
                 self._told([GroupConfigChanged(group_id, tuple(sorted(configs.items())))])
         return is_done
 
@@ -285,8 +293,8 @@ class SharedCatalogue:
             return
         if len(topic.hosted) < shared.partitions:
             await self._grow(topic, shared.partitions)
-        if topic.next_overrides is topic.overrides and topic.overrides != dict(shared.configs):
-            await self._run(self._catalogue.configuring(topic, shared.configs))
+        if topic.overrides != dict(shared.configs):
+            await self._run(self._catalogue.configuring(topic, partial(_replace_by, shared.configs)))
             self._told([ConfigChanged(topic.name, tuple(sorted(shared.configs.items())))])
 
     async def _create(self, new: NewTopic) -> None:
@@ -304,10 +312,11 @@ class SharedCatalogue:
             self._told([PartitionsAdded(topic.name, topic.topic_id, partitions)])
 
     async def _delete(self, topic: Topic) -> None:
-        try:
-            await self._run(self._catalogue.deleting([topic]))
-        finally:
-            self._told([TopicDeleted(topic.name, topic.topic_id)])
+        deleted, problem = await self._run(self._catalogue.deleting([topic]))
+        changes: list[TopicChange] = [TopicDeleted(each.name, each.topic_id) for each in deleted]
+        if problem is not None:
+            changes.append(FilesLeft(reason_of(problem)))
+        self._told(changes)
 
     async def _run(self, steps: Work[Any]) -> Any:
         """Takes all steps, with others in between."""
@@ -326,3 +335,7 @@ class SharedCatalogue:
             else:
                 await asyncio.sleep(0)
                 result = clock.now()
+
+
+def _replace_by(configs: Mapping[str, str], _: object) -> Mapping[str, str]:
+    return configs

@@ -1,0 +1,135 @@
+"""What the catalogue's file says of topics and groups, and its changes, one after the other.
+
+A change is a function from the state before to the state after. The thread that writes the file calls it, when the
+changes before it are on the disk or refused. So a change never builds on one that the disk refuses, and never takes
+one to the disk.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Work
+from storage.errors import StorageError
+from storage.uuid_text import uuid_to_text
+
+VERSION: Final = 1
+EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class TopicEntry(NamedTuple):
+    """What the file says of a topic."""
+
+    topic_id: bytes
+    partitions: int
+    configs: Mapping[str, str]
+    replication_factor: int
+
+
+class CatalogueState(NamedTuple):
+    """What the file says. Nothing of it is ever changed: a change makes another state."""
+
+    topics: Mapping[str, TopicEntry] = MappingProxyType({})
+    deleted: Mapping[bytes, str] = MappingProxyType({})
+    """Deleted topics, name by id, of which directories may be left."""
+    producer_ids_reserved: int = 0
+    """Ids of producers below this one may have been given out."""
+    groups: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """Configs of groups, by id; only of groups that have some."""
+
+    def has(self, name: str, topic_id: bytes) -> bool:
+        """Whether there is a topic of that name and id."""
+        entry = self.topics.get(name)
+        return entry is not None and entry.topic_id == topic_id
+
+    def with_topics(self, entries: Mapping[str, TopicEntry]) -> "CatalogueState":
+        """With these topics, new ones or in the place of those of their names."""
+        ids = {entry.topic_id for entry in entries.values()}
+        return self.without_deleted(ids)._replace(topics={**self.topics, **entries})
+
+    def without_topics(self, names: Iterable[str]) -> "CatalogueState":
+        """Without these topics, which are deleted."""
+        gone = {name: self.topics[name] for name in names}
+        topics = {name: entry for name, entry in self.topics.items() if name not in gone}
+        deleted = {**self.deleted, **{entry.topic_id: name for name, entry in gone.items()}}
+        return self._replace(topics=topics, deleted=deleted)
+
+    def without_deleted(self, ids: Iterable[bytes]) -> "CatalogueState":
+        """Without these deleted topics, of which nothing is left."""
+        gone = {*ids} & self.deleted.keys()
+        if not gone:
+            return self
+        return self._replace(deleted={key: name for key, name in self.deleted.items() if key not in gone})
+
+    def with_group(self, group_id: str, configs: Mapping[str, str]) -> "CatalogueState":
+        """With these configs of a group; none of it where there are none."""
+        groups = {**self.groups, group_id: configs}
+        if not configs:
+            del groups[group_id]
+        return self._replace(groups=groups)
+
+    def document(self) -> dict[str, object]:
+        """The state as the file has it."""
+        topics = [
+            {
+                "name": name,
+                "topic_id": uuid_to_text(entry.topic_id),
+                "partitions": entry.partitions,
+                "configs": dict(entry.configs),
+                **({"replication_factor": entry.replication_factor} if entry.replication_factor > 1 else {}),
+            }
+            for name, entry in sorted(self.topics.items())
+        ]
+        deleted = [{"name": name, "topic_id": uuid_to_text(key)} for key, name in self.deleted.items()]
+        groups = {group_id: dict(configs) for group_id, configs in sorted(self.groups.items())}
+        return {
+            "version": VERSION,
+            "producer_ids_reserved": self.producer_ids_reserved,
+            "deleted": deleted,
+            "topics": topics,
+            **({"groups": groups} if groups else {}),
+        }
+
+
+Change = Callable[[CatalogueState], CatalogueState]
+"""Makes the next state; raises Refusal where the state does not allow the change. Another thread calls it."""
+
+
+class CatalogueFile:
+    """The state on the disk, and its changes. `change` belongs to the thread that owns the catalogue."""
+
+    def __init__(self, write: Callable[[Mapping[str, object]], None]) -> None:
+        """In: what replaces the file by a document, or leaves it as it was and raises OSError or StorageError."""
+        self.write = write
+        """Another one, where daemons share the catalogue."""
+        self.state = CatalogueState()
+        """The newest state on the disk, or the one that a start has found."""
+        self._lock = threading.Lock()
+
+    def save(self) -> None:
+        """Writes the state as it is. Raises OSError, StorageError."""
+        with self._lock:
+            self.write(self.state.document())
+
+    def changing(self, change: Change) -> Work[CatalogueState]:
+        """Makes a change, in a step for another thread. Raises Refusal, OSError, StorageError: then the file and
+        the state are as they were."""
+        result = yield partial(self._apply, change)
+        if isinstance(result, Exception):
+            raise result
+        state: CatalogueState = result
+        return state
+
+    def _apply(self, change: Change) -> CatalogueState | Refusal | OSError | StorageError:
+        with self._lock:
+            try:
+                state = change(self.state)
+                if state != self.state:
+                    self.write(state.document())
+            except (Refusal, OSError, StorageError) as problem:
+                return problem
+            self.state = state
+            return state
