@@ -1,8 +1,8 @@
 """What a start finds: the topics of the file, and the directories that it does not know.
 
 Such a directory is of a broker that had the data directory, or of a change that was refused, or that a crash ended.
-In the first case the broker's copy of the cluster metadata has the partition, or the log has records. All others are
-to be removed.
+In the first case the broker's copy of the cluster metadata has the partition, or the log has records. All others
+are to be removed.
 """
 
 from collections.abc import Callable
