@@ -105,9 +105,10 @@ soak: $(VENV)/.test ## half an hour of real clients that join and die; 1 when an
 	@SERVERS=500 $(BIN)/python -X dev -m pytest -q tests/server/test_many_servers.py
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-crash: $(VENV)/.test ## 200 daemons killed under load, and 5000 disks that lose their power (ten minutes; CRASH_SEED=7 repeats)
+crash: $(VENV)/.test ## 200 daemons killed under load, 200 more on full disks, 5000 disks without power (15 minutes; CRASH_SEED=7 repeats)
 	@CRASH_ROUNDS=$${CRASH_ROUNDS:-200} CRASH_LIVES=$${CRASH_LIVES:-5000} $(BIN)/python -X dev -m pytest -q \
-	  -o timeout=7200 -n $(JOBS) tests/crash/test_kill.py tests/crash/test_journal.py tests/crash/test_transactions.py $(PYTEST_ARGS)
+	  -o timeout=7200 -n $(JOBS) tests/crash/test_kill.py tests/crash/test_topics.py \
+	  tests/crash/test_journal.py tests/crash/test_transactions.py $(PYTEST_ARGS)
 
 oracle: $(VENV)/.test ## compare every answer with a real Kafka's (minutes; needs Java, Maven); ARGS="--kafka 3.9.1 commits"
 	@$(BIN)/python -m tests.oracle $(ARGS)

@@ -23,6 +23,11 @@ class Register(Generic[T]):
         del self._values[0]
         self.acknowledged += 1
 
+    def refuse(self) -> None:
+        """The write sent last was refused, and has no effect."""
+        assert len(self._values) > 1, "nothing was sent"
+        del self._values[-1]
+
     @property
     def value(self) -> T:
         """The last acknowledged one."""

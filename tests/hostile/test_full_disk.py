@@ -297,12 +297,16 @@ async def test_what_only_the_journal_has_waits_for_room(caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize(
-    ("call", "nth", "error"),
-    [("unlink", 1, errno.EROFS), ("fdatasync", 2, errno.ENOSPC), ("replace", 5, errno.EIO)],
-    ids=["half removed", "only forgotten", "checkpoints written"],
+    ("call", "nth", "error", "leaves_files"),
+    [
+        ("unlink", 1, errno.EROFS, True),
+        ("fdatasync", 2, errno.ENOSPC, False),
+        ("replace", 5, errno.EIO, False),
+    ],
+    ids=["half removed", "checkpoints not written", "not renamed"],
 )
 async def test_a_start_that_cannot_finish_a_deletion(
-    call: str, nth: int, error: int, caplog: pytest.LogCaptureFixture
+    call: str, nth: int, error: int, leaves_files: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is left of a topic is named in a line and removed when that can be done; nobody meets it again."""
     files = FaultyFiles()
@@ -315,6 +319,7 @@ async def test_a_start_that_cannot_finish_a_deletion(
         deletion = DeleteTopicsRequest(topic_names=["doomed"], timeout_ms=30_000)
         (deleted,) = (await client.call(deletion, 1)).responses
         assert deleted.error_code == ErrorCode.NONE
+        assert len([line for line in errors(caplog) if "Deleted topics" in line]) == leaves_files
     server.abandon()
     files = files.kill()
     files.fail("unlink", error=error, times=10**9)
@@ -322,8 +327,9 @@ async def test_a_start_that_cannot_finish_a_deletion(
     caplog.clear()
     server = await start(settings(DATA, four, files=files))
     async with Client(server) as client:
-        (told,) = [line for line in errors(caplog) if "Deleted topics" in line]
-        assert f"{DATA}/" in told
+        told = [line for line in errors(caplog) if "Deleted topics" in line]
+        assert len(told) == leaves_files
+        assert all(f"{DATA}/" in line for line in told)
         answer = await client.call(MetadataRequest(topics=None), 9)
         assert "doomed" not in {topic.name for topic in answer.topics}
         assert await committed(client) == 7
