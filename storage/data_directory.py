@@ -246,10 +246,13 @@ class DataDirectory:
         return read_topic_id(self.files, self._file(str(partition)))
 
     def is_unused(self, partition: TopicPartition) -> bool:
-        """Whether a partition's directory has the files of a log that never had a record, and no others. Raises
-        OSError."""
+        """Whether a partition's directory has the files of a log that never had a record, and no others. One that
+        cannot be listed may have."""
         directory = self._file(str(partition))
-        names = self.files.listdir(directory)
+        try:
+            names = self.files.listdir(directory)
+        except OSError:
+            return False
         first = segment_name(0) + LOG_SUFFIX
         return (
             _FILES_OF_NEW_LOG.issuperset(names)
@@ -310,7 +313,9 @@ class DataDirectory:
             yield None
         if not is_renamed:
             unsynced = unsynced or (yield sync)
-        return failures if unsynced is None else dict.fromkeys(doomed, unsynced) | failures
+        if unsynced is not None:
+            failures = {partition: failures.get(partition, unsynced) for partition in doomed}
+        return failures
 
     def clear_for(self, partitions: Collection[TopicPartition], topic_id: bytes) -> Removal[None]:
         """Removes, in steps, what other topics of a name have left in the way of new partitions: directories and

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import resource
+import stat
 import sys
 import threading
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ class Files(Protocol):
         """Opens for reading and for writing at any position, creating an empty file where there is none."""
 
     def read(self, path: str) -> bytes:
-        """The whole of a small file."""
+        """The whole of a small regular file."""
 
     def write(self, path: str, data: bytes) -> None:
         """Creates or replaces a small file in place: neither atomic nor durable."""
@@ -149,6 +150,19 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
+def _open_regular(path: str, flags: int) -> int:
+    """A descriptor of a regular file. A pipe would block, and a directory fail where nobody expects it. Raises
+    OSError."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, FILE_MODE)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise OSError(errno.EINVAL, "is not a regular file", path)
+
+
 def _name(error: OSError, path: str) -> None:
     """Of a descriptor the operating system does not say which file it is of."""
     if error.filename is None:
@@ -162,7 +176,7 @@ class OsFile:
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
+        self._descriptor = _open_regular(path, flags)
         # Between the thread that syncs and a close: a closed descriptor's number may already be another
         # file's.
         self._lock = threading.Lock()
@@ -236,7 +250,7 @@ class OsFiles:
         return OsFile(path, os.O_RDWR | os.O_CREAT)
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb") as file:
+        with open(_open_regular(path, os.O_RDONLY), "rb") as file:
             return file.read()
 
     def write(self, path: str, data: bytes) -> None:
@@ -329,6 +343,12 @@ class OsFiles:
 
     def is_locked(self, path: str) -> bool:
         return is_locked(path)
+
+
+def read_input(path: str) -> bytes:
+    """The whole of a file that a user has named on a command line; it may be a pipe. Raises OSError."""
+    with open(path, "rb") as file:
+        return file.read()
 
 
 @contextlib.contextmanager

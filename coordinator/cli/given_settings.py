@@ -35,11 +35,11 @@ def _read_config(path: str) -> str:
 
 def _read(path: str) -> str:
     """The text of a file. Raises ConfigError beginning with its path."""
-    from storage.files import OsFiles
+    from storage.files import read_input
     from storage.os_error import reason_of
 
     try:
-        return OsFiles().read(path).decode()
+        return read_input(path).decode()
     except OSError as error:
         raise ConfigError(f"{path}: {reason_of(error, path)}") from error
     except UnicodeDecodeError as error:

@@ -89,7 +89,10 @@ class FoundTopics:
             self.internal_directories[name] += 1
         if name in COORDINATED or name == CLUSTER_METADATA:
             return
-        topic_id = self._directory.topic_id(partition)
+        try:
+            topic_id = self._directory.topic_id(partition)
+        except OSError:
+            topic_id = None  # the opening of the log says why
         if self._is_remains(name, topic_id):
             self.remains.append(partition)
             return

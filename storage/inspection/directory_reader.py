@@ -75,7 +75,9 @@ def find_logs(files: Files, path: str) -> list[LogFiles]:
     names = files.listdir(path)
     if any(_LIVE_SEGMENT.fullmatch(name) or _SWAP.fullmatch(name) for name in names):
         return [_log(files, path, names)]
-    logs = [_log(files, directory, files.listdir(directory)) for directory in _partitions(files, path, names)]
+    logs = [
+        _log(files, directory, list_names(files, directory)) for directory in _partitions(files, path, names)
+    ]
     # Many a directory's name ends in a number: by itself that does not make it a partition.
     if any(log.segments for log in logs) or (logs and _is_data_directory(files, path)):
         return sorted(logs, key=_name)
@@ -86,7 +88,7 @@ def find_logs(files: Files, path: str) -> list[LogFiles]:
 
 def list_again(files: Files, log: LogFiles) -> LogFiles:
     """The log as it is now; the same where one segment was named. Raises OSError."""
-    return _log(files, log.directory, files.listdir(log.directory)) if log.is_whole else log
+    return _log(files, log.directory, list_names(files, log.directory)) if log.is_whole else log
 
 
 def base_offset_of(log: LogFiles, path: str) -> int:
@@ -119,6 +121,14 @@ def _partitions(files: Files, path: str, names: list[str]) -> Iterator[str]:
             yield directory
 
 
+def list_names(files: Files, directory: str) -> list[str]:
+    """Names in a partition's directory; none where it cannot be listed, which `unusable_files` says."""
+    try:
+        return files.listdir(directory)
+    except OSError:
+        return []
+
+
 def _log(files: Files, directory: str, names: list[str]) -> LogFiles:
     segments = [
         SegmentFile(os.path.join(directory, name), int(name[: -len(LOG_SUFFIX)]))
@@ -145,8 +155,8 @@ def _swaps(files: Files, directory: str, names: list[str]) -> Iterator[tuple[Seg
         swap = SegmentFile(os.path.join(directory, name), int(name[:20]))
         try:
             file = files.open_read(swap.path)
-        except FileNotFoundError:
-            continue  # in its place meanwhile
+        except OSError:
+            continue  # in its place meanwhile, or what `unusable_files` names
         try:
             scan = SegmentScan(file, swap.base_offset)
             for _ in scan.pieces():

@@ -28,6 +28,8 @@ class Kind(Enum):
     """The log ends before the offset up to which it was synced."""
     CHECKPOINT = "checkpoint"
     """A small file beside the log that makes no sense."""
+    UNUSABLE_FILE = "unusable_file"
+    """A directory, a broken link or a pipe where a file should be, or a file that cannot be read."""
     JOURNAL = "journal"
     """What the journal has past the end of a log, or a journal that cannot be read."""
 

@@ -104,10 +104,10 @@ def _entries(data: bytes, entry: struct.Struct) -> tuple[list[Entry], str]:
 
 
 def _read(files: Files, path: str) -> bytes:
-    """An index file, empty where there is none."""
+    """An index file, empty where there is none, or none that can be used (`unusable_files`)."""
     try:
         return files.read(path) if path else b""
-    except FileNotFoundError:
+    except OSError:
         return b""
 
 

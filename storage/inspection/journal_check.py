@@ -19,6 +19,7 @@ from storage.inspection.segment_scan import BadBytes, SegmentScan
 from storage.journal.frame import Entry, batches_of
 from storage.journal.journal import JOURNAL
 from storage.journal.left_over import LeftOver, read_left_over
+from storage.os_error import reason_of
 from storage.partition_metadata import read_topic_id
 
 
@@ -70,16 +71,20 @@ class JournalCheck:
             return
         except FileNotFoundError:
             return  # somebody has begun to use it
+        except OSError as error:
+            path = str(error.filename or f"{directory}/{JOURNAL}")
+            self.damaged[directory] = DamagedFile(path, reason_of(error, path))
+            return
         try:
             recovery_points = read_offsets(self._files, f"{directory}/{RECOVERY_POINTS}")
             starts = read_offsets(self._files, f"{directory}/{LOG_START_OFFSETS}")
-        except DamagedFile:
+        except (DamagedFile, OSError):
             return  # nothing opens these logs before that is repaired, and the journal stays
         for log in logs:
             assert log.name is not None, log
             try:
                 entries = self._entries(left_over, log)
-            except DamagedFile:
+            except (DamagedFile, OSError):
                 continue  # it is not opened either
             if entries:
                 recovery_point, start = recovery_points.get(log.name, 0), starts.get(log.name, 0)
@@ -114,7 +119,10 @@ class JournalCheck:
             if segment.base_offset < end or segment.base_offset > end >= recovery_point:
                 return end
             end = segment.base_offset
-            file = self._files.open_read(segment.path)
+            try:
+                file = self._files.open_read(segment.path)
+            except OSError:
+                return end  # `Verification` says why
             try:
                 for piece in SegmentScan(file, segment.base_offset).pieces():
                     if isinstance(piece, BadBytes):

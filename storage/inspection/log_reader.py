@@ -16,16 +16,24 @@ class LogReader:
     """Reads a log once, and then what was appended since."""
 
     def __init__(
-        self, files: Files, log: LogFiles, *, from_offset: int = 0, pause: Callable[[], object] | None = None
+        self,
+        files: Files,
+        log: LogFiles,
+        *,
+        from_offset: int = 0,
+        pause: Callable[[], object] | None = None,
+        skip: Callable[[SegmentFile, OSError], object] | None = None,
     ) -> None:
         """In: the least offset of interest (segments wholly below it are not opened); what to do before an
-        unfinished batch at the end is looked at once more, as it may be being written.
+        unfinished batch at the end is looked at once more, as it may be being written; what takes a segment that
+        cannot be read, so that the reading goes on with the next one.
         """
         self.log = log
         self.next_offset = from_offset
         """Where the reading goes on."""
         self._files = files
         self._pause = pause
+        self._skip = skip
         self._segment = -1
         self._position = 0
         self._mark = (0, b"")
@@ -36,7 +44,7 @@ class LogReader:
 
         The walk ends where each segment ended when it was opened. Where a segment is gone since it was listed, the
         directory is listed again: retention may have taken it, or compaction put another in its place.
-        Raises OSError.
+        Raises OSError, unless segments that cannot be read are skipped.
         """
         number, relisted = 0, 0
         while number < len(self.log.segments):
@@ -45,18 +53,29 @@ class LogReader:
             if end_offset is not None and end_offset <= self.next_offset:
                 continue
             try:
-                file = self._files.open_read(segment.path)
-            except FileNotFoundError:
-                if relisted == _LOOKS or not self._is_outdated():
+                is_outdated = yield from self._open_and_read(segment, end_offset, relisted < _LOOKS)
+            except OSError as error:
+                if self._skip is None:
                     raise
-                number, relisted = 0, relisted + 1
+                self._skip(segment, error)
                 continue
-            try:
-                is_outdated = yield from self._read(file, segment, end_offset, relisted < _LOOKS)
-            finally:
-                file.close()
             if is_outdated:
                 number, relisted = 0, relisted + 1
+
+    def _open_and_read(
+        self, segment: SegmentFile, end_offset: int | None, may_list_again: bool
+    ) -> Generator[Piece, None, bool]:
+        """As `_read`. Raises OSError."""
+        try:
+            file = self._files.open_read(segment.path)
+        except FileNotFoundError:
+            if may_list_again and self._is_outdated():
+                return True
+            raise
+        try:
+            return (yield from self._read(file, segment, end_offset, may_list_again))
+        finally:
+            file.close()
 
     def _is_outdated(self) -> bool:
         """Lists the segments again; whether others are there now."""

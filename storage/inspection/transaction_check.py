@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from storage.batch import BatchHeader
 from storage.errors import DamagedFile
 from storage.files import Files
+from storage.inspection.directory_reader import list_names
+from storage.os_error import reason_of
 from storage.producers.marker import decode_marker
 from storage.producers.snapshot import decode_snapshot, snapshot_offsets, snapshot_path
 from storage.record import Record
@@ -79,6 +81,8 @@ class TransactionsCheck:
             named = []
         except DamagedFile as error:
             return [(index_path, error.reason, True)]
+        except OSError as error:
+            return [(index_path, reason_of(error, index_path), True)]
         wrong = "" if has_bad_bytes or not is_sealed else _disagreement(named, markers, due)
         return [] if not wrong or self._has_moved_on() else [(index_path, wrong, False)]
 
@@ -102,12 +106,12 @@ def _disagreement(named: Sequence[AbortedTransaction], markers: Mapping[int, int
 
 def check_snapshots(files: Files, directory: str, log_end_offset: int) -> Iterator[tuple[str, str]]:
     """Snapshots that are not believed, and why. Raises OSError."""
-    for offset in snapshot_offsets(files.listdir(directory)):
+    for offset in snapshot_offsets(list_names(files, directory)):
         path = snapshot_path(directory, offset)
         try:
             decode_snapshot(files.read(path), path)
-        except FileNotFoundError:
-            continue  # removed meanwhile
+        except OSError:
+            continue  # removed meanwhile, or what `unusable_files` names
         except DamagedFile as error:
             yield path, error.reason
             continue

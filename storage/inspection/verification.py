@@ -5,22 +5,28 @@ worked out from the recovery point that it last wrote down, by the rules of `sto
 cut at the first bad byte, with everything behind it; before it, nothing is cut, and the partition is not loaded.
 """
 
+import os
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from storage.batch import BatchHeader, decode_records
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.compression import DEFAULT_LIMIT_BYTES
 from storage.errors import CorruptBatch, DamagedFile, DecompressedTooLarge
 from storage.files import Files
-from storage.inspection.directory_reader import LogFiles, base_offset_of, data_directory_of
+from storage.inspection.directory_reader import LogFiles, SegmentFile, base_offset_of, data_directory_of
 from storage.inspection.findings import Effect, Finding, Kind, LogTotals
 from storage.inspection.index_check import IndexesCheck
 from storage.inspection.log_reader import LogReader
 from storage.inspection.segment_scan import BadBytes, Piece
 from storage.inspection.transaction_check import TransactionsCheck, check_snapshots
-from storage.leader_epochs import LeaderEpochs
+from storage.inspection.unusable_files import unusable_files
+from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
+from storage.os_error import reason_of
 from storage.record import Record
 from storage.stored_batch import StoredBatch
+
+_READ_LATE: Final = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 Examine = Callable[[Record], str | None]
 """Says what is wrong with the meaning of a record, None for nothing."""
@@ -44,7 +50,11 @@ class Verification:
         self._files = files
         self._log = log
         self._examine = examine
-        self._reader = LogReader(files, log, pause=pause)
+        self._reader = LogReader(files, log, pause=pause, skip=self._skip)
+        self._unusable: dict[str, str] = {}
+        """Why files cannot be used, by path."""
+        self._skipped: list[Finding] = []
+        self._has_skipped = False
         self._limit_bytes = limit_bytes
         self._recovery_point: int | None = None
         self._cut = False
@@ -60,7 +70,12 @@ class Verification:
         return LogTotals(self._batches, self._records, self._bytes, self._end_offset)
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that is wrong, from the beginning of the log to its end. Raises OSError."""
+        """Everything that is wrong, from the beginning of the log to its end. A file that cannot be read is one
+        finding; all others are looked at."""
+        if self._log.is_whole:
+            self._unusable = unusable_files(self._files, self._log.directory)
+            for path, reason in self._unusable.items():
+                yield _unusable(path, reason)
         yield from self._checkpoints()
         pending: BadBytes | None = None
         for piece in self._reader.pieces():
@@ -80,13 +95,21 @@ class Verification:
             yield self._bad(pending, is_last=pending.path == last[0].path)
         yield from self._leave(is_sealed=False)
         self._end_offset = max(self._end_offset, *(segment.base_offset for segment in last), 0)
+        yield from self._skipped
         yield from self._snapshots()
         if (
             self._recovery_point is not None
             and self._end_offset < self._recovery_point
             and self._log.is_whole
+            and not self._has_skipped
         ):
             yield self._too_short(self._recovery_point)
+
+    def _skip(self, segment: SegmentFile, error: OSError) -> None:
+        """Takes a segment that cannot be read."""
+        self._has_skipped = True
+        if segment.path not in self._unusable:
+            self._skipped.append(_unusable(segment.path, reason_of(error, segment.path)))
 
     # Small files
 
@@ -100,7 +123,9 @@ class Verification:
                 self._end_offset = max(self._end_offset, starts.get(self._log.name, 0))
             except DamagedFile as error:
                 yield _damaged_file(error)
-        if self._log.is_whole:
+            except OSError as error:
+                yield _damaged_file(DamagedFile(str(error.filename or directory), reason_of(error, "")))
+        if self._log.is_whole and f"{self._log.directory}/{LEADER_EPOCHS}" not in self._unusable:
             try:
                 LeaderEpochs.read(self._files, self._log.directory)
             except DamagedFile as error:
@@ -201,10 +226,19 @@ class Verification:
             for path, wrong, is_rebuilt in self._transactions.leave(
                 self._indexes.path, end, is_sealed=is_sealed
             ):
+                if path in self._unusable:
+                    continue
                 # From the segment of the recovery point on a start that is not clean makes them anew.
                 is_rebuilt |= self._recovery_point is not None and self._end_offset > self._recovery_point
                 effect = Effect.REBUILT if is_rebuilt else Effect.MISLEADS_COMMITTED_READS
                 yield Finding(Kind.TRANSACTION_INDEX, effect, path, None, 0, self._indexes.base_offset, wrong)
+
+
+def _unusable(path: str, reason: str) -> Finding:
+    name = os.path.basename(path)
+    # Indexes and snapshots are looked at when somebody reads there, all else by a start.
+    effect = Effect.FAILS_READS if name.endswith(_READ_LATE) else Effect.STOPS_LOAD
+    return Finding(Kind.UNUSABLE_FILE, effect, path, None, 0, None, reason)
 
 
 def _damaged_file(error: DamagedFile) -> Finding:

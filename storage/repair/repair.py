@@ -28,6 +28,7 @@ from storage.inspection.transaction_check import TransactionsCheck
 from storage.inspection.verification import check_offsets
 from storage.leader_epochs import EpochStart
 from storage.log_config import LogConfig
+from storage.os_error import reason_of
 from storage.producers.snapshot import SNAPSHOT_SUFFIX
 from storage.record import Record
 from storage.segment import LOG_SUFFIX, Segment, segment_name
@@ -134,7 +135,11 @@ class Repair:
         assert self.result.log_end_offset <= source.base_offset, (source.path, self.result.log_end_offset)
         self.result.log_end_offset = source.base_offset
         target = Segment.create(self._files, directory, source.base_offset)
-        file = self._files.open_read(source.path)
+        try:
+            file = self._files.open_read(source.path)
+        except OSError as error:
+            self._lose_all(target, repaired, end_offset, error)
+            return
         try:
             scan = SegmentScan(file, source.base_offset, end_offset=end_offset)
             indexes = IndexesCheck(self._files, source.path, source.base_offset)
@@ -152,6 +157,23 @@ class Repair:
             self._sync_indexes(target.path)
         finally:
             file.close()
+            target.close()
+
+    def _lose_all(
+        self, target: Segment, repaired: RepairedSegment, end_offset: int | None, error: OSError
+    ) -> None:
+        """Leaves a segment empty whose file cannot be opened."""
+        source = repaired.source
+        reason = reason_of(error, source.path)
+        repaired.losses.append(
+            Loss(Kind.UNUSABLE_FILE, source.path, 0, 0, source.base_offset, end_offset, reason)
+        )
+        self.result.has_wrong_aborted = True
+        try:
+            target.file.fdatasync()
+            target.write_indexes()
+            self._sync_indexes(target.path)
+        finally:
             target.close()
 
     def _sync_indexes(self, log_path: str) -> None:

@@ -16,13 +16,16 @@ from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets,
 from storage.data_directory import SECURITY, UNFINISHED_REPAIR
 from storage.errors import DamagedFile
 from storage.files import TEMPORARY_SUFFIX, Files, remove_directory
-from storage.inspection.directory_reader import LogFiles, data_directory_of
+from storage.inspection.directory_reader import LogFiles, data_directory_of, list_names
 from storage.journal.journal import JOURNAL
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
+from storage.os_error import reason_of
 from storage.repair.repair import Repair, RepairedLog, epochs_text, remove_producer_files
 from storage.topic_partition import TopicPartition
 
-_NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint|" + re.escape(UNFINISHED_REPAIR))
+_NOT_COPIED: Final = re.compile(
+    r"\.lock|\.kafka_cleanshutdown|.*-checkpoint|.*\.reserve-[0-9]|" + re.escape(UNFINISHED_REPAIR)
+)
 _CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 _OF_SEGMENTS: Final = re.compile(
     r".*\.(log|index|timeindex|state|copy|tmp)|.*\.(cleaned|swap|deleted|damaged)(\..*)?|" + LEADER_EPOCHS
@@ -52,6 +55,8 @@ class RepairCopy:
         self._files = files
         self._target = target
         self._ends: dict[TopicPartition, int] = {}
+        self._left_out: list[str] = []
+        """A line on each file that was not copied."""
 
     def add(self, log: LogFiles, repair: Repair) -> RepairedLog:
         """Writes one log. Raises OSError."""
@@ -71,21 +76,29 @@ class RepairCopy:
 
     def _copy_small_files(self, log: LogFiles, directory: str, result: RepairedLog) -> None:
         files = self._files
-        for name in files.listdir(log.directory):
+        for name in list_names(files, log.directory):
             path = f"{log.directory}/{name}"
-            if not _OF_SEGMENTS.fullmatch(name) and not files.is_directory(path):
-                files.write_atomically(f"{directory}/{name}", files.read(path))
+            if not _OF_SEGMENTS.fullmatch(name) and (data := self._read(path)) is not None:
+                files.write_atomically(f"{directory}/{name}", data)
         if result.has_wrong_aborted:
             remove_producer_files(files, directory)
         try:
             epochs = LeaderEpochs.read(files, log.directory)
-        except DamagedFile:
+        except (DamagedFile, OSError):
             if result.epochs:
                 files.write_atomically(f"{directory}/{LEADER_EPOCHS}", epochs_text(result.epochs))
         else:
             if epochs is not None:
                 path = f"{log.directory}/{LEADER_EPOCHS}"
                 files.write_atomically(f"{directory}/{LEADER_EPOCHS}", files.read(path))
+
+    def _read(self, path: str) -> bytes | None:
+        """A small file of the original; None where it cannot be read."""
+        try:
+            return self._files.read(path)
+        except OSError as error:
+            self._left_out.append(f"{path}: {reason_of(error, path)}")
+            return None
 
     def finish(self, log: LogFiles, *, is_directory: bool) -> list[str]:
         """Writes the checkpoints, and copies what lies beside the logs.
@@ -94,7 +107,7 @@ class RepairCopy:
         sense, and on a journal, which were left out. Raises OSError.
         """
         files = self._files
-        left_out: list[str] = []
+        left_out = self._left_out
         write_offsets(files, f"{self._target}/{RECOVERY_POINTS}", self._ends)
         source = os.path.dirname(log.directory) if is_directory else data_directory_of(files, log)
         for name in (LOG_START_OFFSETS, _CLEANER_OFFSETS) if source is not None else ():
@@ -103,6 +116,9 @@ class RepairCopy:
             except DamagedFile as error:
                 left_out.append(str(error))
                 continue
+            except OSError as error:
+                left_out.append(reason_of(error))
+                continue
             known = {partition: offset for partition, offset in offsets.items() if partition in self._ends}
             if known:
                 write_offsets(files, f"{self._target}/{name}", known)
@@ -110,7 +126,8 @@ class RepairCopy:
             left_out.append(f"{source}/{JOURNAL}: belongs to the logs as they are there")
         for path in self._other_files(source) if is_directory and source is not None else ():
             name = os.path.basename(path)
-            files.write_atomically(f"{self._target}/{name}", files.read(path), is_private=name == SECURITY)
+            if (data := self._read(path)) is not None:
+                files.write_atomically(f"{self._target}/{name}", data, is_private=name == SECURITY)
         files.fsync_directory(self._target)
         files.unlink(f"{self._target}/{UNFINISHED_REPAIR}")
         files.fsync_directory(self._target)

@@ -20,6 +20,7 @@ from storage.checkpoint import RECOVERY_POINTS, read_offsets, write_offsets
 from storage.errors import DamagedFile
 from storage.files import DELETED_DIRECTORY_SUFFIX, MAX_NAME_LENGTH, Files, remove_directory
 from storage.inspection.directory_reader import LogFiles, data_directory_of, list_again
+from storage.inspection.unusable_files import unusable_files
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.recovery.swap import finish_swaps
 from storage.repair.repair import (
@@ -33,6 +34,7 @@ from storage.repair.repair import (
 from storage.segment import LOG_SUFFIX, segment_name
 from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.state_file import STATE_SUFFIX
+from storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 DAMAGED_SUFFIX: Final = ".damaged"
 
@@ -50,9 +52,34 @@ def repair_in_place(
     then as it was, or repaired in part.
     """
     assert log.is_whole
+    aside = _move_aside(files, log)
     if finish_swaps(files, log.directory):
         log = list_again(files, log)
-    return _InPlace(files, log, makes_checkpoint).run(repair(log))
+    result, damaged = _InPlace(files, log, makes_checkpoint).run(repair(log))
+    return result, [*aside, *damaged]
+
+
+def _move_aside(files: Files, log: LogFiles) -> list[str]:
+    """Moves aside what cannot be used beside the segments; the new paths. A start makes those files anew."""
+    segments = {segment.path for segment in log.segments}
+    moved = []
+    for path in unusable_files(files, log.directory).keys() - segments - {log.directory}:
+        moved.append(free_path(files, path))
+        files.replace(path, moved[-1])
+        if path.endswith(TRANSACTION_INDEX_SUFFIX):
+            remove_producer_files(files, log.directory)
+    if moved:
+        files.fsync_directory(log.directory)
+    return sorted(moved)
+
+
+def free_path(files: Files, path: str) -> str:
+    """A path beside a damaged file for what was there."""
+    aside, number = f"{path}{DAMAGED_SUFFIX}", 1
+    while files.exists(aside):
+        number += 1
+        aside = f"{path}{DAMAGED_SUFFIX}.{number}"
+    return aside
 
 
 class _InPlace:
@@ -121,23 +148,23 @@ class _InPlace:
         aside = []
         for name in self._files.listdir(self._directory):
             if name.endswith(STATE_SUFFIX):
-                aside.append(self._free_name(name))
+                aside.append(free_path(self._files, f"{self._directory}/{name}"))
                 self._files.replace(f"{self._directory}/{name}", aside[-1])
         self._files.fsync_directory(self._directory)
         return aside
-
-    def _free_name(self, name: str) -> str:
-        path = f"{self._directory}/{name}{DAMAGED_SUFFIX}"
-        number = 1
-        while self._files.exists(path if number == 1 else f"{path}.{number}"):
-            number += 1
-        return path if number == 1 else f"{path}.{number}"
 
     def _copy_aside(self, path: str) -> str:
         """A synced copy of a damaged file beside it."""
         name = os.path.basename(path)
         copy_path = f"{self._beside}/{name}{DAMAGED_SUFFIX}"
-        source, copy = self._files.open_read(path), self._files.open_append(copy_path)
+        try:
+            source = self._files.open_read(path)
+        except OSError:
+            aside = free_path(self._files, path)
+            self._files.replace(path, aside)
+            self._files.fsync_directory(self._directory)
+            return aside
+        copy = self._files.open_append(copy_path)
         try:
             for position in range(0, source.size(), _COPY_BYTES):
                 copy.write(source.pread(_COPY_BYTES, position))
@@ -146,7 +173,7 @@ class _InPlace:
         finally:
             source.close()
             copy.close()
-        aside = self._free_name(name)
+        aside = free_path(self._files, path)
         self._files.replace(copy_path, aside)
         self._files.fsync_directory(self._directory)
         return aside
@@ -160,7 +187,8 @@ class _InPlace:
         # An index that outlives its log by a crash would be taken for that of the repaired one.
         self._files.fsync_directory(self._directory)
         if not is_kept:
-            self._files.unlink(segment.source.path)
+            if self._files.exists(segment.source.path):  # else it was moved aside
+                self._files.unlink(segment.source.path)
             return
         suffixes = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
         for suffix in suffixes if segment.losses else suffixes[1:]:
@@ -171,7 +199,7 @@ class _InPlace:
         """Makes the checkpoint of leader epochs anew where it makes no sense."""
         try:
             LeaderEpochs.read(self._files, self._directory)
-        except DamagedFile:
+        except DamagedFile:  # one that cannot be read was moved aside
             path = f"{self._directory}/{LEADER_EPOCHS}"
             if result.epochs:
                 self._files.write_atomically(path, epochs_text(result.epochs))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import click
 
 from coordinator.cli.broker.client_properties import ClientSecurity, parse_client
-from storage.files import OsFiles
+from storage.files import read_input
 from storage.os_error import reason_of
 
 
@@ -30,7 +30,7 @@ def read_client(path: str) -> ClientSecurity:
     """What the file at a path says, with the password of whoever types the command where it has none. Raises
     BadParameter."""
     try:
-        security = parse_client(OsFiles().read(path).decode())
+        security = parse_client(read_input(path).decode())
     except OSError as error:
         raise click.BadParameter(f"{path}: {reason_of(error, path)}") from error
     except UnicodeDecodeError as error:

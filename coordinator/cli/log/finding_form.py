@@ -32,6 +32,7 @@ REPAIRS: Final = {
     Kind.PRODUCER_SNAPSHOT: "leaves it to the next start, which removes it",
     Kind.RECOVERY_POINT: "lowers the recovery point to the end of the log",
     Kind.CHECKPOINT: "makes the checkpoint anew",
+    Kind.UNUSABLE_FILE: "makes do without it; in place, it moves it aside",
     Kind.JOURNAL: "does nothing about it, `groupd log recover` does",
 }
 

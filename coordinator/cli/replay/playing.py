@@ -28,7 +28,7 @@ from coordinator.control.replay.scrub import scrubbed
 from coordinator.control.replay.told import Told
 from coordinator.control.replay.what_if import WhatIf
 from coordinator.net.peer import printable
-from storage.files import OsFiles
+from storage.files import OsFiles, read_input
 from storage.os_error import reason_of
 
 SAME: Final = 0
@@ -77,7 +77,7 @@ def _lines_of(path: str) -> list[bytes]:
     try:
         if path == _STANDARD:
             return sys.stdin.buffer.readlines()
-        return OsFiles().read(path).splitlines(keepends=True)
+        return read_input(path).splitlines(keepends=True)
     except OSError as error:
         raise _CannotRead(error) from error
 

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from storage.files import OsFiles
+from storage.files import read_input
 from storage.os_error import reason_of
 
 
@@ -28,6 +28,6 @@ def given(path: str | None, hex_text: str | None) -> bytes:
     if path == "-":
         return sys.stdin.buffer.read()
     try:
-        return OsFiles().read(path)
+        return read_input(path)
     except OSError as error:
         raise click.UsageError(reason_of(error)) from error
