@@ -305,7 +305,7 @@ class DataDirectory:
                 doomed[partition], is_renamed = directory, False
         failures: Failures = {}
         sync = partial(outcome, partial(self.files.fsync_directory, self.path))
-        unsynced = yield sync
+        unsynced: OSError | None = yield sync
         for partition, directory in doomed.items():
             error = outcome(partial(remove_directory, self.files, directory))
             if error is not None:
@@ -313,9 +313,7 @@ class DataDirectory:
             yield None
         if not is_renamed:
             unsynced = unsynced or (yield sync)
-        if unsynced is not None:
-            failures = {partition: failures.get(partition, unsynced) for partition in doomed}
-        return failures
+        return failures if unsynced is None else {**dict.fromkeys(doomed, unsynced), **failures}
 
     def clear_for(self, partitions: Collection[TopicPartition], topic_id: bytes) -> Removal[None]:
         """Removes, in steps, what other topics of a name have left in the way of new partitions: directories and
@@ -401,7 +399,9 @@ class DataDirectory:
 
     def read_security(self) -> object | None:
         """What is known of ACLs and credentials, None where there is nothing. Raises DamagedFile, OSError."""
-        return self._security.read()
+        document = self._security.read()
+        self._security.reserve()
+        return document
 
     def write_security(self, document: Mapping[str, object]) -> None:
         """Replaces ACLs and credentials: see `JsonDocument.write`."""

@@ -82,6 +82,12 @@ class JsonDocument:
                 self._replace(data)
             self._make_reserves(len(data))
 
+    def reserve(self) -> None:
+        """Makes the reserves of the document that was read, where the disk allows it."""
+        with self._lock:
+            if self._data is not None:
+                self._make_reserves(len(self._data))
+
     def close(self) -> None:
         """Refuses later writes, after the end of one under way."""
         with self._lock:

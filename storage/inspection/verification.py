@@ -26,7 +26,7 @@ from storage.os_error import reason_of
 from storage.record import Record
 from storage.stored_batch import StoredBatch
 
-_READ_LATE: Final = (".index", ".timeindex", ".txnindex", ".snapshot")
+_READ_LATE: Final = (".index", ".timeindex")
 
 Examine = Callable[[Record], str | None]
 """Says what is wrong with the meaning of a record, None for nothing."""
@@ -236,7 +236,7 @@ class Verification:
 
 def _unusable(path: str, reason: str) -> Finding:
     name = os.path.basename(path)
-    # Indexes and snapshots are looked at when somebody reads there, all else by a start.
+    # A sealed segment's indexes are read with its first use, all other files by a start.
     effect = Effect.FAILS_READS if name.endswith(_READ_LATE) else Effect.STOPS_LOAD
     return Finding(Kind.UNUSABLE_FILE, effect, path, None, 0, None, reason)
 

@@ -5,8 +5,6 @@ after an error everything is as it was, after a success everything is as asked, 
 and after a power cut. When there is space again, the same change goes through.
 """
 
-import errno
-import os
 from collections.abc import Callable, Generator
 from itertools import combinations
 from random import Random
@@ -32,6 +30,7 @@ from protocol.messages.init_producer_id import InitProducerIdRequest
 from storage.checkpoint import Draft
 from storage.os_error import outcome
 from tests.storage.faulty_files import FaultyFiles
+from tests.storage.full_disk import FullDisk
 from tests.topics.broker import NODE, Broker, batch
 from tests.topics.versions import newest
 
@@ -42,27 +41,6 @@ REFUSED = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 Change = Callable[[], object]
 """The request for a change."""
 Steps = Generator[Any, Any, Answer]
-
-
-class FullDisk(FaultyFiles):
-    """A disk that refuses one call from `arm` on, and may then be full."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._left = 0
-        self._stays_full = False
-
-    def arm(self, nth: int, *, stays_full: bool) -> None:
-        """In: which call is refused, 1 for the next."""
-        self._left, self._stays_full = nth, stays_full
-
-    def call(self, operation: str) -> int:
-        if self._left:
-            self._left -= 1
-            if not self._left:
-                self.is_full |= self._stays_full
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), operation)
-        return super().call(operation)
 
 
 def create() -> object:

@@ -21,6 +21,7 @@ from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.meta_properties import MetaProperties
 from tests.storage.faulty_files import CrashError, FaultyFiles
+from tests.storage.full_disk import FullDisk
 
 META: Final = MetaProperties("cluster", 1, "directory")
 CHANGES: Final = 2
@@ -105,3 +106,29 @@ def test_a_process_that_stops_at_any_failing_call(error: int) -> None:
             asyncio.run(life.run())
         check(life, files.crash())
         check_next(life, files.kill())
+
+
+@pytest.mark.parametrize("stays_full", [False, True], ids=["once", "for good"])
+def test_a_change_that_any_call_refuses_has_no_effect(stays_full: bool) -> None:
+    """Neither in this process nor after a kill or a power cut. One that is answered has it in all of them."""
+
+    async def change(nth: int) -> None:
+        files = FullDisk()
+        security = opened(files)
+        await security.change(state(1))
+        files.arm(nth, stays_full=stays_full)
+        expected = state(2)
+        try:
+            await security.change(expected)
+        except OSError:
+            expected = state(1)
+        assert security.state == expected, nth
+        for left in (files.kill(), files.crash(), files.crash(Random(nth))):
+            assert opened(left).state == expected, nth
+        files.is_full = False
+        files.arm(0, stays_full=False)
+        await security.change(state(2))
+        assert opened(files.crash()).state == state(2), nth
+
+    for nth in range(1, calls() + 1):
+        asyncio.run(change(nth))
