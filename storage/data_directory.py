@@ -300,6 +300,8 @@ class DataDirectory:
             directory = self._file(str(partition))
             try:
                 doomed[partition] = doom_directory(self.files, directory)
+            except FileNotFoundError:
+                continue
             except OSError:
                 # The longer name may need space. The removal needs none.
                 doomed[partition], is_renamed = directory, False

@@ -69,7 +69,7 @@ class Catalogue:
         self._new: dict[str, Topic] = {}
         """Topics that are being made, and that nobody sees yet."""
         self._added: dict[str, list[HostedPartition]] = {}
-        """Partitions by which topics grow just now."""
+        """Partitions by which topics grow just now; none while those of a refused growth are removed."""
         self._going: set[str] = set()
         """Names of topics that are being deleted."""
         self._configured: list[str] = []
@@ -198,7 +198,7 @@ class Catalogue:
                 results[topic.name] = refusal
         for topic in [topic for topic in topics if topic.name not in results]:
             try:
-                yield from self._open_new(topic, topic.hosted)
+                yield from self._open_new(topic, topic.hosted, self._left_of_deleted(topic.name))
             except (OSError, StorageError) as error:
                 results[topic.name] = error
                 yield from self._undo(topic)
@@ -208,7 +208,7 @@ class Catalogue:
             return results
         entries = {topic.name: _entry(topic) for topic in opened}
         try:
-            yield from self._change(lambda state: state.with_topics(entries))
+            yield from self._change(lambda state: state.with_new_topics(entries))
         except (OSError, StorageError) as error:
             for topic in opened:
                 results[topic.name] = error
@@ -231,7 +231,7 @@ class Catalogue:
     def _reserve(self, topic: Topic) -> None:
         """Nobody else makes a topic of that name, and there are descriptors for it. Raises Refusal."""
         name = topic.name
-        if name in self._going:
+        if name in self._going or (name in self._added and name not in self._by_name):
             raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
         if name in self._by_name or name in self._new:
             raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -239,9 +239,18 @@ class Catalogue:
         self._new[name] = topic
         self.metric_names.add(name)
 
-    def _open_new(self, topic: Topic, partitions: Sequence[HostedPartition]) -> Work[None]:
-        """Makes the directories and logs of new partitions. Raises OSError, StorageError."""
-        names = [partition.name for partition in partitions]
+    def _left_of_deleted(self, name: str) -> list[TopicPartition]:
+        """Directories that deleted topics of a name may have left. Raises OSError."""
+        if all(name != deleted or key in self._removed for key, deleted in self.file.state.deleted.items()):
+            return []
+        return [partition for partition in self._directory.partitions() if partition.topic == name]
+
+    def _open_new(
+        self, topic: Topic, partitions: Sequence[HostedPartition], left: Sequence[TopicPartition] = ()
+    ) -> Work[None]:
+        """Makes the directories and logs of new partitions. In: directories of deleted topics of that name. Raises
+        OSError, StorageError."""
+        names = list(dict.fromkeys([*(partition.name for partition in partitions), *left]))
         yield from self._directory.clear_for(names, topic.topic_id)
         self.left -= set(names)
         yield from open_each(partitions)
@@ -309,8 +318,9 @@ class Catalogue:
         meanwhile went together with them."""
         if self._added.get(topic.name) is not added:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._added[topic.name] = []
         yield from self._remove(added)
-        self._added.pop(topic.name, None)
+        del self._added[topic.name]
         return why
 
     def deleting(self, topics: Sequence[Topic]) -> Work[tuple[list[Topic], OSError | None]]:
@@ -331,7 +341,9 @@ class Catalogue:
                 del self._by_name[topic.name]
                 del self._by_id[topic.topic_id]
                 self.metric_names.forget(topic.name)
-                parts += [*topic.hosted, *self._added.pop(topic.name, ())]
+                parts += topic.hosted
+                if self._added.get(topic.name):
+                    parts += self._added.pop(topic.name)
             problem = yield from self._remove(parts)
             if problem is None:
                 self._removed |= {topic.topic_id for topic in going}

@@ -46,9 +46,13 @@ class CatalogueState(NamedTuple):
         return entry is not None and entry.topic_id == topic_id
 
     def with_topics(self, entries: Mapping[str, TopicEntry]) -> "CatalogueState":
-        """With these topics, new ones or in the place of those of their names."""
-        ids = {entry.topic_id for entry in entries.values()}
-        return self.without_deleted(ids)._replace(topics={**self.topics, **entries})
+        """With these topics, in the place of those of their names."""
+        return self._replace(topics={**self.topics, **entries})
+
+    def with_new_topics(self, entries: Mapping[str, TopicEntry]) -> "CatalogueState":
+        """With these topics. Nothing is left of deleted ones of their names."""
+        gone = [topic_id for topic_id, name in self.deleted.items() if name in entries]
+        return self.without_deleted(gone).with_topics(entries)
 
     def without_topics(self, names: Iterable[str]) -> "CatalogueState":
         """Without these topics, which are deleted."""

@@ -240,3 +240,17 @@ def test_of_two_changes_at_the_same_time_only_a_refused_one_has_no_effect(
 def gone(pair: tuple[Change, Change]) -> list[int]:
     """What a change may be told where the other one deletes its topic."""
     return [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] if delete in pair else []
+
+
+def test_nothing_of_a_deleted_topic_comes_back_in_a_smaller_one_of_its_name() -> None:
+    """Its files could not be removed; the new topic has fewer partitions, and a crash takes its metadata."""
+    broker, files = prepared()
+    broker.produce("orders", batch(2), 1)
+    files.fail("unlink", times=10**9)
+    files.fail("replace", nth=5, times=10**9)  # after the catalogue and the checkpoints
+    assert ask(broker, delete) == ErrorCode.NONE
+    files.faults.clear()
+    assert broker.create_result("orders", 1).error_code == ErrorCode.NONE
+    broker.produce("orders", batch(1))
+    files.unlink("/data/orders-0/partition.metadata")
+    assert restarted(files.kill())["topics"]["orders"] == ({}, [1])
