@@ -262,7 +262,7 @@ class DataDirectory:
         )
 
     def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> None:
-        """Deletes logs and their checkpoint entries. Raises OSError, after it has deleted what it could.
+        """Deletes logs and their checkpoint entries. Raises OSError, after it has tried all of them.
 
         In: None for a log that is not open; it need not be whole, nor be there at all.
         """
@@ -318,8 +318,8 @@ class DataDirectory:
         return failures if unsynced is None else {**dict.fromkeys(doomed, unsynced), **failures}
 
     def clear_for(self, partitions: Collection[TopicPartition], topic_id: bytes) -> Removal[None]:
-        """Removes, in steps, what other topics of a name have left in the way of new partitions: directories and
-        checkpoint entries. What is there of the topic itself stays. Raises OSError."""
+        """Removes, in steps, directories and checkpoint entries of other topics that had the names of new
+        partitions. Directories of the topic itself stay. Raises OSError."""
         others: dict[TopicPartition, None] = {}
         for partition in partitions:
             directory = self._file(str(partition))

@@ -151,8 +151,8 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """A descriptor of a regular file. A pipe would block, and a directory fail where nobody expects it. Raises
-    OSError."""
+    """A descriptor of a regular file. The opening of a pipe would block, and a directory would fail at the first
+    read only. Raises OSError."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, FILE_MODE)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

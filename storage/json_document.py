@@ -2,8 +2,8 @@
 
 A write that fails leaves the document before it in place, also on a full disk:
 
-- The new document goes to a file beside the old one, which is synced and renamed. Where there is no space for that
-  file, the document is written over a *reserve*: a file of zeros that was written while there was space.
+- The new document goes to a file beside the old one, which is synced and renamed. On a full disk the document is
+  written over a *reserve* instead: a file of zeros that was written while there was space.
 - When the directory cannot be synced after the renaming, the old document is put back in the same way. It has a
   reserve of its own.
 

@@ -39,7 +39,7 @@ from storage.producers.log_producers import LogProducers
 from storage.topic_partition import TopicPartition
 
 ChangeOverrides = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""A topic's new overrides, from those that it has; raises Refusal. Another thread calls it."""
+"""Makes a topic's new overrides from the present ones; raises Refusal. Another thread calls it."""
 
 
 class Catalogue:
@@ -222,7 +222,7 @@ class Catalogue:
         return results
 
     def _change(self, change: Callable[[CatalogueState], CatalogueState]) -> Work[CatalogueState]:
-        """The same as that of the file, which then names no deleted topic any more that is removed."""
+        """As `CatalogueFile.changing`; the file forgets deleted topics whose directories are removed."""
         removed_ids = frozenset(self._removed)
         state = yield from self.file.changing(lambda before: change(before.without_deleted(removed_ids)))
         self._removed -= removed_ids
@@ -256,7 +256,7 @@ class Catalogue:
         yield from open_each(partitions)
 
     def _undo(self, topic: Topic) -> Work[None]:
-        """Removes what was made of a topic that is not created."""
+        """Removes the directories of a topic whose creation was refused."""
         yield from self._remove(topic.hosted)
         del self._new[topic.name]
         self.metric_names.forget(topic.name)
@@ -326,8 +326,8 @@ class Catalogue:
     def deleting(self, topics: Sequence[Topic]) -> Work[tuple[list[Topic], OSError | None]]:
         """Deletes topics and their records, in steps. The deletion is done when the file has them no more.
 
-        Out: those that were there until then; why something is left of their directories. Raises OSError,
-        StorageError: then all of them are as they were."""
+        Out: the deleted topics, without those that another request deletes; why directories of theirs are left.
+        Raises OSError, StorageError: then all of them are as they were."""
         going = [topic for topic in topics if topic.name not in self._going]
         self._going |= {topic.name for topic in going}
         try:
@@ -352,8 +352,8 @@ class Catalogue:
         return going, problem
 
     def _remove(self, parts: Sequence[HostedPartition]) -> Work[OSError | None]:
-        """Closes logs and removes their directories, which needs no space on the disk. Out: why something is left.
-        A start, or new partitions of these names, remove that."""
+        """Closes logs and removes their directories, which needs no space on the disk. Out: the reason where the
+        disk keeps some. A start, or new partitions of these names, remove those."""
         self.open_files.gone(len(parts))
         for part in parts:
             part.let_go()

@@ -69,7 +69,7 @@ class CatalogueState(NamedTuple):
         return self._replace(deleted={key: name for key, name in self.deleted.items() if key not in gone})
 
     def with_group(self, group_id: str, configs: Mapping[str, str]) -> "CatalogueState":
-        """With these configs of a group; none of it where there are none."""
+        """With these configs of a group, or without the group for empty configs."""
         groups = {**self.groups, group_id: configs}
         if not configs:
             del groups[group_id]

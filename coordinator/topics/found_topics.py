@@ -104,8 +104,8 @@ class FoundTopics:
     def _decide(
         self, name: str, partitions: list[TopicPartition], topic: ClusterTopic | None, *, is_new: bool
     ) -> None:
-        """Whether directories that the file does not know are partitions of a topic. In: what the broker that had
-        the data directory says of it; whether there is no file yet."""
+        """Takes directories that the file does not have for partitions of a topic, or for remains. In: the topic in
+        the metadata of a broker that had the data directory; whether the file is yet to be made."""
         count = max(number for _, number in partitions) + 1
         is_known = topic is not None and topic.topic_id == self.ids[name] and topic.partitions >= count
         if is_new or is_known or not all(map(self._directory.is_unused, partitions)):

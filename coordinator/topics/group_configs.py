@@ -26,7 +26,7 @@ class GroupConfigs:
         return self.by_group.get(group_id, EMPTY)
 
     def changing(self, group_id: str, change: ChangeConfigs) -> Work[Mapping[str, str]]:
-        """Changes the configs of a group, in steps; those that it has then. Raises Refusal, OSError, StorageError:
-        then it has the same as before."""
+        """Changes the configs of a group, in steps; the new ones. Raises Refusal, OSError, StorageError: then the
+        group keeps its configs."""
         state = yield from self._file.changing(lambda before: before.with_group(group_id, change(before)))
         return state.groups.get(group_id, EMPTY)

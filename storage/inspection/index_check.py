@@ -104,7 +104,7 @@ def _entries(data: bytes, entry: struct.Struct) -> tuple[list[Entry], str]:
 
 
 def _read(files: Files, path: str) -> bytes:
-    """An index file, empty where there is none, or none that can be used (`unusable_files`)."""
+    """An index file; empty for a missing file, and for one that `unusable_files` names."""
     try:
         return files.read(path) if path else b""
     except OSError:

@@ -25,8 +25,8 @@ class LogReader:
         skip: Callable[[SegmentFile, OSError], object] | None = None,
     ) -> None:
         """In: the least offset of interest (segments wholly below it are not opened); what to do before an
-        unfinished batch at the end is looked at once more, as it may be being written; what takes a segment that
-        cannot be read, so that the reading goes on with the next one.
+        unfinished batch at the end is looked at once more, as it may be being written; `skip` takes a segment that
+        cannot be read, and the reading goes on with the next one.
         """
         self.log = log
         self.next_offset = from_offset

@@ -16,9 +16,9 @@ _OF_A_LOG: Final = re.compile(
 
 
 def unusable_files(files: Files, directory: str) -> dict[str, str]:
-    """Why files of a log cannot be used, by path; those that cannot.
+    """The unusable files of a log: the reason, by path.
 
-    In: the directory of a partition. Where the directory cannot be listed, it is the only one.
+    In: the directory of a partition. A directory that cannot be listed is the only entry.
     """
     try:
         names = files.listdir(directory)
@@ -30,7 +30,7 @@ def unusable_files(files: Files, directory: str) -> dict[str, str]:
         try:
             _try(files, path)
         except FileNotFoundError as error:
-            # A file that another process has removed meanwhile is none of these.
+            # A file that another process has removed meanwhile is not listed again.
             if name in files.listdir(directory):
                 found[path] = f"is a link to nothing ({reason_of(error, path)})"
         except OSError as error:

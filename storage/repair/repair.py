@@ -162,7 +162,7 @@ class Repair:
     def _lose_all(
         self, target: Segment, repaired: RepairedSegment, end_offset: int | None, error: OSError
     ) -> None:
-        """Leaves a segment empty whose file cannot be opened."""
+        """Leaves a segment empty because its file cannot be opened."""
         source = repaired.source
         reason = reason_of(error, source.path)
         repaired.losses.append(

@@ -74,7 +74,7 @@ def _move_aside(files: Files, log: LogFiles) -> list[str]:
 
 
 def free_path(files: Files, path: str) -> str:
-    """A path beside a damaged file for what was there."""
+    """A free path beside a damaged file, to keep it there."""
     aside, number = f"{path}{DAMAGED_SUFFIX}", 1
     while files.exists(aside):
         number += 1

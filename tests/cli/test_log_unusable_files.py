@@ -71,7 +71,7 @@ FILES = [
 
 @pytest.fixture(params=[directory, broken_link, link_to_itself, pipe])
 def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
-    """Puts something that is no file at a path."""
+    """Makes a directory, a link or a pipe at a path."""
     make: Callable[[Path], None] = request.param
     return make
 
@@ -138,7 +138,7 @@ def test_a_start_serves_the_others_and_names_the_file(spoiled: Path) -> None:
 
 @pytest.mark.parametrize("make", [directory, pipe])
 def test_what_is_no_file_is_not_opened(make: Callable[[Path], None], tmp_path: Path) -> None:
-    """A pipe would wait for somebody to write to it."""
+    """The opening of a pipe would wait for a writer."""
     path, files = tmp_path / "file", OsFiles()
     make(path)
     for use in (files.read, files.open_read, files.open_append, files.open_update):

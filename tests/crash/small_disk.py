@@ -32,7 +32,7 @@ class Volume:
             self._free_bytes -= size
 
     def take_part(self, size: int) -> int:
-        """Takes what there is of so many bytes; how many."""
+        """Takes as many of these bytes as are free; their number."""
         with self._lock:
             part = max(0, min(size, self._free_bytes))
             self._free_bytes -= part
@@ -43,7 +43,7 @@ VOLUME: Final = Volume(int(os.environ.get(VARIABLE, "0")))
 
 
 class SmallDiskFile(OsFile):
-    """A file whose growth takes space."""
+    """A file that takes space as it grows."""
 
     __slots__ = ()
 

@@ -238,7 +238,7 @@ def test_of_two_changes_at_the_same_time_only_a_refused_one_has_no_effect(
 
 
 def gone(pair: tuple[Change, Change]) -> list[int]:
-    """What a change may be told where the other one deletes its topic."""
+    """The error of a change after the other one has deleted its topic."""
     return [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] if delete in pair else []
 
 

@@ -1,4 +1,4 @@
-"""A client that creates, extends, configures, fills and deletes topics, and knows what they have to be."""
+"""A client that creates, extends, configures, fills and deletes topics, and keeps their expected state."""
 
 from collections.abc import Callable
 from random import Random
@@ -39,7 +39,7 @@ class TopicState(NamedTuple):
 
 
 class TopicKeeper:
-    """One client, whose requests come one after the other."""
+    """One client that sends one request at a time."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -97,7 +97,7 @@ class TopicKeeper:
         )
 
     async def verify(self, client: Client) -> None:
-        """Asserts that there are the topics that were promised, and no others."""
+        """Asserts that the broker has the acknowledged topics, and no others."""
         found = await topics(client)
         for name, register in self.registers.items():
             register.found(found.pop(name, None))

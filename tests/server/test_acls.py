@@ -210,12 +210,15 @@ async def test_a_disk_that_refuses_changes_nothing() -> None:
     async with serving("/data", AUTHORIZER, files=files) as server, Client(server) as client:
         await client.call(create(ACL), 3)
         files.is_full = True
-        made = await client.call(create(GROUP, ACL), 3)
-        assert [each.error_code for each in made.results] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+        many = [GROUP._replace(resource_name=f"group-{number}") for number in range(200)]
+        made = await client.call(create(*many, ACL), 3)
+        assert [each.error_code for each in made.results] == [ErrorCode.KAFKA_STORAGE_ERROR] * 201
+        files.is_full = False
+        files.fail("write_atomically", times=10**9)
         gone = await client.call(delete({}), 3)
         assert gone.filter_results[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert described(await client.call(describe(), 3)) == [ACL]
-        files.is_full = False
+        files.faults.clear()
         await client.call(create(GROUP), 3)
         assert described(await client.call(describe(), 3)) == [ACL, GROUP]
 
