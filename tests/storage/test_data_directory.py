@@ -332,3 +332,33 @@ def test_a_catalogue_that_is_the_same_is_not_written_again() -> None:
     assert files.calls["write_atomically"] == calls
     directory.write_catalogue({"version": 2})
     assert directory.read_catalogue() == {"version": 2}
+
+
+def test_the_reserves_of_security_are_private_and_large_enough(tmp_path: Path) -> None:
+    directory = DataDirectory.open(OsFiles(), str(tmp_path), META)
+    for count in (1, 1000):
+        document = {"acls": [f"acl-{number}" for number in range(count)]}
+        directory.write_security(document)
+        size = (tmp_path / "security.json").stat().st_size
+        reserves = [path.stat() for path in tmp_path.glob("security.json.reserve-*")]
+        assert [reserve.st_mode & 0o777 for reserve in reserves] == [0o600] * 2
+        assert all(reserve.st_size >= size for reserve in reserves)
+    assert directory.read_security() == document
+    directory.close({})
+
+
+def test_a_document_is_replaced_on_a_full_disk_by_one_that_is_not_much_larger() -> None:
+    files = FaultyFiles()
+    directory = opened(files)
+    directory.write_catalogue({"topics": ["orders"]})
+    files.is_full = True
+    directory.write_catalogue({"topics": ["orders", "payments"]})
+    with pytest.raises(OSError, match="space"):
+        directory.write_catalogue({"topics": []})  # the reserve that is left is for a way back
+    for left in (files.kill(), files.crash()):
+        assert opened(left).read_catalogue() == {"topics": ["orders", "payments"]}
+    files.is_full = False
+    directory.write_catalogue({"topics": []})
+    files.is_full = True
+    directory.write_catalogue({"topics": ["again"]})
+    assert opened(files.crash()).read_catalogue() == {"topics": ["again"]}
