@@ -8,7 +8,8 @@
 Source: Kafka's `OffsetCheckpointFile`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from storage.errors import DamagedFile
@@ -39,7 +40,7 @@ class Draft(NamedTuple):
 class Checkpoint:
     """One checkpoint file of an open data directory. All methods belong to the thread that owns it."""
 
-    __slots__ = ("_drafts", "_files", "_forgotten", "_in_place", "_path", "offsets")
+    __slots__ = ("_drafts", "_files", "_forgotten", "_in_place", "_path", "_pending", "offsets")
 
     def __init__(self, files: Files, path: str) -> None:
         """Reads the file. Raises DamagedFile, OSError."""
@@ -47,8 +48,26 @@ class Checkpoint:
         self._path = path
         self._drafts = self._in_place = 0
         self._forgotten: set[TopicPartition] = set()
+        self._pending: list[Mapping[TopicPartition, int]] = []
         self.offsets = read_offsets(files, path)
         """What it is to hold from the next time on that it is written."""
+
+    @contextmanager
+    def pending(self, offsets: Mapping[TopicPartition, int]) -> Iterator[None]:
+        """Within the block the file is to hold at least these offsets. They may be refused yet."""
+        self._pending.append(offsets)
+        try:
+            yield
+        finally:
+            self._pending = [each for each in self._pending if each is not offsets]
+
+    def _with_pending(self) -> Mapping[TopicPartition, int]:
+        """What is to be written now."""
+        offsets = dict(self.offsets) if self._pending else self.offsets
+        for each in self._pending:
+            for partition, offset in each.items():
+                offsets[partition] = max(offset, offsets.get(partition, 0))
+        return offsets
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Removes the entries of deleted logs; the file keeps them until it is next written."""
@@ -63,7 +82,7 @@ class Checkpoint:
     def draft(self, written: Callable[[], None] = lambda: None) -> Draft:
         """What is to be written now. In: whom to tell when it is."""
         self._drafts += 1
-        number, data = self._drafts, _text(self._path, self.offsets)
+        number, data = self._drafts, _text(self._path, self._with_pending())
         forgotten = frozenset(self._forgotten)
 
         def is_in_place() -> None:

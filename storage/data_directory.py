@@ -80,7 +80,7 @@ Failures = dict[TopicPartition, OSError]
 
 R = TypeVar("R")
 
-Removal = Generator[Draft | Callable[[], OSError | None] | None, Any, R]
+Steps = Generator[Draft | Callable[[], OSError | None] | None, Any, R]
 """Steps with other work in between. The caller writes a draft, or calls a function, in any thread, and sends the
 OSError that it ended with, or None."""
 
@@ -270,7 +270,7 @@ class DataDirectory:
         for error in failures.values():
             raise error
 
-    def deleting_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> Removal[Failures]:
+    def deleting_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> Steps[Failures]:
         """Deletes logs in steps, for a caller that has other work in between. It needs no space on the disk. Where
         the checkpoint files cannot be written, their entries stay until `clear_for` is called for such a name.
 
@@ -292,7 +292,7 @@ class DataDirectory:
             failures |= yield from self._remove(partitions[first : first + _RENAMED_AT_ONCE])
         return failures
 
-    def _remove(self, partitions: Sequence[TopicPartition]) -> Removal[Failures]:
+    def _remove(self, partitions: Sequence[TopicPartition]) -> Steps[Failures]:
         """Removes the directories of partitions."""
         doomed: dict[TopicPartition, str] = {}
         is_renamed = True
@@ -317,7 +317,7 @@ class DataDirectory:
             unsynced = unsynced or (yield sync)
         return failures if unsynced is None else {**dict.fromkeys(doomed, unsynced), **failures}
 
-    def clear_for(self, partitions: Collection[TopicPartition], topic_id: bytes) -> Removal[None]:
+    def clear_for(self, partitions: Collection[TopicPartition], topic_id: bytes) -> Steps[None]:
         """Removes, in steps, directories and checkpoint entries of other topics that had the names of new
         partitions. Directories of the topic itself stay. Raises OSError."""
         others: dict[TopicPartition, None] = {}
@@ -350,6 +350,20 @@ class DataDirectory:
         """The same, for somebody else to write; also from time to time (Kafka: each minute)."""
         noted = self._note(logs)
         return [self._recovery_points.draft(partial(_recorded, noted)), self._log_start_offsets.draft()]
+
+    def raising_log_starts(self, starts: Mapping[TopicPartition, int]) -> Steps[OSError | None]:
+        """Records, in steps, that logs are about to begin at these offsets; why the disk refuses that. Without a
+        refusal the caller moves the logs at once, and calls `log_starts_raised`."""
+        with self._log_start_offsets.pending(starts):
+            error: OSError | None = yield self._log_start_offsets.draft()
+        if error is not None:
+            # The file may have its name already. This needs space: a full disk may let the new start stay.
+            yield self._log_start_offsets.draft()
+        return error
+
+    def log_starts_raised(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        """These logs begin where the file says."""
+        self._log_start_offsets.offsets.update({name: log.log_start_offset for name, log in logs.items()})
 
     def _note(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[tuple[JournalOfLog, int]]:
         noted = []
@@ -462,7 +476,7 @@ class DataDirectory:
         self._lock.release()
 
 
-def _run(steps: Removal[R]) -> R:
+def _run(steps: Steps[R]) -> R:
     """Takes all steps at once."""
     result: OSError | None = None
     while True:

@@ -19,8 +19,8 @@ from protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from storage.errors import OffsetOutOfRange, StorageError
 from storage.log import PartitionLog
+from storage.os_error import outcome
 from storage.topic_partition import TopicPartition
 
 HIGH_WATERMARK: Final = -1
@@ -30,11 +30,11 @@ NO_LOW_WATERMARK: Final = -1
 def answer_delete_records(
     plane: DataPlane, request: DeleteRecordsRequest, context: Context, now: Now
 ) -> Steps:
-    """The response, each partition on its own, and the partitions whose log starts elsewhere now.
+    """The response, each partition on its own. No log is changed before the disk has where all of them begin.
 
     As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
     """
-    moved: dict[TopicPartition, PartitionLog] = {}
+    starts: dict[TopicPartition, int] = {}
     parts: dict[TopicPartition, HostedPartition] = {}
     answers: dict[TopicPartition, DeleteRecordsPartitionResult] = {}
     topics = []
@@ -49,23 +49,25 @@ def answer_delete_records(
             )
             try:
                 partition = _find(plane, context, topic.name, wanted.partition_index)
-                answer.low_watermark = _delete(partition, wanted.offset)
-                assert partition.log is not None, partition.name
-                moved[partition.name], parts[partition.name] = partition.log, partition
-                answers[partition.name] = answer
+                starts[partition.name] = answer.low_watermark = _new_start(partition, wanted.offset)
+                parts[partition.name], answers[partition.name] = partition, answer
             except Refusal as error:
                 answer.error_code = error.code
             result.partitions.append(answer)
             yield None
         if result.partitions:
             topics.append(result)
-    moved = {name: log for name, log in moved.items() if not log.is_deleted}
-    try:
-        yield from written(plane.directory.draft_checkpoints(moved) if moved else ())
-    except OSError:
-        # The logs begin there; a restart may bring back what was before it.
+    if starts and (yield from plane.directory.raising_log_starts(starts)) is not None:
         _refuse(answers.values())
         return Answer(DeleteRecordsResponse(topics=topics))
+    moved: dict[TopicPartition, PartitionLog] = {}
+    for name, start in starts.items():
+        log = parts[name].log
+        if log is not None and not log.is_deleted:
+            # Retention tries again to remove a segment that the disk keeps: the records are deleted all the same.
+            outcome(partial(log.delete_records_before, start))
+            moved[name] = log
+    plane.directory.log_starts_raised(moved)
     for name, log in moved.items():
         try:
             yield from written([partial(parts[name].keep_start, log)])
@@ -93,16 +95,12 @@ def _find(plane: DataPlane, context: Context, name: str, number: int) -> HostedP
     return partition
 
 
-def _delete(partition: HostedPartition, offset: int) -> int:
+def _new_start(partition: HostedPartition, offset: int) -> int:
+    """Where the log is to begin. Raises Refusal."""
     log = partition.log
     if log is None:
         raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
     wanted = partition.high_watermark if offset == HIGH_WATERMARK else offset
-    if wanted < 0 or wanted > partition.high_watermark:
+    if not 0 <= wanted <= partition.high_watermark:
         raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
-    try:
-        return log.delete_records_before(wanted)
-    except OffsetOutOfRange:
-        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE) from None
-    except (StorageError, OSError):
-        raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR) from None
+    return max(wanted, log.log_start_offset)
