@@ -34,7 +34,8 @@ class Context(Struct):
     `new_member_uuid` is the text of a fresh random UUID, needed when a JoinGroup has no member id; `node` is this
     broker as the asker should know it, needed where an answer names it; `may_read` tells whether the asker may
     read from a topic, needed by a Fetch where not everybody may (None); `may_describe` whether it may know of one,
-    needed where it names topics by a regular expression."""
+    needed where it names topics by a regular expression and by a DeleteTopics; `may_delete` whether it may delete
+    one."""
 
     waiter: int
     api_version: int
@@ -45,6 +46,7 @@ class Context(Struct):
     connection_id: int = 0
     may_read: Callable[[str], bool] | None = None
     may_describe: Callable[[str], bool] | None = None
+    may_delete: Callable[[str], bool] | None = None
 
 
 class Fact(Struct):

@@ -4,7 +4,8 @@ One difference: `__consumer_offsets` cannot be deleted, because the groups of th
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, FilesLeft, TopicChange, TopicDeleted
@@ -20,47 +21,40 @@ from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRe
 from storage.errors import StorageError
 from storage.os_error import reason_of
 
+Key = tuple[str | None, bytes]
+"""How a request gives a topic: its name, or None, and its id, or zeros."""
+_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
 
 def answer_delete_topics(plane: DataPlane, request: DeleteTopicsRequest, context: Context, now: Now) -> Steps:
-    """Each topic is deleted or refused on its own, in the order of the request, one answer for a
-    duplicate.
-    """
+    """Delete or refuse each topic on its own, in the order of the request; a duplicate gets one result."""
     catalogue = plane.catalogue
-    asked: list[tuple[str | None, bytes]] = [(name, ZERO_ID) for name in request.topic_names]
+    asked: list[Key] = [(name, ZERO_ID) for name in request.topic_names]
     asked += [(state.name, state.topic_id) for state in request.topics]
-    late = out_of_time(request.timeout_ms)
-    if late is not None:
-        return (yield from _all_refused(asked, late))
-    counts: Counter[tuple[str | None, bytes]] = Counter()
-    for named in asked:
-        counts[named] += 1
+    refusal = _why_none_is_deleted(plane.config, request.timeout_ms, context.api_version)
+    if refusal is not None:
+        return (yield from _all_refused(asked, refusal))
+    counts: Counter[Key] = Counter()
+    for key in asked:
+        counts[key] += 1
         yield None
-    clashing = _given_both_ways(catalogue, counts)
-    responses: list[DeletableTopicResult] = []
-    found: dict[int, tuple[str | None, bytes, Topic]] = {}
-    for (name, topic_id), count in counts.items():
+    results: dict[Key, DeletableTopicResult] = {}
+    found: dict[Key, Topic] = {}
+    for key, count in counts.items():
         yield None
-        if name is None and topic_id in clashing:
-            continue
-        outcome: Topic | Refusal
-        try:
-            _check_enabled(plane.config, context.api_version)
-            outcome = _find(catalogue, name, topic_id, count)
-            if outcome.topic_id in clashing and name is not None:
-                topic_id = outcome.topic_id
-                raise Refusal(ErrorCode.INVALID_REQUEST, "The topic is given by its id as well.")
-            found[len(responses)] = name, topic_id, outcome
-        except Refusal as error:
-            outcome = error.with_traceback(None)  # it would keep this frame
-        responses.append(_result(name, topic_id, outcome))
+        outcome = _find(catalogue, context, key, count)
+        if isinstance(outcome, Topic):
+            found[key] = outcome
+        results[key] = _deleted(outcome) if isinstance(outcome, Topic) else outcome
+    _refuse_given_both_ways(counts, results, found)
     yield Mark.CHANGES
-    deleted, changes, failure = yield from _delete(catalogue, [topic for _, _, topic in found.values()])
-    for number, (name, topic_id, topic) in found.items():
+    deleted, changes, failure = yield from _delete(catalogue, list(found.values()))
+    for key, topic in found.items():
         if topic not in deleted:
-            responses[number] = _result(name, topic_id, failure)
+            results[key] = _refused(key, failure.code, failure.message)
     gone = plane.parked.interrupted_by([part.name for topic in deleted for part in topic.partitions])
     return Answer(
-        DeleteTopicsResponse(responses=responses),
+        DeleteTopicsResponse(responses=list(results.values())),
         changes=changes,
         completions=plane.complete(gone, now.monotonic_ms),
     )
@@ -86,51 +80,74 @@ def _delete(
     return deleted, changes, why_not
 
 
-def _all_refused(asked: Sequence[tuple[str | None, bytes]], why: Refusal) -> Steps:
+def _why_none_is_deleted(config: TopicsConfig, timeout_ms: int, version: int) -> Refusal | None:
+    """The error of the whole request. Kafka checks this before any right."""
+    if not config.delete_topic_enable:
+        code = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+        return Refusal(code)
+    return out_of_time(timeout_ms)
+
+
+def _all_refused(asked: Sequence[Key], why: Refusal) -> Steps:
     responses: list[DeletableTopicResult] = []
-    for named in asked:
-        responses.append(_result(*named, why))
+    for key in asked:
+        responses.append(_refused(key, why.code, why.message))
         yield None
     return Answer(DeleteTopicsResponse(responses=responses))
 
 
-def _check_enabled(config: TopicsConfig, version: int) -> None:
-    """Raises Refusal where no topic is ever deleted."""
-    if not config.delete_topic_enable:
-        code = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
-        raise Refusal(code, "Topic deletion is disabled.")
-
-
-def _given_both_ways(catalogue: Catalogue, counts: Counter[tuple[str | None, bytes]]) -> set[bytes]:
-    """The ids of the topics that are given once by name and once by id: they get one answer."""
-    named = {
-        topic.topic_id
-        for (name, topic_id), count in counts.items()
-        if name and topic_id == ZERO_ID and count == 1 and (topic := catalogue.get(name))
-    }
-    return {topic_id for topic_id in named if counts[(None, topic_id)] == 1}
-
-
-def _result(name: str | None, topic_id: bytes, outcome: Topic | Refusal) -> DeletableTopicResult:
-    if isinstance(outcome, Topic):
-        return DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id, error_code=ErrorCode.NONE)
-    return DeletableTopicResult(
-        name=name, topic_id=topic_id, error_code=outcome.code, error_message=outcome.message
-    )
-
-
-def _find(catalogue: Catalogue, name: str | None, topic_id: bytes, count: int) -> Topic:
-    """The topic to delete. Raises Refusal."""
+def _find(catalogue: Catalogue, context: Context, key: Key, count: int) -> Topic | DeletableTopicResult:
+    """Return the topic to delete, or the refusal. A topic that is named has to be describable before anything is
+    said of it; one that is given by its id has to be deletable only."""
+    name, topic_id = key
+    invalid = ErrorCode.INVALID_REQUEST
     if name is None and topic_id == ZERO_ID:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        return _refused(key, invalid, "Neither topic name nor id were specified.")
     if name is not None and topic_id != ZERO_ID:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "A topic is named or given by its id, not both.")
+        return _refused(key, invalid, "You may not specify both topic name and topic id.")
     if count > 1:
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}.")
+        return _refused(key, invalid, f"Duplicate topic {'id' if name is None else 'name'}.")
     topic = catalogue.get_by_id(topic_id) if name is None else catalogue.get(name)
+    if topic is None and name is None:
+        return _refused(key, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message)
+    described = name if topic is None else topic.name
+    assert described is not None
+    may_describe = context.may_describe is None or context.may_describe(described)
+    may_delete = context.may_delete is None or context.may_delete(described)
+    if name is not None and not may_describe:
+        return _refused(key, _DENIED, _DENIED.message)
     if topic is None:
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        raise Refusal(unknown, unknown.message)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return _refused(key, unknown, unknown.message)
+    if not may_delete:
+        return _refused((topic.name if may_describe else None, topic_id), _DENIED, _DENIED.message)
     if not topic.hosted:
-        raise Refusal(ErrorCode.POLICY_VIOLATION, f"{topic.name} holds the groups of this server")
+        return _refused(key, ErrorCode.POLICY_VIOLATION, f"{topic.name} holds the groups of this server")
     return topic
+
+
+def _refuse_given_both_ways(
+    counts: Mapping[Key, int], results: dict[Key, DeletableTopicResult], found: dict[Key, Topic]
+) -> None:
+    """Refuse the topics that are named and given by their ids as well; both together get one result."""
+    by_id = {topic.topic_id: key for key, topic in found.items() if key[0] is None}
+    for key, topic in list(found.items()):
+        topic_id = topic.topic_id
+        if key[0] is None or not counts.get((None, topic_id)):
+            continue
+        results[key] = _refused(
+            (topic.name, topic_id),
+            ErrorCode.INVALID_REQUEST,
+            "The provided topic name maps to an ID that was already supplied.",
+        )
+        del found[key]
+        if topic_id in by_id:
+            del found[by_id[topic_id]], results[by_id[topic_id]]
+
+
+def _deleted(topic: Topic) -> DeletableTopicResult:
+    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
+
+
+def _refused(key: Key, code: ErrorCode, message: str | None) -> DeletableTopicResult:
+    return DeletableTopicResult(name=key[0], topic_id=key[1], error_code=code, error_message=message)

@@ -161,7 +161,8 @@ class Fetcher:
         A topic that does not exist does not end the wait, an error while reading does; as in Kafka.
         """
         found: Found = []
-        unknown: Found = []
+        unknown_ids: Found = []
+        refused: Found = []
         missing: list[FetchTarget] = []
         left = min(max(0, request.max_bytes), self._max_bytes, self._room())
         if fetch.is_large:
@@ -174,7 +175,7 @@ class Fetcher:
             if isinstance(partition, ErrorCode):
                 data = _refused(target.partition, partition)
                 data.aborted_transactions = []
-                unknown.append((key, data))
+                (unknown_ids if partition is ErrorCode.UNKNOWN_TOPIC_ID else refused).append((key, data))
                 if partition is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                     missing.append(target)
                 continue
@@ -195,7 +196,7 @@ class Fetcher:
             left = max(0, left - read)
             has_error |= data.error_code != ErrorCode.NONE or data.diverging_epoch is not None
             found.append((key, data))
-        return found + unknown, size, has_known and not has_error, missing
+        return found + unknown_ids + refused, size, has_known and not has_error, missing
 
     def _read_partition(
         self, partition: Partition, target: FetchTarget, limit: int, *, is_first: bool, is_committed: bool

@@ -141,6 +141,9 @@ class Names:
     """Whether the session is about what clients may do: what they are told who may not stays as it is, and what is
     `UNORDERED_WITH_REFUSALS` is sorted as well."""
 
+    keeps_texts: bool = False
+    """Whether error messages stay as they are, because the session is about them."""
+
     def topic(self, topic_id: bytes) -> str:
         """An id of a topic: zero, one of a topic that the session knows, or bytes that the session made up."""
         if topic_id == _ZERO_UUID:
@@ -212,7 +215,8 @@ def _message(value: Any, version: int, names: Names, learn: bool) -> Plain:
             content = sorted(content, key=partial(_place, version, names, first))
         if name == "throttle_time_ms" and content == 0:
             continue
-        if name in _MESSAGES and content and names.refusals and value.error_code in _REFUSALS:
+        is_kept = names.keeps_texts or (names.refusals and getattr(value, "error_code", 0) in _REFUSALS)
+        if name in _MESSAGES and content and is_kept:
             result[name] = _PRINTED_REQUEST.sub("Request (in print)", names.text(content))
             continue
         # Where there is an error, 0 is no producer: nothing is known of the transaction.

@@ -5,7 +5,6 @@ from typing import Final
 from coordinator.security.acl import Operation
 from coordinator.server.authorization.permits import Permits
 from coordinator.server.authorization.verdict import PASS, Refused, Verdict
-from coordinator.server.authorization.words import WORDS
 from protocol.errors import ErrorCode
 from protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
@@ -17,5 +16,5 @@ def guard_describe(request: DescribeClientQuotasRequest, permits: Permits) -> Ve
     if permits.allows_on_cluster(Operation.DESCRIBE_CONFIGS):
         return PASS
     return Refused(
-        DescribeClientQuotasResponse(error_code=_DENIED, error_message=WORDS[_DENIED], entries=None)
+        DescribeClientQuotasResponse(error_code=_DENIED, error_message=_DENIED.message, entries=None)
     )

@@ -9,7 +9,6 @@ from coordinator.security.acl import CLUSTER_NAME, Operation, ResourceType
 from coordinator.server.authorization.permits import Permits
 from coordinator.server.authorization.sift import sift
 from coordinator.server.authorization.verdict import PASS, Pass, Refused, Steps, Verdict
-from coordinator.server.authorization.words import WORDS
 from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -59,7 +58,7 @@ def guard_describe(request: DescribeConfigsRequest, permits: Permits) -> Steps:
         error = _ERRORS[asked.resource_type]
         return DescribeConfigsResult(
             error_code=error,
-            error_message=WORDS[error],
+            error_message=error.message,
             resource_type=asked.resource_type,
             resource_name=asked.resource_name,
             configs=[],
@@ -110,7 +109,7 @@ def _not_altered(asked: Any) -> AlterConfigsResourceResponse:
     error = _ERRORS[asked.resource_type]
     return AlterConfigsResourceResponse(
         error_code=error,
-        error_message=None if asked.resource_type in _WITHOUT_WORDS else WORDS[error],
+        error_message=None if asked.resource_type in _WITHOUT_WORDS else error.message,
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
     )

@@ -5,7 +5,6 @@ from typing import Final
 from coordinator.security.acl import Operation, ResourceType
 from coordinator.server.authorization.permits import Permits
 from coordinator.server.authorization.verdict import PASS, Pass, Refused, Steps
-from coordinator.server.authorization.words import WORDS
 from coordinator.server.handlers.find_coordinator import CoordinatorType
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -30,7 +29,7 @@ def guard_find_coordinator(request: FindCoordinatorRequest, permits: Permits) ->
             return PASS
         return Refused(
             FindCoordinatorResponse(
-                error_code=error, error_message=WORDS[error], node_id=-1, host="", port=-1
+                error_code=error, error_message=error.message, node_id=-1, host="", port=-1
             )
         )
     answers: list[Coordinator | None] = []

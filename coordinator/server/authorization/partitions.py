@@ -12,7 +12,6 @@ from coordinator.server.authorization.failed_topics import failed_and_others, na
 from coordinator.server.authorization.permits import Permits
 from coordinator.server.authorization.sift import sift
 from coordinator.server.authorization.verdict import PASS, Pass, Refused, Steps
-from coordinator.server.authorization.words import WORDS
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -123,7 +122,7 @@ def guard_describe_producers(request: DescribeProducersRequest, permits: Permits
     def refuse(asked: DescribeProducersTopicRequest) -> DescribeProducersTopicResponse:
         parts = [
             DescribeProducersPartitionResponse(
-                partition_index=index, error_code=_DENIED, error_message=WORDS[_DENIED], active_producers=[]
+                partition_index=index, error_code=_DENIED, error_message=_DENIED.message, active_producers=[]
             )
             for index in asked.partition_indexes
         ]

@@ -9,7 +9,6 @@ from typing import Final
 from coordinator.security.acl import Operation
 from coordinator.server.authorization.permits import Permits
 from coordinator.server.authorization.verdict import PASS, Refused, Verdict
-from coordinator.server.authorization.words import WORDS
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -31,7 +30,7 @@ from protocol.messages.list_partition_reassignments import (
 )
 
 _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-_WHY: Final = WORDS[_DENIED]
+_WHY: Final = _DENIED.message
 
 
 def guard_alter(request: AlterPartitionReassignmentsRequest, permits: Permits) -> Verdict:

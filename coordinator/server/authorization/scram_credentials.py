@@ -3,7 +3,6 @@
 from coordinator.security.acl import Operation
 from coordinator.server.authorization.permits import Permits
 from coordinator.server.authorization.verdict import PASS, Refused, Verdict
-from coordinator.server.authorization.words import WORDS
 from protocol.errors import ErrorCode
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -40,7 +39,7 @@ def guard_alter(request: AlterUserScramCredentialsRequest, permits: Permits) -> 
     return Refused(
         AlterUserScramCredentialsResponse(
             results=[
-                AlterUserScramCredentialsResult(user=name, error_code=_DENIED, error_message=WORDS[_DENIED])
+                AlterUserScramCredentialsResult(user=name, error_code=_DENIED, error_message=_DENIED.message)
                 for name in dict.fromkeys(names)
             ]
         )

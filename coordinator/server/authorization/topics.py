@@ -4,15 +4,15 @@ What is wrong with the request itself is told first, and left to who answers it.
 """
 
 from collections import Counter
+from functools import partial
 from typing import Final
 
 from coordinator.security.acl import Operation
 from coordinator.server.authorization.permits import Permits
 from coordinator.server.authorization.sift import sift
-from coordinator.server.authorization.verdict import PASS, Pass, Refused, Steps
-from coordinator.server.authorization.words import WORDS
+from coordinator.server.authorization.verdict import PASS, Pass, Refused, Steps, Verdict
+from coordinator.topics.topic_rights import TopicRights
 from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -25,16 +25,9 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.messages.delete_topics import (
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
+from protocol.messages.delete_topics import DeleteTopicsRequest
 
 _DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-_BY_ID_SINCE: Final = 6
-"""The version of DeleteTopics in which topics may have ids."""
 
 
 def guard_create(request: CreateTopicsRequest, permits: Permits) -> Steps:
@@ -90,53 +83,16 @@ def guard_create_partitions(request: CreatePartitionsRequest, permits: Permits) 
     return Pass(finish) if allowed else Refused(CreatePartitionsResponse(results=refused))
 
 
-def guard_delete(request: DeleteTopicsRequest, permits: Permits) -> Steps:
-    """DELETE on the cluster covers all; else DELETE on each topic; the refused come first. Who may not describe a
-    topic is not told the name that an id stands for."""
+def guard_delete(request: DeleteTopicsRequest, permits: Permits) -> Verdict:
+    """DELETE on the cluster covers all. Otherwise the data plane checks the rights on each topic, because whether a
+    topic exists decides which right counts: a name needs DESCRIBE before it is looked up, and DELETE afterwards."""
     if permits.allows_on_cluster(Operation.DELETE, logs_denied=False):
         return PASS
-    by_state = permits.api_version >= _BY_ID_SINCE
-    names = request.topic_names if not by_state else [topic.name for topic in request.topics]
-    counts = Counter(names)
-    refused: list[DeletableTopicResult]
-
-    def finish(response: DeleteTopicsResponse) -> DeleteTopicsResponse:
-        return DeleteTopicsResponse(responses=refused + response.responses)
-
-    def allows_name(name: str) -> bool:
-        return counts[name] > 1 or permits.allows_on_topic(Operation.DELETE, name)
-
-    def allows(asked: DeleteTopicState) -> bool:
-        if asked.name is not None:
-            return asked.topic_id != ZERO_UUID or allows_name(asked.name)
-        name = permits.name_of(asked.topic_id)
-        return name is None or (
-            permits.allows_on_topic(Operation.DESCRIBE, name)
-            and permits.allows_on_topic(Operation.DELETE, name)
+    return Pass(
+        arguments=(
+            TopicRights(
+                may_describe=partial(permits.allows_on_topic, Operation.DESCRIBE),
+                may_delete=partial(permits.allows_on_topic, Operation.DELETE),
+            ),
         )
-
-    def refuse(asked: DeleteTopicState) -> DeletableTopicResult:
-        if asked.name is not None:
-            return _not_deleted(asked.name, ZERO_UUID)
-        name = permits.name_of(asked.topic_id)
-        is_shown = name is not None and permits.allows_on_topic(Operation.DESCRIBE, name)
-        return _not_deleted(name if is_shown else None, asked.topic_id)
-
-    if by_state:
-        request.topics, refused = yield from sift(request.topics, allows, refuse)
-        is_empty = not request.topics
-    else:
-        left, refused = yield from sift(
-            request.topic_names, allows_name, lambda name: _not_deleted(name, ZERO_UUID)
-        )
-        request.topic_names = left
-        is_empty = not left
-    if not refused:
-        return PASS
-    return Refused(DeleteTopicsResponse(responses=refused)) if is_empty else Pass(finish)
-
-
-def _not_deleted(name: str | None, topic_id: bytes) -> DeletableTopicResult:
-    return DeletableTopicResult(
-        name=name, topic_id=topic_id, error_code=_DENIED, error_message=WORDS[_DENIED]
     )

@@ -20,6 +20,7 @@ from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import MOST_TOLD, TopicMissing
 from coordinator.topics.steps import Apart
+from coordinator.topics.topic_rights import ALL_TOPIC_RIGHTS, TopicRights
 from storage.checkpoint import Draft
 from storage.errors import StorageError
 from storage.log import PartitionLog
@@ -68,8 +69,8 @@ class TopicsHandler:
         self._batches = Share(threads.batches)
         self._underway: set[InSteps] = set()
 
-    def handle(self, request: Any, caller: Caller, may_read: Callable[[str], bool] | None = None) -> object:
-        """Puts a request to the data plane. In: see `Context`."""
+    def handle(self, request: Any, caller: Caller, rights: TopicRights = ALL_TOPIC_RIGHTS) -> object:
+        """Puts a request to the data plane. In: what the data plane itself has to check."""
         waiter = self._next_waiter()
         context = Context(
             waiter,
@@ -77,7 +78,9 @@ class TopicsHandler:
             caller.client_id,
             caller.client_host,
             node=caller.node,
-            may_read=may_read,
+            may_read=rights.may_read,
+            may_describe=rights.may_describe,
+            may_delete=rights.may_delete,
         )
         answer = self._data_plane.begin(request, context, self.arrival.now)
         if not isinstance(answer, Answer):

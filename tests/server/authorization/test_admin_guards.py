@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.security.acl import Operation
+from coordinator.security.acl import Operation, Permission
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
@@ -19,7 +19,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.server.authorization.clients import CLUSTER, GROUP, TOPIC, admin_and_alice, allow
+from tests.server.authorization.clients import CLUSTER, GROUP, TOPIC, acl, admin_and_alice, allow, change
 
 NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 OF_TOPIC, OF_BROKER, OF_GROUP = 2, 4, 32
@@ -81,9 +81,9 @@ async def test_topics_are_deleted_by_name_where_that_is_allowed(
         request = DeleteTopicsRequest(topic_names=["orders", "secret", "nowhere"], timeout_ms=1000)
         answer = await alice.call(request, version)
         assert [(each.name, each.error_code) for each in answer.responses] == [
+            ("orders", NONE),
             ("secret", DENIED),
             ("nowhere", DENIED),
-            ("orders", NONE),
         ]
         await allow(server, "alice", Operation.DELETE, CLUSTER)
         answer = await alice.call(request, version)
@@ -110,9 +110,42 @@ async def test_topics_are_deleted_by_id_where_that_is_allowed(
         states = [DeleteTopicState(topic_id=ids[0]), by_name]
         answer = await alice.call(DeleteTopicsRequest(topics=states, timeout_ms=1000), 6)
         assert [(each.name, each.error_code) for each in answer.responses] == [
-            ("secret", DENIED),
             ("orders", NONE),
+            ("secret", DENIED),
         ]
+
+
+async def test_a_right_to_delete_names_does_not_reveal_which_topics_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+        await allow(server, "alice", Operation.DELETE, TOPIC, "*")
+        denied = acl("alice", Operation.DESCRIBE, TOPIC, "*", Permission.DENY)
+        await change(server, added=[denied])
+        request = DeleteTopicsRequest(topic_names=["orders", "nowhere"], timeout_ms=1000)
+        answer = await alice.call(request, 5)
+        assert [each.error_code for each in answer.responses] == [DENIED, DENIED]
+        assert server.data_plane.catalogue.get("orders") is not None
+
+
+@pytest.mark.parametrize(
+    ("properties", "timeout_ms", "error"),
+    [
+        ({"delete.topic.enable": "false"}, 1000, ErrorCode.TOPIC_DELETION_DISABLED),
+        ({}, 0, ErrorCode.REQUEST_TIMED_OUT),
+    ],
+)
+async def test_a_deletion_that_no_client_can_make_is_refused_before_rights_are_checked(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    properties: dict[str, str],
+    timeout_ms: int,
+    error: ErrorCode,
+) -> None:
+    async with admin_and_alice(monkeypatch, tmp_path, properties) as (_, _, alice):
+        request = DeleteTopicsRequest(topic_names=["orders", "nowhere"], timeout_ms=timeout_ms)
+        answer = await alice.call(request, 5)
+        assert [each.error_code for each in answer.responses] == [error, error]
 
 
 @pytest.mark.parametrize("version", [1, 4])
