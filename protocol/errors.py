@@ -225,7 +225,8 @@ MESSAGES: Final = {
     ErrorCode.INVALID_REPLICATION_FACTOR: "The replication factor is below 1 or above the number of brokers.",
     ErrorCode.INVALID_REPLICA_ASSIGNMENT: "The replica assignment is not valid.",
     ErrorCode.INVALID_CONFIG: "The configuration is not valid.",
-    ErrorCode.INVALID_REQUEST: "The request does not make sense, or is not valid at this version.",
+    ErrorCode.INVALID_REQUEST: "This most likely occurs because of a request being malformed by the "
+    "client library or the message was sent to an incompatible broker. See the broker logs for more details.",
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "The message format is too old for this request.",
     ErrorCode.POLICY_VIOLATION: "The request is against a policy of the topic.",
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "The sequence number does not follow the producer's last one.",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
+from math import isinf
 from typing import Final, Protocol
 
 ConfigValue = bool | int | float | str | list[str]
@@ -65,6 +66,8 @@ _BLANKS: Final = "".join(map(chr, range(33)))  # what Java's String.trim takes a
 _INTEGER: Final = re.compile(r"[+-]?\d+")  # Java takes the digits of every script, too
 _DOUBLE: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MAX_SHOWN: Final = 200
+_MAX_TEXT: Final = 1000
+"""Characters of a value in an error that a client gets. Old versions of its answer have room for 32,767 bytes."""
 HIDDEN: Final = "[hidden]"
 """Said in place of a password. Source: Kafka's `Password`."""
 
@@ -93,6 +96,8 @@ def _java_double(value: float) -> str:
     """As Java's Double.toString: small and large numbers in its scientific form."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return str(value)
+    if isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
     _, digits, exponent = Decimal(str(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     first, *rest = map(str, digits)
@@ -107,6 +112,22 @@ def _shown(text: str) -> str:
     return text if text and text.isprintable() and text == text.strip() else repr(text)
 
 
+def _written(value: ConfigValue) -> str:
+    """A value as Java writes it into an error."""
+    if isinstance(value, list):
+        text = f"[{', '.join(value)}]"
+    else:
+        text = _java_double(value) if isinstance(value, float) else str(value)
+    return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
+
+
+def _invalid(name: str, value: ConfigValue, why: str) -> str:
+    return f"Invalid value {_written(value)} for configuration {name}: {why}"
+
+
+EMPTY_WORD: Final = "Configuration '{name}' values must not be empty."
+
+
 class Bounds(Protocol):
     """Which values of its type a property takes."""
 
@@ -115,6 +136,9 @@ class Bounds(Protocol):
 
     def in_words(self, kind: ConfigType) -> str:
         """What a value must be, for an error and the documentation."""
+
+    def refusal(self, name: str, value: ConfigValue) -> str:
+        """Kafka's error for a value of the property `name` that it does not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +152,9 @@ class _Anything:
         if kind in LIMITS:
             return Within().in_words(kind)
         return {ConfigType.BOOLEAN: "true or false", ConfigType.LIST: "a list"}.get(kind, "any text")
+
+    def refusal(self, name: str, value: ConfigValue) -> str:
+        raise AssertionError(f"{name} takes {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +185,16 @@ class Within:
             words += ", or a negative one"
         return words + "".join(f", or {other}" for other in self.others)
 
+    def refusal(self, name: str, value: ConfigValue) -> str:
+        assert isinstance(value, int | float)
+        if self.others:
+            allowed = f"between {self.minimum} and {self.maximum} or equal to {self.others[0]}"
+        elif self.minimum is not None and value < self.minimum:
+            allowed = f"at least {self.minimum}"
+        else:
+            allowed = f"no more than {self.maximum}"
+        return _invalid(name, value, f"Value must be {allowed}")
+
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
@@ -174,19 +211,32 @@ class OneOf:
         words = ", ".join(word or "nothing" for word in self.words)
         return f"a list of {words}" if kind is ConfigType.LIST else f"one of {words}"
 
+    def refusal(self, name: str, value: ConfigValue) -> str:
+        if isinstance(value, list):
+            if "" in value:
+                return EMPTY_WORD.format(name=name)
+            value = next(word for word in value if word not in self.words)
+        return _invalid(name, value, f"String must be one of: {', '.join(self.words)}")
+
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """Text or lists of a form that `matches` knows; `form` tells it to people."""
+    """Text or lists of a form that `matches` knows; `form` tells it to people. Kafka's error is a template with
+    `name` and `value`."""
 
     form: str
     matches: Callable[[ConfigValue], bool]
+    kafka_error: str = ""
 
     def holds(self, value: ConfigValue) -> bool:
         return self.matches(value)
 
     def in_words(self, kind: ConfigType) -> str:
         return self.form
+
+    def refusal(self, name: str, value: ConfigValue) -> str:
+        template = self.kafka_error or "Invalid value {value} for configuration {name}"
+        return template.format(name=name, value=_written(value))
 
 
 anything: Final = _Anything()
@@ -274,4 +324,21 @@ class ConfigKey:
             raise InvalidConfig(
                 f"Invalid value {shown} for {self.name}: it must be {self.allowed}", self.name
             )
+        return value
+
+    def parse_from_client(self, text: str) -> ConfigValue:
+        """Parse a value that a client sent. Raises InvalidConfig with Kafka's text.
+
+        Source: Kafka's `ConfigDef.parseType` and its validators.
+        """
+        try:
+            value = parse(self.kind, text)
+        except ValueError as error:
+            if self.kind is ConfigType.BOOLEAN:
+                why = "Expected value to be either true or false"
+            else:
+                why = f"Not a number of type {self.kind.name}"
+            raise InvalidConfig(_invalid(self.name, text, why), self.name) from error
+        if not self.bounds.holds(value):
+            raise InvalidConfig(self.bounds.refusal(self.name, value), self.name)
         return value

@@ -9,15 +9,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.config.config_key import (
-    LIMITS,
     ConfigKey,
     ConfigType,
     ConfigValue,
     InvalidConfig,
-    OneOf,
-    Within,
     at_least,
-    parse,
 )
 from coordinator.config.consumer_group_properties import ConsumerGroupProperties
 from coordinator.config.unserved_group_configs import (
@@ -75,7 +71,9 @@ def check_group_configs(overrides: Mapping[str, str], broker: ConsumerGroupPrope
             raise InvalidConfig(f"Unknown group config name: {name}", name)
     _check_tags(overrides.get(RACK_TAGS, ""))
     values = {
-        name: _parsed(key, overrides[name]) for name, key in GROUP_CONFIG_KEYS.items() if name in overrides
+        name: key.parse_from_client(overrides[name])
+        for name, key in GROUP_CONFIG_KEYS.items()
+        if name in overrides
     }
     for name in _RANGED:
         least, most = _bound(broker, name, "min"), _bound(broker, name, "max")
@@ -92,39 +90,6 @@ def _check_tags(text: str) -> None:
     tags = re.split(r"\s*,\s*", text.strip(), flags=re.ASCII)
     if len(set(tags)) < len(tags):
         raise InvalidConfig(f"{RACK_TAGS} must not contain duplicate tag keys.", RACK_TAGS)
-
-
-def _parsed(key: ConfigKey, text: str) -> ConfigValue:
-    """Raises InvalidConfig, in Kafka's words."""
-    try:
-        value = parse(key.kind, text)
-    except ValueError:
-        is_number = key.kind in LIMITS
-        why = (
-            f"Not a number of type {key.kind.name}"
-            if is_number
-            else "Expected value to be either true or false"
-        )
-    else:
-        if key.bounds.holds(value):
-            return value
-        if isinstance(value, list):
-            raise InvalidConfig(f"Configuration '{key.name}' values must not be empty.", key.name)
-        why = _why_refused(key, value)
-    raise InvalidConfig(f"Invalid value {text} for configuration {key.name}: {why}", key.name)
-
-
-def _why_refused(key: ConfigKey, value: ConfigValue) -> str:
-    match key.bounds:
-        case Within(minimum=least):
-            return f"Value must be at least {least}"
-        case OneOf(words=words):
-            return f"String must be one of: {', '.join(words)}"
-        case _:
-            return (
-                f"Invalid value `{value}` for configuration {key.name}. The value must be either 'earliest', "
-                "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
-            )
 
 
 def _number(value: ConfigValue) -> int:

@@ -41,7 +41,12 @@ def _are_replicas(value: ConfigValue) -> bool:
     return isinstance(value, list) and (value == ["*"] or all(map(_REPLICA.fullmatch, value)))
 
 
-_REPLICAS: Final = Shaped("* or a list of PARTITION:BROKER", _are_replicas)
+_REPLICAS: Final = Shaped(
+    "* or a list of PARTITION:BROKER",
+    _are_replicas,
+    "Invalid value {value} for configuration {name}: {name} must be the literal '*' or a list of replicas in the "
+    "following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+)
 _SOME_TIME: Final = Within(1, takes_negative=True)
 """A broker takes no retention of nothing, though a topic does; every negative one is for ever."""
 

@@ -94,24 +94,29 @@ class TopicDefaults:
         return TOPIC_CONFIG_KEYS[name].parse(text)
 
     def validate(self, overrides: Mapping[str, str]) -> None:
-        """Raises InvalidConfig for an unknown name, a bad value, or values that contradict each other."""
-        for name, text in overrides.items():
-            if name == INTERNAL_SEGMENT_BYTES.name:
-                INTERNAL_SEGMENT_BYTES.parse(text)
-                continue
-            if name not in TOPIC_CONFIG_KEYS:
+        """Check what a client wants to set. Raises InvalidConfig with Kafka's text for an unknown name, then for a
+        bad value, then for values that contradict each other. Source: Kafka's `LogConfig.validate`.
+        """
+        keys = {INTERNAL_SEGMENT_BYTES.name: INTERNAL_SEGMENT_BYTES, **TOPIC_CONFIG_KEYS}
+        for name in overrides:
+            if name not in keys:
                 raise InvalidConfig(f"Unknown topic config name: {name}")
-            TOPIC_CONFIG_KEYS[name].parse(text)
+        for name, text in overrides.items():
+            keys[name].parse_from_client(text)
         shortest, longest = (
             self._int("min.compaction.lag.ms", overrides),
             self._int("max.compaction.lag.ms", overrides),
         )
         if shortest > longest:
             raise InvalidConfig(
-                f"min.compaction.lag.ms ({shortest}) exceeds max.compaction.lag.ms ({longest})"
+                f"conflict topic config setting min.compaction.lag.ms ({shortest}) > "
+                f"max.compaction.lag.ms ({longest})"
             )
         if self.value("remote.storage.enable", overrides) is True:
-            raise InvalidConfig("remote.storage.enable cannot be true: tiered storage is not offered here")
+            raise InvalidConfig(
+                "Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage."
+            )
 
     def parse(self, overrides: Mapping[str, str]) -> TopicValues:
         """Everything that acts, parsed once. Raises InvalidConfig."""

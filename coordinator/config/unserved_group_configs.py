@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.config.config_key import (
+    EMPTY_WORD,
     LIMITS,
     ConfigKey,
     ConfigType,
@@ -55,8 +56,15 @@ def _is_offset_reset(value: ConfigValue) -> bool:
     return total * (-1 if sign == "-" else 1) >= 0 and max(map(abs, (*counts, seconds))) <= most
 
 
-_OFFSET_RESET: Final = Shaped("earliest, latest or by_duration:PnDTnHnMn.nS", _is_offset_reset)
-_NO_EMPTY_WORDS: Final = Shaped("a list of words", lambda value: not isinstance(value, list) or all(value))
+_OFFSET_RESET: Final = Shaped(
+    "earliest, latest or by_duration:PnDTnHnMn.nS",
+    _is_offset_reset,
+    "Invalid value {value} for configuration {name}: Invalid value `{value}` for configuration {name}. "
+    "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
+)
+_NO_EMPTY_WORDS: Final = Shaped(
+    "a list of words", lambda value: not isinstance(value, list) or all(value), EMPTY_WORD
+)
 
 UNSERVED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
     ConfigKey(name, kind, default, documentation + NO_EFFECT, bounds)

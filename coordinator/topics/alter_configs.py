@@ -139,7 +139,7 @@ def _as_set(resource: ReplacedConfigs) -> AlterConfigsResource:
 def _check_broker(plane: DataPlane, resource: AlterConfigsResource, node_id: int) -> tuple[str, ...]:
     """The names that are set of this broker, to what they are. What is deleted was never set. Raises Refusal."""
     _check_form(resource)
-    check_broker_name(resource.resource_name, node_id)
+    check_broker_name(resource.resource_name, node_id, is_altered=True)
     _check_operations(resource)
     configs = [config for config in resource.configs if config.config_operation == Operation.SET]
     check_broker_configs(configs, plane.broker_configs, is_default=not resource.resource_name)
@@ -154,7 +154,7 @@ def _validate(
     if resource.resource_type != ResourceType.TOPIC:
         raise Refusal(
             ErrorCode.INVALID_REQUEST,
-            f"resource type {resource.resource_type} cannot be configured here: topics (2) and groups (32) can",
+            f"Unknown resource type {resource.resource_type}",
         )
     return _validate_topic(catalogue, resource, replace)
 

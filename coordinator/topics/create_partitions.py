@@ -125,7 +125,8 @@ def _validate(plane: DataPlane, entry: CreatePartitionsTopic) -> Topic:
         if len(entry.assignments) != added:
             raise Refusal(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{added} partition(s) would be added, but there are {len(entry.assignments)} assignment(s)",
+                f"Attempted to add {added} additional partition(s), "
+                f"but only {len(entry.assignments)} assignment(s) were specified.",
             )
         factor = len(plane.ownership.replicas(topic.partitions[0].name)) or 1
         for assignment in entry.assignments:

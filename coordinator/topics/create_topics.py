@@ -72,7 +72,9 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
             results.append(_refused(name, duplicate))
             yield None
     if counts[CLUSTER_METADATA] == 1:
-        prohibited = Refusal(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA} cannot be created by clients")
+        prohibited = Refusal(
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited."
+        )
         results.append(_refused(CLUSTER_METADATA, prohibited))
     changes += too_many(created)
     return Answer(CreateTopicsResponse(topics=results), changes=changes)
@@ -147,7 +149,7 @@ def _why_not_named(catalogue: Catalogue, name: str) -> Refusal | None:
     other = catalogue.metric_names.collides(name)
     if other is not None:
         return Refusal(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic name '{name}' collides with topic '{other}'"
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
         )
     return None
 
@@ -180,12 +182,12 @@ def _shape(plane: DataPlane, topic: CreatableTopic) -> tuple[int, int]:
     if factor < -1 or factor == 0:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            "Replication factor must be larger than 0, or -1 for the broker's default",
+            "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if topic.num_partitions < -1 or topic.num_partitions == 0:
         raise Refusal(
             ErrorCode.INVALID_PARTITIONS,
-            "Number of partitions must be larger than 0, or -1 for the broker's default",
+            "Number of partitions was set to an invalid non-positive value.",
         )
     if factor == -1:
         factor = plane.config.default_replication_factor
@@ -194,56 +196,83 @@ def _shape(plane: DataPlane, topic: CreatableTopic) -> tuple[int, int]:
 
 
 def check_factor(factor: int, topic: str, ownership: Ownership) -> None:
-    """Whether a topic may be made with so many replicas. Raises Refusal."""
+    """Whether a topic may be made with so many replicas. Raises Refusal, with the text of Kafka's
+    `StripedReplicaPlacer` where there are too few brokers."""
     brokers = len(ownership.brokers)
+    problem = None
     if factor < 1:
-        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0")
-    if factor > ownership.most_replicas(topic):
-        if factor <= brokers:
-            why = "records have one replica here"
-        else:
-            why = "there is only 1 broker" if brokers == 1 else f"only {brokers} brokers are registered"
+        problem = f"Invalid replication factor {factor}: the replication factor must be positive."
+    elif factor > brokers:
+        problem = (
+            f"The target replication factor of {factor} cannot be reached because only {brokers} broker(s) are "
+            "registered or some brokers have all their log directories cordoned."
+        )
+    elif factor > ownership.most_replicas(topic):
+        problem = (
+            f"The target replication factor of {factor} cannot be reached: partitions have one replica here."
+        )
+    if problem is not None:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"The target replication factor of {factor} cannot be reached because {why}",
+            f"Unable to replicate the partition {factor} time(s): {problem}",
         )
 
 
 def _assigned(topic: CreatableTopic, ownership: Ownership) -> tuple[int, int]:
     if topic.replication_factor != -1:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "a topic with assignments has replication factor -1")
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor was not set to -1.",
+        )
     if topic.num_partitions != -1:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "a topic with assignments has partition count -1")
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
     seen = set()
     for assignment in topic.assignments:
         if assignment.partition_index in seen:
             raise Refusal(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"more than one assignment for partition {assignment.partition_index}",
+                f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
         seen.add(assignment.partition_index)
         check_assignment(topic.name, assignment.broker_ids, ownership, len(topic.assignments[0].broker_ids))
     if seen != set(range(len(seen))):
-        raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be numbered 0, 1, 2, …")
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
     return len(seen), len(topic.assignments[0].broker_ids)
 
 
 def check_assignment(topic: str, broker_ids: Sequence[int], ownership: Ownership, factor: int) -> None:
-    """Whether a partition may be assigned to these brokers: so many of those that live. Raises Refusal."""
-    problem, brokers = None, ownership.brokers
-    unknown = [broker_id for broker_id in broker_ids if broker_id not in brokers]
+    """Whether a partition may be assigned to these brokers: so many of those that live. Raises Refusal, with the
+    texts of Kafka's `ReplicationControlManager.validateManualPartitionAssignment`."""
+    problem = None
     if not broker_ids:
-        problem = "an assignment must name a broker"
-    elif unknown:
-        problem = f"the assignment names broker {unknown[0]}, which does not exist"
-    elif len(set(broker_ids)) < len(broker_ids):
-        problem = f"the assignment names broker {broker_ids[0]} more than once"
-    elif len(broker_ids) > ownership.most_replicas(topic):
-        problem = "the assignment names more than one broker, and records have one replica here"
-    elif len(broker_ids) != factor:
-        problem = f"the assignment names {len(broker_ids)} replica(s), and another one {factor}"
+        problem = "an empty replica list."
+    seen: set[int] = set()
+    for broker_id in sorted(broker_ids):
+        if broker_id not in ownership.brokers:
+            problem = f"broker {broker_id}, but no such broker is registered."
+        elif broker_id in seen:
+            problem = f"the broker {broker_id} more than once."
+        if problem is not None:
+            break
+        seen.add(broker_id)
+    count = len(broker_ids)
+    if problem is None and count > ownership.most_replicas(topic):
+        problem = f"a partition with {count} replica(s), but partitions have one here."
+    if problem is None and count != factor:
+        problem = (
+            f"a partition with {count} replica(s), but this is not consistent with previous partitions, which have "
+            f"{factor} replica(s)."
+        )
     if problem is not None:
-        raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes {problem}"
+        )
 
 
 def _refusal(name: str, problem: Exception) -> Refusal:

@@ -174,22 +174,27 @@ def _check_without_configs(resource: DescribeConfigsResource, node_id: int) -> N
     """Whether it is a resource of Kafka of which nothing can be configured here. Raises Refusal."""
     kind, name = resource.resource_type, resource.resource_name
     if kind not in (ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS, ResourceType.GROUP):
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"there is no resource type {kind}")
+        raise Refusal(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
     if not name:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"a resource of type {kind} needs a name")
     if kind == ResourceType.BROKER_LOGGER:
         check_broker_name(name, node_id)
 
 
-def check_broker_name(name: str, node_id: int) -> None:
-    """Whether a resource name means this broker, or "" for all brokers. Raises Refusal."""
+def check_broker_name(name: str, node_id: int, *, is_altered: bool = False) -> None:
+    """Whether a resource name means this broker, or "" for all brokers. Raises Refusal with Kafka's text, which is
+    another one where configs are altered."""
     if not name:
         return
     digits = name.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+        what = "Node" if is_altered else "Broker"
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"{what} id must be an integer, but it is: {name}")
     if int(name) != node_id:
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"Unexpected broker id {name}: this is broker {node_id}")
+        expected = node_id if is_altered else f"{node_id} or empty string"
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}"
+        )
 
 
 def _entry(

@@ -8,21 +8,28 @@ from coordinator.names import COORDINATED
 CLUSTER_METADATA: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({*COORDINATED, "__share_group_state"})
 MAX_LENGTH: Final = 249
+_MAX_SHOWN: Final = 1000
+"""Characters of a name in an error. Old versions of CreateTopics have room for 32,767 bytes."""
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def why_illegal(name: str) -> str | None:
-    """What is wrong with a topic name in one clause, None when it is legal."""
+    """Return Kafka's text for an illegal topic name, None for a legal one."""
+    shown = name if len(name) <= _MAX_SHOWN else name[:_MAX_SHOWN] + "…"
     if not name:
-        return "a topic name must not be empty"
-    if name in (".", ".."):
-        return f"a topic cannot be named '{name}'"
-    if len(name) > MAX_LENGTH:
-        return f"a topic name has at most {MAX_LENGTH} characters, this one has {len(name)}"
-    if not _LEGAL.fullmatch(name):
-        return f"topic name '{name}' has characters other than ASCII letters, digits, '.', '_' and '-'"
-    return None
+        problem = "the empty string is not allowed"
+    elif name in (".", ".."):
+        problem = f"'{name}' is not allowed"
+    elif len(name.encode("utf-16-le")) // 2 > MAX_LENGTH:  # Java counts code units
+        problem = f"the length of '{shown}' is longer than the max allowed length {MAX_LENGTH}"
+    elif not _LEGAL.fullmatch(name):
+        problem = (
+            f"'{shown}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+        )
+    else:
+        return None
+    return f"Topic name is invalid: {problem}"
 
 
 def is_internal(name: str) -> bool:

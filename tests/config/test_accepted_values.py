@@ -223,9 +223,7 @@ def test_a_topic_refuses_a_value_with_invalid_config(plane: Broker, key: ConfigK
     for value in refused:
         created = plane.create_result("never", 1, **{key.name: value})
         assert created.error_code == ErrorCode.INVALID_CONFIG, value
-        assert (
-            created.error_message.endswith(f"it must be {key.allowed}") or "tiered" in created.error_message
-        )
+        assert key.name in created.error_message or key.name == "remote.storage.enable"
         assert alter(plane, topic, key.name, value) == ErrorCode.INVALID_CONFIG
 
 

@@ -1,5 +1,7 @@
 import pytest
 
+from coordinator.config.config_key import InvalidConfig
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.topic_name import is_internal, metric_name, why_illegal
 
 
@@ -13,6 +15,15 @@ def test_legal_names(name: str) -> None:
 )
 def test_illegal_names(name: str) -> None:
     assert why_illegal(name)
+
+
+def test_a_long_name_or_value_is_shortened_in_the_error() -> None:
+    """Old versions of CreateTopics have room for 32,767 bytes of an error."""
+    name_error = why_illegal("x" * 32_700)
+    assert name_error is not None
+    with pytest.raises(InvalidConfig) as refused:
+        TOPIC_CONFIG_KEYS["retention.ms"].parse_from_client("x" * 32_700)
+    assert max(len(name_error), len(str(refused.value))) < 1500
 
 
 def test_names_that_metrics_cannot_tell_apart() -> None:
