@@ -48,7 +48,13 @@ from storage.json_document import JsonDocument
 from storage.leader_epochs import LEADER_EPOCHS
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import META_PROPERTIES, MetaProperties, read_or_write_meta
+from storage.meta_properties import (
+    HAS_SECURITY,
+    META_PROPERTIES,
+    MetaProperties,
+    add_has_security,
+    read_or_write_meta,
+)
 from storage.os_error import outcome, reason_of
 from storage.partition_metadata import PARTITION_METADATA, read_topic_id, write_topic_id
 from storage.segment import LOG_SUFFIX, segment_name
@@ -83,6 +89,15 @@ R = TypeVar("R")
 Steps = Generator[Draft | Callable[[], OSError | None] | None, Any, R]
 """Steps with other work in between. The caller writes a draft, or calls a function, in any thread, and sends the
 OSError that it ended with, or None."""
+
+
+def missing_security(path: str) -> DamagedFile:
+    """The error of the data directory at `path` whose ACLs and users are lost."""
+    return DamagedFile(
+        f"{path}/{SECURITY}",
+        "is missing, and this data directory had ACLs or users. Restore the file from a backup; to start without "
+        f"them, remove the line {HAS_SECURITY} from {path}/{META_PROPERTIES}",
+    )
 
 
 class DataDirectory:
@@ -410,14 +425,26 @@ class DataDirectory:
         self._catalogue.write(document)
 
     def has_security(self) -> bool:
-        """Whether something is known of ACLs and credentials, here or by the broker that had the directory."""
-        return any(self.files.exists(self._file(name)) for name in (SECURITY, _CLUSTER_LOG))
+        """Whether something is known of ACLs and credentials, here or by the broker that had the directory, or was
+        known before their file was lost."""
+        return self.meta.has_security or any(
+            self.files.exists(self._file(name)) for name in (SECURITY, _CLUSTER_LOG)
+        )
 
     def read_security(self) -> object | None:
-        """What is known of ACLs and credentials, None where there is nothing. Raises DamagedFile, OSError."""
+        """What is known of ACLs and credentials, None where there never was anything. Raises DamagedFile, also for
+        a file that is missing; OSError."""
         document = self._security.read()
+        if document is None and self.meta.has_security:
+            raise missing_security(self.path)
         self._security.reserve()
         return document
+
+    def note_security(self) -> None:
+        """Note durably that security.json was written, so that a later start misses it. Raises OSError."""
+        if not self.meta.has_security:
+            add_has_security(self.files, self._file(META_PROPERTIES))
+            self.meta = self.meta._replace(has_security=True)
 
     def write_security(self, document: Mapping[str, object]) -> None:
         """Replaces ACLs and credentials: see `JsonDocument.write`."""

@@ -9,6 +9,8 @@ from storage.errors import DamagedFile
 from storage.files import Files
 
 META_PROPERTIES: Final = "meta.properties"
+HAS_SECURITY: Final = "groupd.has.security=true"
+"""The line of a directory that has ACLs and users. Kafka passes over properties that it does not know."""
 
 
 class MetaProperties(NamedTuple):
@@ -17,6 +19,8 @@ class MetaProperties(NamedTuple):
     cluster_id: str
     node_id: int
     directory_id: str
+    has_security: bool = False
+    """Whether ACLs and users were kept in the directory: then a start without their file must not go unnoticed."""
 
 
 def read_or_write_meta(files: Files, path: str, new: MetaProperties) -> MetaProperties:
@@ -35,9 +39,18 @@ def read_or_write_meta(files: Files, path: str, new: MetaProperties) -> MetaProp
     try:
         # Version 0, of the ZooKeeper days, calls the node a broker and gives the directory no id.
         node_id = int(found["node.id"] if found.get("version") == "1" else found["broker.id"])
-        return MetaProperties(found["cluster.id"], node_id, found.get("directory.id", new.directory_id))
+        name, _, value = HAS_SECURITY.partition("=")
+        directory_id = found.get("directory.id", new.directory_id)
+        return MetaProperties(found["cluster.id"], node_id, directory_id, found.get(name) == value)
     except (KeyError, ValueError) as error:
         raise DamagedFile(path, f"is not Kafka's meta.properties: {error}") from error
+
+
+def add_has_security(files: Files, path: str) -> None:
+    """Add the line `HAS_SECURITY` to the file at `path`, durably. Raises OSError."""
+    text = files.read(path)
+    end = b"" if text.endswith(b"\n") else b"\n"
+    files.write_atomically(path, text + end + HAS_SECURITY.encode() + b"\n")
 
 
 def properties_of(data: bytes, separator: str) -> dict[str, str]:

@@ -8,10 +8,11 @@ from coordinator.security.security_state import SecurityState
 from coordinator.server.cluster.member_directory import is_member
 from coordinator.server.recover import is_data_directory
 from coordinator.topics.cluster_security import read_cluster_security
-from storage.data_directory import LOCK_FILE, SECURITY
+from storage.data_directory import LOCK_FILE, SECURITY, missing_security
 from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
 from storage.files import Files
 from storage.json_document import RESERVE_SUFFIXES, JsonDocument
+from storage.meta_properties import META_PROPERTIES, MetaProperties, read_or_write_meta
 from storage.os_error import reason_of
 
 _WRITTEN_HERE: Final = {LOCK_FILE, SECURITY, *(SECURITY + suffix for suffix in RESERVE_SUFFIXES)}
@@ -24,6 +25,8 @@ class SecurityFile:
         """Raises DamagedFile, OSError. See `security_file`."""
         self._document = JsonDocument(files, f"{path}/{SECURITY}", is_private=True)
         document = self._document.read()
+        if document is None and _had_security(files, path):
+            raise missing_security(path)
         if document is None:  # a broker may have had the directory
             self.state = read_cluster_security(files, path)
             return
@@ -59,3 +62,8 @@ def security_file(files: Files, path: str) -> Iterator[SecurityFile]:
         yield SecurityFile(files, path)
     finally:
         lock.release()
+
+
+def _had_security(files: Files, path: str) -> bool:
+    meta = f"{path}/{META_PROPERTIES}"
+    return files.exists(meta) and read_or_write_meta(files, meta, MetaProperties("", 0, "")).has_security

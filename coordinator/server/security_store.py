@@ -16,6 +16,7 @@ from coordinator.security.security_state import ScramUser, SecurityState
 from coordinator.topics.cluster_security import read_cluster_security
 from storage.data_directory import SECURITY, DataDirectory
 from storage.errors import DamagedFile
+from storage.meta_properties import META_PROPERTIES
 from storage.os_error import reason_of
 
 _LOG: Final = logging.getLogger("SecurityManager")
@@ -69,6 +70,10 @@ class SecurityStore:
         """
         state = kept_in(directory, authorizes) if shared is None else shared.state
         authorizer = None
+        if not authorizes and state.acls:
+            _LOG.warning(
+                "%d ACLs are not enforced, because authorizer.class.name is not set", len(state.acls)
+            )
         if authorizes:
             names = filter(None, (part.strip() for part in super_users.split(";")))
             authorizer = Authorizer(AclIndex(state.acls), frozenset(map(principal_of, names)), allow_if_none)
@@ -124,7 +129,20 @@ class _InDirectory:
                 _LOG.error("ACLs and credentials cannot be changed: %s%s", reason_of(error), times(count))
             raise
         self._failures.is_over(SECURITY)
+        await self._files.call(_note_security, self._directory)
         return new
+
+
+def _note_security(directory: DataDirectory) -> None:
+    """Note that the directory has ACLs and users. A failure is no reason to refuse the change, which is durable; the
+    next change and the next start try again."""
+    try:
+        directory.note_security()
+    except OSError as error:
+        _LOG.warning(
+            "A later start without %s will go unnoticed, because %s cannot be written: %s",
+            *(SECURITY, META_PROPERTIES, reason_of(error)),
+        )
 
 
 def _merged(
@@ -144,9 +162,11 @@ def kept_in(directory: DataDirectory, is_needed: bool) -> SecurityState:
     if document is None:
         return _taken_over(directory, is_needed)
     try:
-        return SecurityState.from_document(document)
+        state = SecurityState.from_document(document)
     except ValueError as error:
         raise DamagedFile(f"{directory.path}/{SECURITY}", f"makes no sense: {error}") from error
+    _note_security(directory)
+    return state
 
 
 def _taken_over(directory: DataDirectory, is_needed: bool) -> SecurityState:

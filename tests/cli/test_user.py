@@ -9,6 +9,7 @@ import pytest
 
 from coordinator.security.security_state import SecurityState
 from storage.data_directory import SECURITY
+from storage.meta_properties import HAS_SECURITY
 from tests.cli.test_serve import FREE, TIMEOUT_S, Daemon, clean_environment
 from tests.free_ports import free_ports
 
@@ -123,6 +124,15 @@ def test_a_store_that_is_damaged_is_not_written_over(tmp_path: Path) -> None:
     assert result.returncode == 3
     assert SECURITY in result.stderr
     assert (tmp_path / SECURITY).read_text() == "{"
+
+
+def test_a_store_that_is_missing_is_not_begun_anew(tmp_path: Path) -> None:
+    meta = f"version=1\ncluster.id=c\nnode.id=1\ndirectory.id=d\n{HAS_SECURITY}\n"
+    (tmp_path / "meta.properties").write_text(meta)
+    result = user("add", "alice", "--data-dir", str(tmp_path), password="secret")
+    assert result.returncode == 3
+    assert f"{SECURITY}: is missing" in result.stderr
+    assert not (tmp_path / SECURITY).exists()
 
 
 def test_nobody_answers() -> None:

@@ -18,6 +18,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.describe_acls import DescribeAclsRequest
+from storage.meta_properties import HAS_SECURITY
 from tests.server.harness import Client, serving, settings
 from tests.storage.faulty_files import FaultyFiles
 
@@ -317,3 +318,51 @@ async def test_a_file_that_cannot_be_read_stops_the_start(tmp_path: Path) -> Non
     (tmp_path / "security.json").mkdir()
     with pytest.raises(StartFailed, match=r"security\.json: is a directory"):
         Server(settings(tmp_path, AUTHORIZER)).open()
+
+
+def without_marker(directory: Path) -> None:
+    """Removes what `meta.properties` says about ACLs and users, as in directories of earlier versions."""
+    meta = directory / "meta.properties"
+    assert f"{HAS_SECURITY}\n" in meta.read_text()
+    meta.write_text(meta.read_text().replace(f"{HAS_SECURITY}\n", ""))
+
+
+@pytest.mark.parametrize("properties", [{}, AUTHORIZER], ids=["no authorizer", "an authorizer"])
+async def test_a_directory_that_had_acls_does_not_start_without_them(
+    tmp_path: Path, properties: dict[str, str]
+) -> None:
+    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+        await client.call(create(ACL), 3)
+    kept = (tmp_path / "security.json").read_bytes()
+    (tmp_path / "security.json").unlink()
+    for _ in range(2):
+        with pytest.raises(StartFailed, match=rf"security\.json: is missing.*{HAS_SECURITY} from .*meta"):
+            Server(settings(tmp_path, properties)).open()
+    (tmp_path / "security.json").write_bytes(kept)
+    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+        assert described(await client.call(describe(), 3)) == [ACL]
+    (tmp_path / "security.json").unlink()
+    without_marker(tmp_path)  # which is how an operator says that it is to start all the same
+    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+        assert described(await client.call(describe(), 3)) == []
+
+
+async def test_a_directory_of_an_earlier_version_is_protected_from_its_first_start_on(tmp_path: Path) -> None:
+    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+        await client.call(create(ACL), 3)
+    without_marker(tmp_path)
+    async with serving(tmp_path, {}):
+        pass
+    (tmp_path / "security.json").unlink()
+    with pytest.raises(StartFailed, match=r"security\.json: is missing"):
+        Server(settings(tmp_path, {})).open()
+
+
+async def test_acls_that_no_authorizer_enforces_are_told_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+        await client.call(create(ACL, GROUP), 3)
+    assert "authorizer.class.name" not in caplog.text
+    async with serving(tmp_path, {}):
+        assert "2 ACLs are not enforced" in caplog.text
