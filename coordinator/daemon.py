@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
-from coordinator.console.control_access import control_access
+from coordinator.console.control_access import ControlAccess, control_access
 from coordinator.console.http import HttpServer
 from coordinator.console.http_limits import HttpLimits
 from coordinator.control.late import LateControl
@@ -110,6 +110,8 @@ async def _serve(settings: ServerSettings) -> int:
     http.start()
     http_address = http_listener and http_listener.bound(http_sockets[0].getsockname()[1])
     _introduce(broker, http_address, "https" if http_tls else "http")
+    if http_listener is not None and access.has_authorizer:
+        _describe_control(access)
     _renew_on_hangup(server)
     ready = asyncio.ensure_future(_announce(server.ready, broker, http, http_address))
     await stop.wait()
@@ -177,6 +179,25 @@ def _introduce(broker: Broker, http: Address | None, scheme: str) -> None:
         _LOG.info("HTTP is at %s://localhost:%d/, on every interface", scheme, http.port)
     else:
         _LOG.info("HTTP is at %s://%s/", scheme, http)
+
+
+def _describe_control(access: ControlAccess) -> None:
+    """Log who may use the control API where ACLs guard groups and topics."""
+    if not access.guards_reading:
+        _LOG.warning(
+            "control.enable=%s: the control API shows every group and topic to clients of the HTTP port, whatever "
+            "the ACLs of authorizer.class.name say",
+            access.enable,
+        )
+    elif access.token is None:
+        _LOG.info(
+            "The control API is off, because authorizer.class.name is set: set control.token or control.enable to "
+            "use it"
+        )
+    else:
+        _LOG.info(
+            "The control API needs control.token for reading, too, because authorizer.class.name is set"
+        )
 
 
 async def _announce(

@@ -102,7 +102,8 @@ class Config(ClusterProperties):
         "Who may change groups over HTTP: `auto`, whoever reaches a port that is bound to this machine only, and "
         "elsewhere who has the token; `true`, the same, but that a port which is bound to more stops the start "
         "without a token; `false`, nobody; `open`, whoever reaches the port, wherever it is bound. What harms the "
-        "process needs `true` or `open`. groupd's own.",
+        "process needs `true` or `open`. With authorizer.class.name `auto` needs a token for reading and changing. "
+        "groupd's own.",
         one_of("auto", "true", "false", "open"),
     )
     control_token: str = declared(

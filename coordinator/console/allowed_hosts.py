@@ -1,4 +1,5 @@
-"""Whom a port answers that is bound to this machine only: requests that name this machine.
+"""Whom a port answers that is bound to this machine only: requests that name this machine. Any port refuses a
+malformed `Host`.
 
 A page from elsewhere, opened in a browser that runs here, can have the browser ask for the name of its own server
 and let that name stand for 127.0.0.1 (DNS rebinding). Such a request names the foreign server in `Host`, which the
@@ -11,7 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from coordinator.console.api.responses import is_api
 from coordinator.console.control_access import ControlAccess
-from coordinator.console.hosts import host_of
+from coordinator.console.hosts import parse_host
 from coordinator.net.peer import printable
 
 
@@ -21,10 +22,14 @@ def allow_own_hosts(access: ControlAccess) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        host = host_of(request.headers.get("Host", ""))
-        if not host or access.is_own_name(host) or is_api(request.path):
+        header = request.headers.get("Host", "")
+        host = parse_host(header)
+        is_allowed = host is not None and (not host or not access.is_loopback or access.is_own_name(host))
+        if is_allowed or is_api(request.path):
             return await handler(request)
-        text = f"{printable(host)} is not served here, but this machine only (http.listener)\n"
+        text = f"{printable(host or header)} is not served here, but this machine only (http.listener)\n"
+        if host is None:
+            text = f"Host {printable(header)} is not valid: it must be a name or an address, and a port\n"
         return web.Response(status=421, reason="Misdirected Request", text=text)
 
     return check

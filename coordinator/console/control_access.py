@@ -3,6 +3,9 @@
 Whoever reaches the port may read. A port that is bound to this machine only takes changes, too, unless there is a
 token; one that others can reach takes them with a token, or where it was opened in so many words.
 
+Every account of a machine reaches its loopback addresses. Where an authorizer guards groups and topics
+(`authorizer.class.name`), reading and changing therefore need a token, unless `control.enable` says otherwise.
+
 That leaves web pages, which a browser on this machine shows: they reach what it reaches. A page of another site
 cannot change `Host` and `Origin`, so both have to be ours; nothing answered carries a CORS header; and a body has
 to be JSON, which a browser does not send elsewhere before it has asked.
@@ -17,7 +20,7 @@ from typing import Final
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import Address, is_loopback, packed_address
 from coordinator.config.properties import PROPERTIES, Config
-from coordinator.console.hosts import are_loopback, host_of
+from coordinator.console.hosts import are_loopback, parse_host
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.net.peer import printable
 from storage.files import Files
@@ -42,13 +45,19 @@ class Caller:
 class ControlAccess:
     """See the top of this file. `own_host` is what the port was bound to; `is_loopback`, whether that is this
     machine only; `enable` is the property of that name, `hosts` control.hosts in lower case, `token` what has
-    to be known."""
+    to be known; `has_authorizer`, whether ACLs guard groups and topics."""
 
     own_host: str
     is_loopback: bool
     enable: str = "auto"
     token: bytes | None = field(default=None, repr=False)
     hosts: frozenset[str] = frozenset()
+    has_authorizer: bool = False
+
+    @property
+    def guards_reading(self) -> bool:
+        """Whether reading needs what changing needs."""
+        return self.has_authorizer and self.enable == "auto"
 
     @property
     def is_asked_for(self) -> bool:
@@ -59,6 +68,11 @@ class ControlAccess:
         """Why nothing can be changed here, in a sentence; None where it can."""
         if self.enable == "false":
             return "Nothing can be changed over this port: control.enable is false."
+        if self.guards_reading and self.token is None:
+            return (
+                "Nothing can be read or changed over this port, because authorizer.class.name is set: set "
+                "control.token, or control.enable to true, open or false."
+            )
         if self.is_loopback or self.token is not None or self.enable == "open":
             return None
         return (
@@ -71,8 +85,8 @@ class ControlAccess:
         return is_loopback(host) or host == self.own_host.lower() or host in self.hosts
 
     def check_reading(self, caller: Caller) -> None:
-        """Raises Problem where a port of this machine is asked for by a foreign name."""
-        if self.is_loopback:
+        """Raises Problem for a malformed host, and where a port of this machine is asked for by a foreign name."""
+        if self.is_loopback or parse_host(caller.host or "") is None:
             self._check_host(caller)
 
     def check_sender(self, caller: Caller) -> None:
@@ -88,8 +102,8 @@ class ControlAccess:
                 f"A page of {printable(caller.origin)} is not let in here (Origin).",
             )
 
-    def check_change(self, caller: Caller) -> None:
-        """Raises Problem where whoever sends a request may not change anything."""
+    def check_permission(self, caller: Caller) -> None:
+        """Raises Problem where the sender of a request may not change anything, nor read where that is guarded."""
         why_off = self.why_off()
         if why_off is not None:
             raise Problem(ProblemKind.CONTROL_OFF, "Control is off", why_off)
@@ -98,19 +112,24 @@ class ControlAccess:
         scheme, _, given = (caller.authorization or "").strip().partition(" ")
         is_right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self.token)
         if scheme.lower() != _BEARER or not is_right:
-            detail = "Changing anything here needs the token (control.token): Authorization: Bearer TOKEN."
+            what = "Reading or changing" if self.guards_reading else "Changing"
+            detail = f"{what} anything here needs the token (control.token): Authorization: Bearer TOKEN."
             title = "The token is wrong" if caller.authorization else "There is no token"
             raise Problem(ProblemKind.BAD_TOKEN, title, detail)
 
     def _check_host(self, caller: Caller) -> None:
         """HTTP/1.0 needs no `Host`, and no browser speaks it."""
-        host = host_of(caller.host or "")
+        host = parse_host(caller.host or "")
+        if host is None:
+            given = printable(caller.host or "")
+            detail = f"Host {given} is not valid: it must be a name or an address, and a port."
+            raise Problem(ProblemKind.FOREIGN_HOST, "The host of the request is not valid", detail)
         if not host or self.is_own_name(host) or self._is_own_address(host, caller.local_host):
             return
         raise Problem(
             ProblemKind.FOREIGN_HOST,
             "The request is for another host",
-            f"{printable(host)} is none of the names of this port (Host). control.hosts may name it.",
+            f"Host {printable(host)} is not allowed. Add it to control.hosts.",
         )
 
     def _is_own_address(self, host: str, local_host: str) -> bool:
@@ -147,6 +166,7 @@ def control_access(
         enable=config.control_enable,
         token=token.encode() if token else None,
         hosts=frozenset(host.lower() for host in config.control_hosts),
+        has_authorizer=bool(config.authorizer_class_name),
     )
 
 

@@ -1,9 +1,14 @@
 """Names of hosts, as a port is bound to them and as requests name them."""
 
+import re
 import socket
 from collections.abc import Sequence
+from typing import Final
 
 from coordinator.config.listeners import is_loopback
+
+_HOST: Final = re.compile(r"(?:\[(?P<address>[^\[\]]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]{0,5}))?")
+_MAX_PORT: Final = 65_535
 
 
 def are_loopback(sockets: Sequence[socket.socket]) -> bool:
@@ -11,10 +16,13 @@ def are_loopback(sockets: Sequence[socket.socket]) -> bool:
     return all(is_loopback(str(bound.getsockname()[0])) for bound in sockets)
 
 
-def host_of(header: str) -> str:
-    """The host in a `Host`, in lower case: without port and brackets."""
+def parse_host(header: str) -> str | None:
+    """Return the host of a `Host` header in lower case, without port and brackets; "" for an empty header, None for
+    a malformed one, such as one whose port is no number below 65,536."""
     header = header.strip().lower()
-    if header.startswith("["):
-        host, _, port = header[1:].partition("]")
-        return header if port and not port.startswith(":") else host
-    return header.partition(":")[0]
+    if not header:
+        return ""
+    found = _HOST.fullmatch(header)
+    if found is None or int(found["port"] or 0) > _MAX_PORT:
+        return None
+    return found["address"] or found["name"]

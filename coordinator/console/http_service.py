@@ -58,9 +58,7 @@ class HttpService:
         async def watch(request: web.Request, handler: Handler) -> web.StreamResponse:
             return await connections.watch(request, handler)
 
-        before: list[Middleware] = [watch]
-        if access.is_loopback:
-            before.append(allow_own_hosts(access))
+        before: list[Middleware] = [watch, allow_own_hosts(access)]
         self._api = ApiService(
             control, access, broker.lines, timeout_s, connections.receiving, connections.lasting
         )

@@ -47,6 +47,26 @@ async def test_a_port_that_others_reach_needs_a_token_to_start(tmp_path: Path) -
     assert "s3cret" not in log.read_text()
 
 
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        ("", "The control API is off"),
+        ("control.token=s3cret-t0ken", "The control API needs control.token for reading"),
+        ("control.enable=true", "control.enable=true: the control API shows every group"),
+    ],
+)
+async def test_one_line_says_who_may_use_the_control_api_beside_an_authorizer(
+    option: str, line: str, tmp_path: Path
+) -> None:
+    authorizer = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    options = ("-o", authorizer, *(("-o", option) if option else ()))
+    daemon = await Process.start(tmp_path / "data", tmp_path / "log", options)
+    await daemon.ready()
+    daemon.terminate()
+    assert await daemon.ended() == EXIT_FINE
+    assert [line in each for each in daemon.log().splitlines() if "ontrol" in each] == [True]
+
+
 async def test_what_happens_is_kept_once(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
     daemon = await Process.start(tmp_path / "data", tmp_path / "log", ("-o", f"ledger.file={ledger}"))

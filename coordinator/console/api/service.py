@@ -29,7 +29,7 @@ from coordinator.console.api.responses import (
 from coordinator.console.api.route import ApiRoute, Call, StreamRoute
 from coordinator.console.api.routes import ALL_ROUTES, ALL_STREAMS
 from coordinator.console.control_access import Caller, ControlAccess
-from coordinator.console.hosts import host_of
+from coordinator.console.hosts import parse_host
 from coordinator.control.control import Control
 from coordinator.control.namespaces.namespaces import DEFAULT
 from coordinator.control.problem import Problem, ProblemKind
@@ -99,7 +99,7 @@ class ApiService:
             last_event_id=request.headers.get("Last-Event-ID"),
             why_off=self._access.why_off(),
             needs_token=self._access.token is not None,
-            host=host_of(request.headers.get("Host", "")) or "localhost",
+            host=parse_host(request.headers.get("Host", "")) or "localhost",
         )
 
     def close(self) -> None:
@@ -135,6 +135,8 @@ class ApiService:
         self._access.check_reading(caller)
         if request.method not in _READS:
             self._access.check_sender(caller)
+        if self._access.guards_reading:
+            self._access.check_permission(caller)
 
     def _tell(self, request: web.Request, problem: Problem) -> None:
         peername = request.transport and request.transport.get_extra_info("peername")
@@ -147,7 +149,7 @@ class ApiService:
     def _handler(self, route: ApiRoute) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
             if route.changes:
-                self._access.check_change(_caller(request))
+                self._access.check_permission(_caller(request))
             if route.needs_enable and not self._control.may_harm:
                 detail = "This harms the process, so that control.enable has to be true (or open) in so many words."
                 raise Problem(ProblemKind.CONTROL_OFF, "This harms the process", detail)

@@ -20,6 +20,7 @@ function Page() {
   const [namespaces, setNamespaces] = useState([]);
   const [isHere, setHere] = useState(true);
   const [problem, setProblem] = useState(null);
+  const [needsToken, setNeedsToken] = useState(false);
   const [beat, setBeat] = useState(0);
   const refresh = useCallback(() => setBeat((now) => now + 1), []);
 
@@ -41,7 +42,7 @@ function Page() {
     let isCurrent = true;
     Promise.all([ask(place.namespace, "GET", "/board"), ask("default", "GET", "/namespaces")]).then(
       ([found, all]) => { if (isCurrent) { setBoard(found); setNamespaces(all.namespaces); setHere(true); setProblem(null); } },
-      (error) => { if (!isCurrent) return; if (error.problem) { setProblem(error.message); setHere(true); } else setHere(false); },
+      (error) => { if (!isCurrent) return; if (error.problem) { setNeedsToken(error.problem.type === "urn:groupd:bad-token"); setProblem(error.message); setHere(true); } else setHere(false); },
     );
     return () => { isCurrent = false; };
   }, [place.namespace, beat]);
@@ -49,7 +50,7 @@ function Page() {
   useEffect(() => { document.title = place.group === null ? "groupd" : `${place.group} · groupd`; }, [place.group]);
 
   const at = { namespace: place.namespace, control: board && board.control, beat, refresh };
-  return html`<${Head} board=${board} namespaces=${namespaces} place=${place} isHere=${isHere} refresh=${refresh} />
+  return html`<${Head} board=${board} namespaces=${namespaces} place=${place} isHere=${isHere} refresh=${refresh} needsToken=${needsToken || (board && board.control.needs_token)} />
     ${!isHere && html`<p class="banner loss" role="alert">Nobody answers: the daemon has stopped, or starts again. What is below was last known; this page comes back by itself.</p>`}
     ${problem && html`<p class="banner loss" role="alert">${problem} <a href=${goTo("default")}>The daemon’s own broker</a></p>`}
     ${board && !board.control.is_on && html`<p class="banner">Read-only. ${board.control.why_off}</p>`}
@@ -59,14 +60,14 @@ function Page() {
     </main>`;
 }
 
-function Head({ board, namespaces, place, isHere, refresh }) {
+function Head({ board, namespaces, place, isHere, refresh, needsToken }) {
   const changed = (event) => { location.hash = goTo(event.target.value); };
   return html`<header class="head">
     <a class="brand" href=${goTo(place.namespace)}><img src="static/icon.svg" alt="" width="26" height="26" />groupd</a>
     ${board && html`<span class="where"><span class=${`dot ${isHere ? "good" : "loss"}`}></span>${isHere ? board.standing : "gone"} at <code>${board.bootstrap}</code></span>`}
     <span class="grow"></span>
     ${namespaces.length > 1 && html`<label>broker <select value=${place.namespace} onChange=${changed}>${namespaces.map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select></label>`}
-    ${board && board.control.needs_token && html`<label>token <input type="password" autocomplete="off" value=${token.get()} onChange=${(event) => { token.set(event.target.value); refresh(); }} /></label>`}
+    ${needsToken && html`<label>token <input type="password" autocomplete="off" value=${token.get()} onChange=${(event) => { token.set(event.target.value); refresh(); }} /></label>`}
     ${board && html`<a class="api" href=${base(place.namespace) + "/groups"}>API</a><span class="version">${board.version}</span>`}
   </header>`;
 }

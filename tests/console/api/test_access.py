@@ -11,6 +11,7 @@ import pytest
 from coordinator.config.errors import ConfigError
 from coordinator.config.sources import read_settings
 from coordinator.console.control_access import Caller, ControlAccess, control_access
+from coordinator.console.hosts import parse_host
 from coordinator.control.problem import Problem, ProblemKind
 from storage.files import OsFiles
 from tests.console.api.api_port import Answer, Api, serving_api
@@ -32,6 +33,10 @@ class Door(NamedTuple):
 
 
 WITH_TOKEN: Final = {"control.token": TOKEN}
+AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 DOORS: Final = {
     "loopback": Door(LOOPBACK, {}, "", ""),
     "loopback true": Door(LOOPBACK, {"control.enable": "true"}, "", ""),
@@ -42,7 +47,12 @@ DOORS: Final = {
     "loopback false token": Door(
         LOOPBACK, {**WITH_TOKEN, "control.enable": "false"}, "control-off", "control-off"
     ),
+    "authorizer": Door(LOOPBACK, AUTHORIZER, "control-off", "control-off"),
+    "authorizer token": Door(LOOPBACK, {**AUTHORIZER, **WITH_TOKEN}, "bad-token", ""),
+    "authorizer true": Door(LOOPBACK, {**AUTHORIZER, "control.enable": "true"}, "", ""),
+    "authorizer open": Door(LOOPBACK, {**AUTHORIZER, "control.enable": "open"}, "", ""),
     "everywhere": Door(EVERYWHERE, {}, "control-off", "control-off"),
+    "everywhere authorizer token": Door(EVERYWHERE, {**AUTHORIZER, **WITH_TOKEN}, "bad-token", ""),
     "everywhere false": Door(EVERYWHERE, {"control.enable": "false"}, "control-off", "control-off"),
     "everywhere open": Door(EVERYWHERE, {"control.enable": "open"}, "", ""),
     "everywhere token": Door(EVERYWHERE, WITH_TOKEN, "bad-token", ""),
@@ -56,6 +66,12 @@ HOSTS: Final = {
     "TEAM.example:9080": True,
     "evil.example": False,
     "127.0.0.1.evil.example": False,
+    "localhost:abc": False,
+    "127.0.0.1:65536": False,
+    "localhost:80:80": False,
+    "[::1]9080": False,
+    "::1": False,
+    ":9080": False,
 }
 ADDRESSES: Final = ("10.1.2.3:9080", "[fd00::1]")
 """Somebody translates addresses in front of a port that is bound to all: these are as good as its own."""
@@ -93,7 +109,7 @@ async def change(api: Api, **headers: str | None) -> Answer:
 
 async def is_changed(api: Api) -> bool:
     """Whether somebody has set the offset; it is taken back."""
-    if (await api.call("GET", PATH)).status == 404:
+    if api.control.groups.find("billing") is None:
         return False
     await api.control.groups.delete("billing", None)
     return True
@@ -223,7 +239,39 @@ async def test_reading_is_open_to_all_but_foreign_names_of_this_machine(enable: 
     off = {"control.enable": "open" if enable == "open" else "auto"}
     async with serving_api(tmp_path / "all", off, host=EVERYWHERE) as api:
         for host in (*HOSTS, *ADDRESSES):
-            assert (await api.call("GET", "/v1/groups", headers={"Host": host})).status == 200, host
+            answer = await api.call("GET", "/v1/groups", headers={"Host": host})
+            assert (answer.status == 200) is (parse_host(host) is not None), host
+
+
+@pytest.mark.parametrize("host", [LOOPBACK, EVERYWHERE])
+@pytest.mark.parametrize(
+    ("properties", "without", "with_token"),
+    [
+        ({}, "control-off", "control-off"),
+        (WITH_TOKEN, "bad-token", ""),
+        ({"control.enable": "false"}, "", ""),
+        ({"control.enable": "open"}, "", ""),
+    ],
+)
+async def test_reading_is_guarded_where_acls_guard_groups(
+    host: str, properties: dict[str, str], without: str, with_token: str, tmp_path: Path
+) -> None:
+    async with serving_api(tmp_path, {**AUTHORIZER, **properties}, host=host) as api:
+        for token, expected in ((None, without), ("wrong", without), (TOKEN, with_token)):
+            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+            for path in ("/v1/groups", "/v1/topics", "/v1/board"):
+                assert outcome(await api.call("GET", path, headers=headers)) == expected, (path, token)
+            health = await api.call("GET", "/health", headers=headers)
+            assert health.status == 200
+
+
+@pytest.mark.parametrize("host", [LOOPBACK, EVERYWHERE])
+async def test_a_malformed_host_is_refused_outside_of_the_api_as_well(host: str, tmp_path: Path) -> None:
+    async with serving_api(tmp_path, host=host) as api:
+        for header in ("localhost", "localhost:9080", "localhost:"):
+            assert (await api.call("GET", "/health", headers={"Host": header})).status == 200, header
+        for header in ("localhost:abc", "localhost:65536", "[::1]9080"):
+            assert (await api.call("GET", "/health", headers={"Host": header})).status == 421, header
 
 
 @pytest.mark.parametrize(
