@@ -29,9 +29,11 @@ from coordinator.cluster.engine.engine import (
     WrittenAt,
 )
 from coordinator.cluster.engine.guarded import GuardedEngine
+from coordinator.cluster.key_values import UnreadableKey, parse_number, parse_object
 from coordinator.cluster.keys import Keys
+from coordinator.cluster.member.key_reader import KeyReader
 from coordinator.cluster.member.watching import read_all
-from coordinator.cluster.shared_topic import SharedTopic, decoded, encoded
+from coordinator.cluster.shared_topic import SharedTopic, encoded, parse_topic
 from coordinator.cluster.store.store import repeated
 
 BLOCK: Final = 1000
@@ -57,6 +59,9 @@ class CatalogueKeys:
         """In: see `Replicas`; the first partitions of a topic that grows stay where they are."""
         self.topics: dict[str, SharedTopic] = {}
         """The mirror, by name."""
+        self.unreadable: set[str] = set()
+        """The names of topics whose keys cannot be read. They stay as this daemon knew them, if it did."""
+        self._reader = KeyReader()
         self.group_configs: dict[str, Mapping[str, str]] = {}
         self.taking_up: set[str] = set()
         """Ids of topics that this daemon makes because another one has made them: they are never put here."""
@@ -172,31 +177,45 @@ class CatalogueKeys:
             self._put(entry)
 
     def _put(self, entry: Entry) -> None:
-        self._written_at[entry.key] = entry.written_at
         kind, name = self._name(entry.key)
-        fields: dict[str, Any] = json.loads(entry.value)
         if kind == "topics":
-            self.topics[name] = decoded(name, fields, entry.created_at)
+            topic = self._reader.read(entry, lambda entry: parse_topic(name, entry))
+            if topic is None:
+                # Nothing is written over it: the revision of the mirror stays an older one.
+                self.unreadable.add(name)
+                return
+            self.unreadable.discard(name)
+            self.topics[name] = topic
         else:
-            self.group_configs[name] = fields
+            configs = self._reader.read(entry, _parse_configs)
+            if configs is None:
+                return
+            self.group_configs[name] = configs
+        self._written_at[entry.key] = entry.written_at
 
     def _forget(self, key: bytes, revision: int) -> None:
         """A key was deleted at a revision."""
         if self._reads:
             self._gone_meanwhile[key] = revision
         self._written_at.pop(key, None)
+        self._reader.forget(key)
         kind, name = self._name(key)
+        if kind == "topics":
+            self.unreadable.discard(name)
         (self.topics if kind == "topics" else self.group_configs).pop(name, None)
 
     def _name(self, key: bytes) -> tuple[str, str]:
         for kind in ("topics", "group_configs"):
             begin, _ = self._keys.all_of(kind)
             if key.startswith(begin):
-                return kind, key[len(begin) :].decode()
+                return kind, key[len(begin) :].decode("utf-8", "surrogateescape")
         raise AssertionError(key)
 
-    def document(self, deleted: Sequence[Mapping[str, str]]) -> dict[str, object]:
-        """The mirror as the catalogue's file has it. In: topics of which directories may still lie there."""
+    def document(
+        self, deleted: Sequence[Mapping[str, str]], kept: Sequence[Mapping[str, object]] = ()
+    ) -> dict[str, object]:
+        """The mirror as the catalogue's file has it. In: topics of which directories may still lie there; topics
+        whose keys cannot be read, as the file had them before."""
         return {
             "version": 1,
             "producer_ids_reserved": 0,
@@ -208,7 +227,8 @@ class CatalogueKeys:
                     **({"replication_factor": topic.replication_factor} if topic.is_replicated else {}),
                 }
                 for _, topic in sorted(self.topics.items())
-            ],
+            ]
+            + list(kept),
             "groups": dict(self.group_configs),
         }
 
@@ -381,7 +401,7 @@ class CatalogueKeys:
         for _ in range(_TRIES):
             try:
                 page = await self._engine.read(Read(self._keys.producer_ids))
-                first = int(page.entries[0].value) if page.entries else 0
+                first = parse_number(page.entries[0].value) if page.entries else 0
                 at = page.entries[0].written_at if page.entries else ABSENT
                 compare = WrittenAt(self._keys.producer_ids, at)
                 put = Put(self._keys.producer_ids, b"%d" % (first + BLOCK))
@@ -389,6 +409,16 @@ class CatalogueKeys:
             except Unavailable:
                 await asyncio.sleep(_RETRY_S)
                 continue
+            except UnreadableKey as error:
+                raise Refused(f"the next producer id in etcd {error}") from error
             if outcome.succeeded:
                 return first
         raise Refused("etcd gives out no producer ids")
+
+
+def _parse_configs(entry: Entry) -> dict[str, str]:
+    """Raises UnreadableKey."""
+    configs = parse_object(entry.value)
+    if not all(isinstance(value, str) for value in configs.values()):
+        raise UnreadableKey("has a config that is not text")
+    return configs

@@ -31,6 +31,7 @@ from coordinator.cluster.engine.engine import (
     Transaction,
     WrittenAt,
 )
+from coordinator.cluster.key_values import UnreadableKey, parse_number
 from coordinator.cluster.keys import Keys
 
 
@@ -118,7 +119,11 @@ class Claim:
             return None
         if self._step is _Step.READ_EPOCH:
             for entry in answer.entries:
-                self._epoch, self._epoch_written_at = int(entry.value), entry.written_at
+                try:
+                    self._epoch, self._epoch_written_at = parse_number(entry.value), entry.written_at
+                except UnreadableKey:  # the epoch that was never counted up cannot be known
+                    self._step = _Step.OVER
+                    return NotOwned(None)
             self._step = _Step.WRITE
             return None
         return self._looked(answer.entries)
@@ -129,7 +134,10 @@ class Claim:
             self._step = _Step.READ_EPOCH
             return None
         self._step = _Step.OVER
-        return NotOwned(int(entries[0].value) if entries else None)
+        try:
+            return NotOwned(parse_number(entries[0].value) if entries else None)
+        except UnreadableKey:
+            return NotOwned(None)
 
     def _owned(self, token: int) -> Owned:
         self._step = _Step.OVER

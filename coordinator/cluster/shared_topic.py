@@ -4,6 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from coordinator.cluster.engine.engine import Entry
+from coordinator.cluster.key_values import UnreadableKey, parse_object
+from storage.uuid_text import uuid_from_text
+
 
 class SharedTopic(NamedTuple):
     """A topic as the cluster has it."""
@@ -37,8 +41,26 @@ def encoded(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_rep
     return json.dumps({**fields, **where}).encode()
 
 
-def decoded(name: str, fields: Mapping[str, Any], created_at: int) -> SharedTopic:
-    """The topic of a name, as the value of its key says it."""
+def parse_topic(name: str, entry: Entry) -> SharedTopic:
+    """Return the topic of a name from its key. Raises UnreadableKey."""
+    try:
+        topic = _decoded(name, parse_object(entry.value), entry.created_at)
+        is_well_formed = (
+            len(uuid_from_text(topic.topic_id)) > 0
+            and 0 < topic.partitions <= len(topic.replicas)
+            and all(isinstance(text, str) for pair in topic.configs.items() for text in pair)
+            and all(nodes and all(isinstance(node, int) for node in nodes) for nodes in topic.replicas)
+        )
+    except UnreadableKey:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UnreadableKey(f"is not a topic as groupd writes it: {error!r}") from error
+    if not is_well_formed:
+        raise UnreadableKey("is not a topic as groupd writes it")
+    return topic
+
+
+def _decoded(name: str, fields: Mapping[str, Any], created_at: int) -> SharedTopic:
     is_replicated = "replicas" in fields
     return SharedTopic(
         name,

@@ -109,6 +109,11 @@ class Settings:
             check_listeners(self.texts, known_names(config))
             self.security(config, listeners)
             parse_http_listener(config)
+            if config.is_cluster and "/" in (self.cluster_id or ""):
+                raise ConfigError(
+                    f"CLUSTER_ID: {self.cluster_id} is not valid in a cluster on etcd, whose keys have it in their "
+                    "names: it must not have '/'"
+                )
         except ConfigError as error:
             raise self._located(error) from error
         return config
@@ -259,7 +264,7 @@ def _read_defaults(settings: Settings, environment: Mapping[str, str]) -> None:
 def _cluster_id(environment: Mapping[str, str]) -> str | None:
     text = environment.get("CLUSTER_ID", "").strip()
     if not text.isprintable() or " " in text:  # it becomes a line of meta.properties
-        raise ConfigError(f"CLUSTER_ID: {text} is no id of a cluster")
+        raise ConfigError(f"CLUSTER_ID: {text!r} is not valid: it must be printable text without blanks")
     return text or None
 
 

@@ -18,7 +18,7 @@ def are_loopback(sockets: Sequence[socket.socket]) -> bool:
 
 def parse_host(header: str) -> str | None:
     """Return the host of a `Host` header in lower case, without port and brackets; "" for an empty header, None for
-    a malformed one, such as one whose port is no number below 65,536."""
+    a malformed one, for example with a port that is not a number below 65,536."""
     header = header.strip().lower()
     if not header:
         return ""

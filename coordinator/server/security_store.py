@@ -182,6 +182,7 @@ def _taken_over(directory: DataDirectory, is_needed: bool) -> SecurityState:
         return SecurityState()
     if state.acls or state.scram:
         directory.write_security(state.document())
+        _note_security(directory)
         _LOG.warning(
             "Taken over from another broker: %d ACLs, %d credentials of SCRAM",
             len(state.acls),

@@ -15,6 +15,9 @@ from tests.cluster.model_engine import ModelEngine, ModelStore
 KEYS = Keys("c")
 
 
+ID_1, ID_2, ID_3 = (f"{number}AAAAAAAAAAAAAAAAAAAAA" for number in (1, 2, 3))
+
+
 def document(*topics: tuple[str, str, int], groups: Any = None) -> dict[str, Any]:
     entries = [
         {"name": name, "topic_id": topic_id, "partitions": partitions, "configs": {}}
@@ -57,20 +60,20 @@ def see(keys: CatalogueKeys, store: ModelStore) -> None:
 async def test_one_of_two_makes_a_topic_of_one_name() -> None:
     store = ModelStore()
     first, second = await catalogue(store), await catalogue(store)
-    await write(first, document(("a", "id1", 2)))
+    await write(first, document(("a", ID_1, 2)))
     with pytest.raises(Refused):
-        await write(second, document(("a", "id2", 3)))
+        await write(second, document(("a", ID_2, 3)))
     see(second, store)
-    assert second.topics["a"].topic_id == "id1"
+    assert second.topics["a"].topic_id == ID_1
     assert second.topics["a"].replicas == [[1], [1]]
 
 
 async def test_what_another_made_is_not_undone_by_who_has_not_taken_it_up() -> None:
     store = ModelStore()
     first, second = await catalogue(store), await catalogue(store)
-    await write(first, document(("a", "id1", 2)))
+    await write(first, document(("a", ID_1, 2)))
     see(second, store)
-    await write(second, document(("b", "id2", 1)))
+    await write(second, document(("b", ID_2, 1)))
     await write(second, document())
     see(first, store)
     assert list(first.topics) == ["a"]
@@ -79,23 +82,23 @@ async def test_what_another_made_is_not_undone_by_who_has_not_taken_it_up() -> N
 async def test_what_two_change_of_one_topic_is_brought_together() -> None:
     store = ModelStore()
     first = await catalogue(store)
-    await write(first, document(("a", "id1", 2)))
+    await write(first, document(("a", ID_1, 2)))
     second = await catalogue(store)
-    await write(first, document(("a", "id1", 3)))
-    await write(second, document(("a", "id1", 5)))
+    await write(first, document(("a", ID_1, 3)))
+    await write(second, document(("a", ID_1, 5)))
     see(first, store)
     assert first.topics["a"].partitions == len(first.topics["a"].replicas) == 5
     # Who has not seen that it grew removes it all the same; one that was made anew it leaves alone.
     third = await catalogue(store)
-    await write(first, document(("a", "id1", 6)))
+    await write(first, document(("a", ID_1, 6)))
     await write(third, document())
     await first.read()
     assert first.topics == {}
     with pytest.raises(Refused):
-        await write(second, document(("a", "id1", 7)))
+        await write(second, document(("a", ID_1, 7)))
     fourth = await catalogue(store)
-    await write(fourth, document(("a", "id2", 1)))
-    second.begins_with(document(("a", "id1", 7)))
+    await write(fourth, document(("a", ID_2, 1)))
+    second.begins_with(document(("a", ID_1, 7)))
     await write(second, document())
     assert KEYS.topic("a") in store.map.entries
 
@@ -133,14 +136,14 @@ async def test_the_mirror_is_whole_while_it_is_read_anew_and_forgets_nothing_new
     engine = SlowEngine(store)
     keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions)
     other = await catalogue(store)
-    await write(other, document(("a", "id1", 1), ("b", "id2", 1)))
+    await write(other, document(("a", ID_1, 1), ("b", ID_2, 1)))
     await keys.read()
     seen: list[set[str]] = []
 
     async def happens() -> None:
         seen.append(set(keys.topics))
         if len(seen) == 1:
-            await write(other, document(("b", "id2", 1), ("c", "id3", 1)))
+            await write(other, document(("b", ID_2, 1), ("c", ID_3, 1)))
             see(keys, store)
 
     engine.happens = happens  # type: ignore[method-assign]
@@ -155,13 +158,13 @@ async def test_a_topic_that_goes_while_one_looks_for_it_is_not_brought_back(is_r
     engine = SlowEngine(store)
     keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions)
     other = await catalogue(store)
-    await write(other, document(("a", "id1", 1), ("b", "id2", 1)))
+    await write(other, document(("a", ID_1, 1), ("b", ID_2, 1)))
     looks: list[str] = []
 
     async def happens() -> None:
         looks.append("one more")
         if len(looks) == 1:
-            await write(other, document(("b", "id2", 1)))
+            await write(other, document(("b", ID_2, 1)))
             if is_read_anew:
                 await keys.read()
             else:
@@ -170,9 +173,9 @@ async def test_a_topic_that_goes_while_one_looks_for_it_is_not_brought_back(is_r
     engine.happens = happens  # type: ignore[method-assign]
     await keys.look_for(["a", "b"])
     assert set(keys.topics) == {"b"}
-    await write(other, document(("a", "id3", 1), ("b", "id2", 1)))
+    await write(other, document(("a", ID_3, 1), ("b", ID_2, 1)))
     await keys.look_for(["a", "b"])
-    assert keys.topics["a"].topic_id == "id3"
+    assert keys.topics["a"].topic_id == ID_3
 
 
 class LosesAnswers(ModelEngine):
@@ -194,7 +197,7 @@ async def test_a_topic_whose_making_was_not_answered_can_be_changed_and_deleted(
     engine = LosesAnswers(store)
     keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions)
     await keys.read()
-    for said in (document(("a", "id1", 1)), document(("a", "id1", 2)), document(), document(("a", "id2", 1))):
+    for said in (document(("a", ID_1, 1)), document(("a", ID_1, 2)), document(), document(("a", ID_2, 1))):
         engine.is_lost = True
         await write(keys, said)
         other = await catalogue(store)
@@ -249,9 +252,9 @@ async def test_a_late_try_brings_back_nothing_that_was_removed() -> None:
     engine = Remembering(store)
     keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1]] * partitions)
     await keys.read()
-    both = document(("a", "id1", 1), ("b", "id2", 1), groups={"g": {"consumer.session.timeout.ms": "50000"}})
+    both = document(("a", ID_1, 1), ("b", ID_2, 1), groups={"g": {"consumer.session.timeout.ms": "50000"}})
     await write(keys, both)
-    await write(keys, document(("b", "id2", 1)))
+    await write(keys, document(("b", ID_2, 1)))
     for transaction in list(engine.asked):
         await engine.transact(transaction)
     assert list((await catalogue(store)).topics) == ["b"]

@@ -163,9 +163,9 @@ class Member:
         elif kind == "owner":
             table.owners = {}
         elif kind == "epoch":
-            table.epochs = {}
+            table.epochs, table.unclaimable = {}, set()
         else:
-            table.pins = {}
+            table.pins, table.holds = {}, {}
         for entry in entries:
             table.put(entry)
         self._is_known.add(kind)
@@ -252,6 +252,8 @@ class Member:
             may_go = is_pinned or (self._moving is None and now_ms - since_ms >= self._move_delay_ms)
             if node_id != self.node_id and may_go:
                 self._begin(partition, self._hand_over(partition))
+        elif partition in self.table.unclaimable:
+            return
         elif node_id == self.node_id and (owner is None or owner == self.node_id):
             self._begin(partition, self._claim(partition, None, Cause.CLAIMED))
 

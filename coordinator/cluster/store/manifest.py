@@ -60,7 +60,9 @@ def decode(value: bytes) -> Manifest:
     try:
         fields: dict[str, Any] = json.loads(value)
         if fields["version"] != VERSION:
-            raise Damaged(f"version {fields['version']!r} of a manifest is not {VERSION}")
+            raise Damaged(
+                f"a manifest has version {fields['version']!r} of another version of groupd, not {VERSION}"
+            )
         segments = tuple(Sealed(*map(int, each)) for each in fields["segments"])
         manifest = Manifest(
             segments=segments,

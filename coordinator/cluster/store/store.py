@@ -33,6 +33,7 @@ from coordinator.cluster.engine.engine import (
     Unavailable,
     WrittenAt,
 )
+from coordinator.cluster.key_values import UnreadableKey, key_text, parse_number
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.store.manifest import Damaged, Manifest, Sealed, decode, encode
 
@@ -87,7 +88,7 @@ class Store:
         first: int | None = None
         async for page in self._pages(begin, self._keys.whole_log(topic, partition)[1]):
             if first is None:
-                first = int(page[0].key.rpartition(b"/")[2])
+                first = _base_offset(page[0].key)
                 if first != manifest.end_offset:
                     raise Damaged(f"appends begin at {first}, and segments end at {manifest.end_offset}")
             yield first, b"".join([entry.value for entry in page])
@@ -192,6 +193,14 @@ class Store:
 def _in_force(page: Page) -> Manifest:
     """What a manifest's key says. Raises Damaged."""
     return decode(page.entries[0].value) if page.entries else Manifest()
+
+
+def _base_offset(key: bytes) -> int:
+    """The first offset of what a key of `Keys.log` has. Raises Damaged."""
+    try:
+        return parse_number(key.rpartition(b"/")[2])
+    except UnreadableKey as error:
+        raise Damaged(f"the key {key_text(key)} does not end in an offset") from error
 
 
 def next_generation(before: Manifest, token: int) -> int:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
-from coordinator.cluster.engine.engine import EngineError, Entry
+from coordinator.cluster.engine.engine import EngineError
 from coordinator.cluster.engine.node_status import NodeStatus
+from coordinator.cluster.key_values import UnreadableKey, parse_number, parse_partition
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.table import Table
 from coordinator.cluster.member.watching import read_all
@@ -52,15 +54,11 @@ async def look(engine: Nodes, keys: Keys, table: Table) -> Looked:
                 begin, end = keys.all_of(kind)
                 entries, _ = await read_all(engine, begin, end)
                 for entry in entries:
-                    value = entry.written_at if kind == "owner" else int(entry.value)
-                    found[_partition(entry, begin)] = value
+                    with suppress(UnreadableKey):  # the table of the cluster names it
+                        value = entry.written_at if kind == "owner" else parse_number(entry.value)
+                        found[TopicPartition(*parse_partition(entry.key[len(begin) :]))] = value
             for node_id, broker in list(table.brokers.items()):
                 left[node_id] = await engine.lease_left_s(broker.lease)
     except (EngineError, TimeoutError) as error:
         problem = reason_of(error)
     return Looked(tokens, epochs, left, problem)
-
-
-def _partition(entry: Entry, begin: bytes) -> TopicPartition:
-    topic, _, number = entry.key[len(begin) :].decode().rpartition("/")
-    return TopicPartition(topic, int(number))

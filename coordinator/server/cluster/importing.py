@@ -118,6 +118,11 @@ class Import:
             "numbers of partitions of __consumer_offsets",
             {each.path: each.partitions for each in directories},
         )
+        if "/" in self.cluster_id:
+            raise NotImported(
+                f"{directories[0].path}: its cluster id {self.cluster_id} has a '/', "
+                "which the id of a cluster on etcd must not have"
+            )
         self._keys = Keys(self.cluster_id, prefix)
         self._ids = sorted(each.meta.directory_id for each in directories)
 

@@ -79,9 +79,15 @@ class SharedCatalogue:
         deleted = [
             {"name": entry["name"], "topic_id": entry["topic_id"]}
             for entry in (*before["deleted"], *before["topics"])
-            if entry["topic_id"] not in ids
+            if entry["topic_id"] not in ids and entry["name"] not in self.keys.unreadable
         ]
-        document = self.keys.document(deleted)
+        # A topic whose key cannot be read is not gone: its directories stay.
+        kept = [
+            entry
+            for entry in before["topics"]
+            if entry["name"] in self.keys.unreadable and entry["topic_id"] not in ids
+        ]
+        document = self.keys.document(deleted, kept)
         directory.write_catalogue(document)
         self.keys.begins_with(document)
 
@@ -265,6 +271,8 @@ class SharedCatalogue:
             shared = self.keys.topics.get(topic.name)
             if catalogue.is_changing(topic.name):
                 is_done = False
+            elif topic.name in self.keys.unreadable:
+                continue
             elif shared is None or shared.topic_id != uuid_to_text(topic.topic_id):
                 await self._delete(topic)
         for shared in list(self.keys.topics.values()):

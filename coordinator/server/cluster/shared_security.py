@@ -12,7 +12,7 @@ it does where the engine has lost everything, or has what makes no sense, and th
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from coordinator.cluster.engine.engine import (
     Transaction,
     WrittenAt,
 )
+from coordinator.cluster.key_values import UnreadableKey, key_text, parse_object
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.watching import keep, read_all
 from coordinator.cluster.store.store import repeated
@@ -68,7 +69,7 @@ class SharedSecurity:
         entries, _ = await read_all(self._engine, *self._keys.all_of("security"))
         self._put(entries)
         try:
-            self.state = _state_of(self._entries.values())
+            self.state = _state_of(self._entries)
         except ValueError as error:
             raise StartFailed(f"ACLs and users of the cluster make no sense: {error}") from error
 
@@ -113,7 +114,7 @@ class SharedSecurity:
 
     def _tell(self) -> None:
         try:
-            self.state = _state_of(self._entries.values())
+            self.state = _state_of(self._entries)
         except ValueError as error:
             self.problem = f"what another broker wrote of ACLs or users makes no sense: {error}"
             _LOG.error("%s; what was known of them before holds on", self.problem)
@@ -204,11 +205,16 @@ def _entries_of(state: SecurityState) -> dict[str, str]:
     return found
 
 
-def _state_of(values: Iterable[bytes]) -> SecurityState:
-    """Raises ValueError."""
+def _state_of(entries: Mapping[bytes, bytes]) -> SecurityState:
+    """Raises ValueError. No key is skipped: it may deny something."""
     acls: list[object] = []
     scram: list[object] = []
-    for value in values:
-        [(kind, entry)] = json.loads(value).items()
+    for key, value in entries.items():
+        try:
+            [(kind, entry)] = parse_object(value).items()
+        except UnreadableKey as error:
+            raise UnreadableKey(f"the key {key_text(key)} {error}") from error
+        except ValueError as error:
+            raise UnreadableKey(f"the key {key_text(key)} is neither an ACL nor a user") from error
         (acls if kind == "acl" else scram).append(entry)
     return SecurityState.from_document({"version": VERSION, "acls": acls, "scram": scram})

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from coordinator.cluster.engine.engine import Changes, Engine, EngineError, Entry, Put, Transaction
+from coordinator.cluster.key_values import parse_number
 from coordinator.cluster.keys import Keys
+from coordinator.cluster.member.key_reader import KeyReader
 from coordinator.cluster.member.session_keeper import SessionKeeper
 from coordinator.cluster.member.watching import keep
 from storage.errors import StorageError
@@ -31,7 +33,10 @@ class TopicBytes:
         self._node_id = node_id
         self._most_bytes = most_bytes
         self._own = 0
-        self._others: dict[int, int] = {}
+        self._own_key = keys.topic_bytes(node_id)
+        self._others: dict[bytes, int] = {}
+        """By the key of each other broker."""
+        self._reader = KeyReader()
         self._said: tuple[int, int] = 0, 0
         """In which session, and what."""
         self._is_full = False
@@ -103,14 +108,12 @@ class TopicBytes:
 
     def _changed(self, changes: Changes) -> None:
         for key in changes.deleted:
-            self._others.pop(_node_id(key), None)
+            self._reader.forget(key)
+            self._others.pop(key, None)
         self._put(changes.written)
 
     def _put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            if _node_id(entry.key) != self._node_id:
-                self._others[_node_id(entry.key)] = int(entry.value)
-
-
-def _node_id(key: bytes) -> int:
-    return int(key.rpartition(b"/")[2])
+            if entry.key != self._own_key:
+                found = self._reader.read(entry, lambda entry: parse_number(entry.value))
+                self._others[entry.key] = 0 if found is None else found

@@ -24,9 +24,11 @@ from coordinator.cluster.engine.engine import (
     Read,
 )
 from coordinator.cluster.engine.engine import Transaction as EngineTransaction
+from coordinator.cluster.key_values import UnreadableKey, key_text, parse_object
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.watching import keep
 from coordinator.cluster.ownership import Ownership
+from coordinator.cluster.shared_topic import parse_topic
 from coordinator.config.between_brokers import listener_between_brokers
 from coordinator.engine.machine import InternalTopic
 from coordinator.engine.runtime import Runtime
@@ -38,6 +40,7 @@ from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.listeners import Listeners
 from coordinator.server.marker_writer import WritesMarkers
 from coordinator.server.settings import ServerSettings
+from coordinator.server.start_failed import StartFailed
 from coordinator.topics.topic import random_topic_id
 from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.shard import TransactionShard
@@ -98,14 +101,22 @@ class ClusterTransactions:
 
     async def read(self, new_partitions: int) -> None:
         """What the cluster says of it. In: how many partitions it is to have, if nobody has said so yet. Raises
-        EngineError."""
+        EngineError; StartFailed for a key that cannot be read."""
         key = self._keys.shape(TRANSACTION_STATE)
         fields = {"partitions": new_partitions, "topic_id": uuid_to_text(random_topic_id())}
         await self._engine.transact(
             EngineTransaction((CreatedAt(key, ABSENT),), (Put(key, json.dumps(fields).encode()),))
         )
-        found: dict[str, Any] = json.loads((await self._engine.read(Read(key))).entries[0].value)
-        self._partitions, self._topic_id = int(found["partitions"]), uuid_from_text(found["topic_id"])
+        page = await self._engine.read(Read(key))
+        try:
+            found = parse_object(page.entries[0].value)
+            self._partitions, self._topic_id = int(found["partitions"]), uuid_from_text(found["topic_id"])
+        except UnreadableKey as error:
+            raise StartFailed(f"The key {key_text(key)} in etcd {error}") from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise StartFailed(
+                f"The key {key_text(key)} in etcd is not what groupd writes: {error!r}"
+            ) from error
         page = await self._engine.read(Read(self._keys.internal(TRANSACTION_STATE)))
         self.is_begun = bool(page.entries)
 
@@ -194,9 +205,9 @@ class ClusterTransactions:
         if topic != CONSUMER_OFFSETS:
             try:
                 page = await self._engine.read(Read(self._keys.topic(topic)))
-                if not page.entries or number >= json.loads(page.entries[0].value)["partitions"]:
+                if not page.entries or number >= parse_topic(topic, page.entries[0]).partitions:
                     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            except EngineError as problem:
+            except (EngineError, UnreadableKey) as problem:
                 _LOG.info("Whether %s is gone is not known: %s", marker.partition, problem)
         marker.done(error)
 
