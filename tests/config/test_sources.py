@@ -90,8 +90,8 @@ def test_a_cluster_id_that_keys_of_etcd_cannot_have_is_refused() -> None:
     settings = read_settings(environment={"CLUSTER_ID": "a/b"}, options=cluster)
     with pytest.raises(ConfigError, match="CLUSTER_ID: a/b is not valid"):
         settings.parse()
-    assert read_settings(environment={"CLUSTER_ID": "a/b"}).parse()  # a data directory may have it
-    assert read_settings(environment={"CLUSTER_ID": "a.b"}, options=cluster).parse()
+    read_settings(environment={"CLUSTER_ID": "a/b"}).parse()  # a data directory may have it
+    read_settings(environment={"CLUSTER_ID": "a.b"}, options=cluster).parse()
 
 
 def test_what_is_around_a_value_is_dropped() -> None:
