@@ -185,7 +185,10 @@ def test_a_password_that_the_file_does_not_have_is_asked_for(daemon: SecuredDaem
 def test_the_http_port_is_asked_by_https(daemon: SecuredDaemon) -> None:
     url = f"https://localhost:{daemon.http_port}"
     trusting = ("--ca-file", str(daemon.directory / "authority.pem"))
-    asked = groupd("groups", "list", "--url", url, *trusting)
+    refused = groupd("groups", "list", "--url", url, *trusting)  # it has an authorizer
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "token" in refused.stderr
+    asked = groupd("groups", "list", "--url", url, *trusting, GROUPD_TOKEN="control-secret")
     assert (asked.returncode, asked.stderr) == (0, "")
     reset = ("groups", "delete", "nothing", "--url", url, *trusting)
     assert "token" in groupd(*reset).stderr
