@@ -1,12 +1,15 @@
 """A topic as the cluster has it, and as the value of its key."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator.cluster.engine.engine import Entry
 from coordinator.cluster.key_values import UnreadableKey, parse_object
 from storage.uuid_text import uuid_from_text
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class SharedTopic(NamedTuple):
@@ -43,6 +46,8 @@ def encoded(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_rep
 
 def parse_topic(name: str, entry: Entry) -> SharedTopic:
     """Return the topic of a name from its key. Raises UnreadableKey."""
+    if not _NAME.fullmatch(name):
+        raise UnreadableKey("does not name a topic")
     try:
         topic = _decoded(name, parse_object(entry.value), entry.created_at)
         is_well_formed = (

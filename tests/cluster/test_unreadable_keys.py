@@ -92,6 +92,10 @@ async def test_configs_of_groups_and_ids_that_cannot_be_read_leave_others_alone(
         await eventually(cluster.is_placed)
         assert second.server.data_plane.catalogue.group_configs.of("billing") == {}
         assert len(skipped(caplog)) == 4
+        topic = cluster.store.map.entries[KEYS.topic("orders")].value
+        for name in (b"..%2f", b"\xff"):
+            put(cluster, KEYS.topic("") + name, topic)
+        await eventually(lambda: len(skipped(caplog)) == 8)
         put(cluster, KEYS.group_config("billing"), b'{"consumer.session.timeout.ms": "46000"}')
         catalogue = second.server.data_plane.catalogue
         await eventually(lambda: dict(catalogue.group_configs.of("billing")) != {})
