@@ -61,7 +61,7 @@ async def test_no_topic_is_made_and_no_producer_id_given_where_the_cluster_is_lo
     store.do(lambda map_: map_.transact(Transaction((), (Put(of_cluster.meta, b"mine"),))))
     keys = CatalogueKeys(ModelEngine(store), of_cluster, lambda _, partitions, __: [[1]] * partitions)
     await keys.know_cluster()
-    topic = {"name": "a", "topic_id": "id1", "partitions": 1, "configs": {}}
+    topic = {"name": "a", "topic_id": "1AAAAAAAAAAAAAAAAAAAAA", "partitions": 1, "configs": {}}
     await keys.write({"topics": [topic]})
     keys.begins_with({"topics": [topic]})
     await keys.reserve_producer_ids()
