@@ -281,7 +281,11 @@ class Config(ClusterProperties):
         _INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", at_least(1)
     )
     producer_id_expiration_ms: int = declared(
-        _INT, 86_400_000, "How long an idle producer's sequence numbers are remembered.", at_least(1)
+        _INT,
+        86_400_000,
+        "How long an idle producer's sequence numbers are remembered. A partition remembers up to 1,000,000 "
+        "producers and refuses new ones beyond that.",
+        at_least(1),
     )
     # The log
     log_flush: str = declared(

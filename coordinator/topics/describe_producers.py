@@ -3,6 +3,7 @@
 Source: KIP-664, Kafka's `KafkaApis.handleDescribeProducersRequest`, `UnifiedLog.activeProducers`.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from coordinator.machine.outcome import Context, Now
@@ -17,7 +18,7 @@ from protocol.messages.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersTopicResponse,
 )
-from storage.producers.producer_state import ProducerEntry
+from storage.producers.producer_table import ProducerRows
 
 NOTHING: Final = -1
 
@@ -25,15 +26,40 @@ NOTHING: Final = -1
 def answer_describe_producers(
     plane: DataPlane, request: DescribeProducersRequest, context: Context, now: Now
 ) -> Steps:
-    """Each partition on its own. As in Kafka only a topic that is not there is explained in words."""
-    topics = []
+    """Describe the producers of each partition; a partition that the request repeats is described once, so that the
+    answer cannot grow beyond what the partitions hold. As in Kafka only a missing topic has an error message."""
+    topics: dict[str, DescribeProducersTopicResponse] = {}
+    described = set()
     for topic in request.topics:
-        partitions = []
+        response = topics.setdefault(
+            topic.name, DescribeProducersTopicResponse(name=topic.name, partitions=[])
+        )
         for number in topic.partition_indexes:
-            partitions.append(_answer(plane, context, topic.name, number))
+            if (topic.name, number) in described:
+                continue
+            described.add((topic.name, number))
+            response.partitions.append(_answer(plane, context, topic.name, number))
             yield None
-        topics.append(DescribeProducersTopicResponse(name=topic.name, partitions=partitions))
-    return Answer(DescribeProducersResponse(topics=topics))
+        yield None
+    return Answer(DescribeProducersResponse(topics=list(topics.values())))
+
+
+class ActiveProducers(list[DescribeProducersProducerState]):
+    """The producers of one partition, each described when the encoder reaches it.
+
+    A partition may have a million producers. As objects they would take hundreds of megabytes, in each of several
+    answers at once. The encoder stops at the largest answer that a connection may have (`net/large_answers.py`).
+    """
+
+    def __init__(self, rows: ProducerRows) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[DescribeProducersProducerState]:
+        return map(_described, self._rows)
 
 
 def _answer(
@@ -55,20 +81,20 @@ def _answer(
     return DescribeProducersPartitionResponse(
         partition_index=number,
         error_code=ErrorCode.NONE,
-        active_producers=[_described(*each) for each in producers.state.entries()],
+        active_producers=ActiveProducers(producers.state.rows()),
     )
 
 
-def _described(producer_id: int, entry: ProducerEntry) -> DescribeProducersProducerState:
+def _described(row: tuple[int, ...]) -> DescribeProducersProducerState:
     """A producer of whose epoch only a marker is known has no sequence."""
-    first_offset = entry.transaction_offset
+    producer_id, epoch, last_sequence, last_offset, _, timestamp_ms, coordinator_epoch, first_offset = row
     return DescribeProducersProducerState(
         producer_id=producer_id,
-        producer_epoch=entry.epoch,
-        last_sequence=entry.batches[-1].last_sequence if entry.batches else NOTHING,
-        last_timestamp=entry.last_timestamp_ms,
-        coordinator_epoch=entry.coordinator_epoch,
-        current_txn_start_offset=NOTHING if first_offset is None else first_offset,
+        producer_epoch=epoch,
+        last_sequence=last_sequence if last_offset >= 0 else NOTHING,
+        last_timestamp=timestamp_ms,
+        coordinator_epoch=coordinator_epoch,
+        current_txn_start_offset=first_offset,
     )
 
 

@@ -29,6 +29,7 @@ from storage.producers.producer_state import (
     InvalidProducerEpoch,
     InvalidTransactionState,
     OutOfOrderSequence,
+    TooManyProducers,
     Verification,
 )
 from storage.topic_partition import TopicPartition
@@ -43,6 +44,7 @@ _CODES: Final = {
     InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
     InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    TooManyProducers: ErrorCode.POLICY_VIOLATION,
 }
 _COMES_BACK: Final = frozenset(
     {
@@ -153,7 +155,7 @@ def check_producer(partition: HostedPartition, header: BatchHeader, verified: Ve
     verification = None if held is None else held.verification
     try:
         producers.state.check(header, verification, is_verified=verified.is_needed)
-    except (InvalidProducerEpoch, InvalidTransactionState, OutOfOrderSequence) as error:
+    except tuple(_CODES) as error:
         code, start = _CODES[type(error)], log.log_start_offset
         raise ProduceRefused(code, str(error), log_start_offset=start) from error
 

@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from storage.errors import DamagedFile
 from storage.files import Files
-from storage.producers.producer_state import ProducerEntry, ProducerState
+from storage.producers.producer_entry import ProducerEntry
+from storage.producers.producer_state import ProducerState
 from storage.producers.snapshot import decode_snapshot, encode_snapshot, snapshot_offsets, snapshot_path
 from storage.transaction_index import (
     AbortedTransaction,

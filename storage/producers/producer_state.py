@@ -21,17 +21,17 @@ Pure: no clock, no I/O. Rebuilt from a snapshot and the batches after it when a 
 Source: KIP-98, KIP-360, KIP-890, Kafka's `ProducerStateManager`, `ProducerAppendInfo`, `VerificationStateEntry`.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from storage.batch import BatchHeader
+from storage.producers.producer_entry import MAX_SEQUENCE, ProducerEntry, SequencedBatch
+from storage.producers.producer_table import ProducerRows, ProducerTable, table_of
 
-BATCHES_KEPT: Final = 5
-MAX_SEQUENCE: Final = 2**31 - 1
 MAX_EPOCH: Final = 2**15 - 1
-NO_EPOCH: Final = -1
-NO_COORDINATOR_EPOCH: Final = -1
+MOST_PRODUCERS: Final = 1_000_000
+"""Per partition. At this number a partition refuses new producers until others expire. It forgets none early: a
+known producer could then write a batch twice."""
 EPOCH_RISES_SINCE: Final = 2
 """The level of transactions whose markers carry the epoch after the one that wrote."""
 
@@ -51,18 +51,12 @@ class InvalidTransactionState(Exception):
     transaction that its producer has open."""
 
 
+class TooManyProducers(Exception):
+    """A batch of a new producer, in a partition that remembers `MOST_PRODUCERS` others."""
+
+
 class CoordinatorFenced(Exception):
     """A marker of a transaction coordinator that another one has replaced."""
-
-
-class SequencedBatch(NamedTuple):
-    """One batch of a producer as the partition remembers it; the time is the batch's greatest timestamp."""
-
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp_ms: int
 
 
 class Ended(NamedTuple):
@@ -71,29 +65,6 @@ class Ended(NamedTuple):
     producer_id: int
     first_offset: int
     marker_offset: int
-
-
-class ProducerEntry:
-    """The current epoch of one producer, its last batches in that epoch, oldest first, and where its open
-    transaction begins."""
-
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "transaction_offset")
-
-    def __init__(self) -> None:
-        self.epoch = NO_EPOCH
-        self.coordinator_epoch = NO_COORDINATOR_EPOCH
-        """Of the last marker."""
-        self.batches: deque[SequencedBatch] = deque(maxlen=BATCHES_KEPT)
-        self.last_timestamp_ms = -1
-        self.transaction_offset: int | None = None
-
-    def copy(self) -> "ProducerEntry":
-        """The same in another object."""
-        other = ProducerEntry()
-        other.epoch, other.coordinator_epoch = self.epoch, self.coordinator_epoch
-        other.batches = self.batches.copy()
-        other.last_timestamp_ms, other.transaction_offset = self.last_timestamp_ms, self.transaction_offset
-        return other
 
 
 class Verification:
@@ -119,11 +90,13 @@ class Verification:
 class ProducerState:
     """All producers of one partition."""
 
-    __slots__ = ("_ended", "_entries", "_expiration_ms", "_open", "_verifications")
+    __slots__ = ("_ended", "_entries", "_expiration_ms", "_open", "_verifications", "most_producers")
 
-    def __init__(self, expiration_ms: int) -> None:
-        """`expiration_ms`: after how long without a batch a producer is forgotten."""
-        self._entries: dict[int, ProducerEntry] = {}
+    def __init__(self, expiration_ms: int, most_producers: int = MOST_PRODUCERS) -> None:
+        """`expiration_ms`: after how long without a batch a producer is forgotten. `most_producers`: how many are
+        remembered before `check` refuses new ones."""
+        self._entries = ProducerTable()
+        self.most_producers = most_producers
         self._open: dict[int, int] = {}
         """Where open transactions begin, by producer: the earliest first."""
         self._ended: list[Ended] = []
@@ -136,7 +109,11 @@ class ProducerState:
 
     def entries(self) -> Iterator[tuple[int, ProducerEntry]]:
         """Every producer that is known, by id. To be read, not written."""
-        return iter(self._entries.items())
+        return self._entries.items()
+
+    def rows(self) -> ProducerRows:
+        """Return the rows of all producers as they are now. A row has the last batch of a producer only."""
+        return self._entries.rows()
 
     def entry(self, producer_id: int) -> ProducerEntry | None:
         """What is known of a producer. To be read, not written."""
@@ -150,7 +127,7 @@ class ProducerState:
     def restore(self, entries: Iterable[tuple[int, ProducerEntry]]) -> None:
         """Takes producers up as a snapshot has them; nothing else is known yet."""
         assert not self._entries, len(self._entries)
-        self._entries.update(entries)
+        self._entries = table_of(entries)
         opened = [
             (entry.transaction_offset, producer_id)
             for producer_id, entry in self._entries.items()
@@ -198,7 +175,7 @@ class ProducerState:
         """Whether a batch that is no duplicate may follow.
 
         In: what the batch holds; whether it has to hold anything; whether it is a client's, whose batches are
-        numbered. Raises InvalidProducerEpoch, InvalidTransactionState, OutOfOrderSequence.
+        numbered. Raises InvalidProducerEpoch, InvalidTransactionState, OutOfOrderSequence, TooManyProducers.
         """
         held = self._verifications.get(header.producer_id)
         begins = header.is_transactional and self.needs_verification(header)
@@ -207,6 +184,7 @@ class ProducerState:
         self._check_epoch(header)
         if is_sequenced:
             self._check_sequence(header, held)
+            self._check_count(header)
         if header.producer_id in self._open and not header.is_transactional:
             raise InvalidTransactionState(
                 f"producer {header.producer_id} has a transaction open, of which this batch is no part"
@@ -247,6 +225,14 @@ class ProducerState:
                 f"producer {header.producer_id} sends sequence {sequence} where {due} is due"
             )
 
+    def _check_count(self, header: BatchHeader) -> None:
+        is_new = header.producer_id >= 0 and self._entries.get(header.producer_id) is None
+        if is_new and len(self._entries) >= self.most_producers:
+            raise TooManyProducers(
+                f"This partition remembers {len(self._entries)} producers, as many as it can. A new producer must "
+                "wait until others expire (producer.id.expiration.ms). Reuse producers, or use more partitions."
+            )
+
     def record(self, header: BatchHeader, first_offset: int, timestamp_ms: int) -> None:
         """Takes up a batch that is in the log and no marker, live or found on load; its offsets, its greatest
         timestamp."""
@@ -255,7 +241,7 @@ class ProducerState:
             return
         entry = self._entry(header.producer_id, header.producer_epoch)
         last_offset = first_offset + header.last_offset_delta
-        entry.batches.append(
+        entry.add_batch(
             SequencedBatch(
                 header.base_sequence, header.last_sequence, first_offset, last_offset, timestamp_ms
             )
@@ -266,14 +252,16 @@ class ProducerState:
             self._verifications.pop(header.producer_id, None)
             if entry.transaction_offset is None:
                 entry.transaction_offset = self._open[header.producer_id] = first_offset
+        self._entries.put(header.producer_id, entry)
 
     def _entry(self, producer_id: int, epoch: int) -> ProducerEntry:
-        """A producer's, in an epoch: what was before that is forgotten, but for an open transaction."""
-        entry = self._entries.get(producer_id)
-        if entry is None:
-            entry = self._entries[producer_id] = ProducerEntry()
+        """Return the entry of a producer in an epoch; put it back after a change.
+
+        A new epoch forgets the batches of the last one, and keeps an open transaction.
+        """
+        entry = self._entries.get(producer_id) or ProducerEntry()
         if entry.epoch != epoch:
-            entry.batches.clear()
+            entry.batches = ()
             entry.epoch = epoch
         return entry
 
@@ -318,6 +306,7 @@ class ProducerState:
             # Else the next transaction has begun meanwhile.
             del self._verifications[producer_id]
         entry.transaction_offset = None
+        self._entries.put(producer_id, entry)
         first_offset = self._open.pop(producer_id, None)
         if first_offset is None:
             return None
@@ -355,25 +344,19 @@ class ProducerState:
 
     def expire(self, now_ms: int) -> int:
         """Forgets producers whose last batch is too old by the wall clock, but for those with an open transaction;
-        how many they were. What is being verified for as long is forgotten too."""
+        how many they were. What is being verified for as long is forgotten too. Of very many producers one call
+        examines a part, and the next one goes on there."""
         limit = now_ms - self._expiration_ms
-        gone = [
-            key
-            for key, entry in self._entries.items()
-            if entry.last_timestamp_ms <= limit and entry.transaction_offset is None
-        ]
-        for key in gone:
-            del self._entries[key]
         for key in [key for key, held in self._verifications.items() if held.began_ms <= limit]:
             del self._verifications[key]
-        return len(gone)
+        return self._entries.expire(limit)
 
     # Another one
 
     def copy(self) -> "ProducerState":
         """The same producers, in a state that goes on by itself."""
-        other = ProducerState(self._expiration_ms)
-        other._entries = {producer_id: entry.copy() for producer_id, entry in self._entries.items()}
+        other = ProducerState(self._expiration_ms, self.most_producers)
+        other._entries = self._entries.copy()
         other._open = dict(self._open)
         other._ended = list(self._ended)
         other._verifications = dict(self._verifications)

@@ -20,16 +20,15 @@ from typing import Final
 
 from storage.checksum import crc32c
 from storage.errors import DamagedFile
-from storage.producers.producer_state import MAX_SEQUENCE, ProducerEntry, ProducerState, SequencedBatch
+from storage.producers.producer_entry import ROW, ProducerEntry, unpack_row
+from storage.producers.producer_state import ProducerState
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 
 _NAME: Final = re.compile(r"(\d{20})\.snapshot", re.ASCII)
 _PREFIX: Final = struct.Struct(">hI")
 _COUNT: Final = struct.Struct(">i")
-_ENTRY: Final = struct.Struct(">qhiqiqiq")
 _VERSION: Final = 1
-_NONE: Final = -1
 
 
 def snapshot_path(directory: str, offset: int) -> str:
@@ -44,24 +43,9 @@ def snapshot_offsets(names: Iterable[str]) -> list[int]:
 
 def encode_snapshot(state: ProducerState) -> bytes:
     """The file."""
-    entries = list(_encoded(state))
-    data = _COUNT.pack(len(entries)) + b"".join(entries)
+    rows = state.rows()
+    data = _COUNT.pack(len(rows)) + rows.encode()
     return _PREFIX.pack(_VERSION, crc32c(data)) + data
-
-
-def _encoded(state: ProducerState) -> Iterator[bytes]:
-    for producer_id, entry in state.entries():
-        last = entry.batches[-1] if entry.batches else None
-        yield _ENTRY.pack(
-            producer_id,
-            entry.epoch,
-            _NONE if last is None else last.last_sequence,
-            _NONE if last is None else last.last_offset,
-            0 if last is None else last.last_offset - last.first_offset,
-            entry.last_timestamp_ms,
-            entry.coordinator_epoch,
-            _NONE if entry.transaction_offset is None else entry.transaction_offset,
-        )
 
 
 def decode_snapshot(data: bytes, path: str) -> Iterator[tuple[int, ProducerEntry]]:
@@ -75,20 +59,6 @@ def decode_snapshot(data: bytes, path: str) -> Iterator[tuple[int, ProducerEntry
     if crc32c(body) != crc:
         raise DamagedFile(path, f"checksum {crc32c(body):#010x} is not the stored {crc:#010x}", 2)
     (count,) = _COUNT.unpack_from(body)
-    if count < 0 or len(body) != _COUNT.size + count * _ENTRY.size:
+    if count < 0 or len(body) != _COUNT.size + count * ROW.size:
         raise DamagedFile(path, f"{len(data)} bytes are not those of {count} producers", _PREFIX.size)
-    return map(_decoded, _ENTRY.iter_unpack(body[_COUNT.size :]))
-
-
-def _decoded(fields: tuple[int, ...]) -> tuple[int, ProducerEntry]:
-    producer_id, epoch, last_sequence, last_offset, delta, timestamp_ms, coordinator_epoch, first = fields
-    entry = ProducerEntry()
-    entry.epoch, entry.coordinator_epoch = epoch, coordinator_epoch
-    entry.last_timestamp_ms = timestamp_ms
-    if last_offset >= 0:
-        first_sequence = (last_sequence - delta) & MAX_SEQUENCE if last_sequence >= 0 else last_sequence
-        entry.batches.append(
-            SequencedBatch(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp_ms)
-        )
-    entry.transaction_offset = first if first >= 0 else None
-    return producer_id, entry
+    return map(unpack_row, ROW.iter_unpack(body[_COUNT.size :]))

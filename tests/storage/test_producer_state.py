@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.batch import CONTROL, TRANSACTIONAL, BatchHeader, read_header
+from storage.producers.producer_entry import BATCHES_KEPT, MAX_SEQUENCE
 from storage.producers.producer_state import (
-    BATCHES_KEPT,
     MAX_EPOCH,
-    MAX_SEQUENCE,
     CoordinatorFenced,
     Ended,
     InvalidProducerEpoch,

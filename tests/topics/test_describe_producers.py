@@ -1,7 +1,12 @@
 import pytest
 
 from protocol.errors import ErrorCode
-from protocol.messages.describe_producers import DescribeProducersProducerState
+from protocol.messages.describe_producers import (
+    DescribeProducersProducerState,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopicRequest,
+)
 from tests.topics.broker import NOW_MS, Broker, sequenced
 from tests.topics.transacting import commit, described, end, producer, write
 
@@ -64,3 +69,19 @@ def test_what_does_not_exist(broker: Broker) -> None:
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         ErrorCode.INVALID_TOPIC_EXCEPTION.message,
     )
+
+
+def test_a_partition_that_is_named_again_is_described_once(broker: Broker) -> None:
+    broker.produce("orders", sequenced(8, 1, 0, 4))
+    write(broker, count=3)
+    names = [("orders", [0, 0, 1]), ("gone", [0, 0]), ("orders", [1, 0, 2])]
+    topics = [
+        DescribeProducersTopicRequest(name=name, partition_indexes=partitions) for name, partitions in names
+    ]
+    answer = broker.ask(DescribeProducersRequest(topics=topics), DescribeProducersResponse)
+    described_once = [
+        (topic.name, [part.partition_index for part in topic.partitions]) for topic in answer.topics
+    ]
+    assert described_once == [("orders", [0, 1, 2]), ("gone", [0])]
+    producers = answer.topics[0].partitions[0].active_producers
+    assert sorted(each.producer_id for each in producers) == [7, 8]

@@ -237,6 +237,21 @@ def test_a_batch_sent_twice_is_stored_once(broker: Broker) -> None:
     assert len(stored(broker)) == 2
 
 
+def test_a_new_producer_is_refused_by_a_partition_that_remembers_too_many(broker: Broker) -> None:
+    broker.create("orders")
+    assert broker.produce("orders", sequenced(7, 0, 0, 2)).error_code == ErrorCode.NONE
+    partition = broker.plane.catalogue.partition("orders", 0)
+    assert partition is not None
+    assert partition.producers is not None
+    partition.producers.state.most_producers = 1
+    refused = broker.produce("orders", sequenced(8, 0, 0, 2))
+    assert (refused.error_code, refused.log_start_offset) == (ErrorCode.POLICY_VIOLATION, 0)
+    assert refused.error_message is not None
+    assert "producer.id.expiration.ms" in refused.error_message
+    assert broker.produce("orders", sequenced(7, 0, 2)).error_code == ErrorCode.NONE
+    assert broker.produce("orders", batch()).error_code == ErrorCode.NONE
+
+
 @pytest.mark.parametrize(
     ("epoch", "sequence", "code"),
     [

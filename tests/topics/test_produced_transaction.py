@@ -12,7 +12,7 @@ from coordinator.topics.consent import AskConsent, Consent
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.produce import ProduceRequest, ProduceResponse
-from storage.producers.producer_state import MAX_SEQUENCE
+from storage.producers.producer_entry import MAX_SEQUENCE
 from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import NODE, Broker, agrees, batch, produce_request, sequenced

@@ -39,10 +39,10 @@ class Toll:
     grown_bytes: int
     kept_bytes: int
 
-    def is_bearable(self) -> bool:
-        """Whether it may cost that much."""
+    def is_bearable(self, worst_ms: float = WORST_MS) -> bool:
+        """Whether it may cost that much. `worst_ms`: how long the neighbour may wait for an answer."""
         return (
-            self.worst_ms < WORST_MS + self.quiet_ms
+            self.worst_ms < worst_ms + self.quiet_ms
             and self.grown_bytes < GROWTH_BYTES
             and self.kept_bytes < KEPT_BYTES
         )
