@@ -67,9 +67,13 @@ class Job:
         """A part of it was not done, for a reason that nobody foresaw: what the disk has of its logs is unknown."""
         logs = [log for log, _ in self.plans] + [log for log, _ in self.entries] + self.being_settled
         for log in logs:
-            error = SyncFailed(log.directory, f"cannot sync: {problem!r}")
-            error.__cause__ = problem
-            self.failed[log] = log.poison(error)
+            self.fail_log(log, problem)
+
+    def fail_log(self, log: PartitionLog, problem: Exception) -> None:
+        """The same for one log."""
+        error = SyncFailed(log.directory, f"cannot sync: {problem!r}")
+        error.__cause__ = problem
+        self.failed[log] = log.poison(error)
 
     def end(self) -> None:
         """A thread has done its part."""
@@ -103,17 +107,11 @@ class Syncer:
         job = Job(done)
         begun: list[PartitionLog] = []
         for log in logs:
-            journal = log.journal
-            entry = None if journal is None or not log.is_open else journal.take(log.log_end_offset)
-            if journal is None or entry is None:
-                _begin_files(log, job)
-                continue
-            job.entries.append((log, entry))
-            if journal.settled_by is not self:
-                journal.settled_by = self
-                self._in_journals[journal.journal, journal.key] = log
-            if log.durability.has_new_names:
-                begun.append(log)
+            try:
+                if self._begin(log, job):
+                    begun.append(log)
+            except Exception as problem:  # noqa: BLE001 - the other logs are synced all the same
+                job.fail_log(log, problem)
         has_files = bool(job.plans or job.being_settled or not job.entries)
         job.begin(has_files + bool(job.entries))
         if job.entries:
@@ -124,6 +122,19 @@ class Syncer:
             self._files.put(job)
         if begun:
             self.settle(begun)
+
+    def _begin(self, log: PartitionLog, job: Job) -> bool:
+        """Adds what a log has appended to a job; whether the log is to be settled as well."""
+        journal = log.journal
+        entry = None if journal is None or not log.is_open else journal.take(log.log_end_offset)
+        if journal is None or entry is None:
+            _begin_files(log, job)
+            return False
+        job.entries.append((log, entry))
+        if journal.settled_by is not self:
+            journal.settled_by = self
+            self._in_journals[journal.journal, journal.key] = log
+        return log.durability.has_new_names
 
     def settle(self, logs: Iterable[PartitionLog]) -> None:
         """Has the segments of logs synced, some time. One that cannot be is poisoned."""
@@ -174,6 +185,8 @@ def _begun(log: PartitionLog, job: Job) -> SyncPlan | None:
         job.failed[log] = error
     except OSError as error:
         job.failed[log] = log.poison(SyncFailed(log.directory, f"cannot open: {reason_of(error)}"))
+    except Exception as problem:  # noqa: BLE001 - the other logs are synced all the same
+        job.fail_log(log, problem)
     return None
 
 

@@ -6,12 +6,14 @@ that a busy server syncs in larger bunches instead of more often.
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from coordinator import clock
 from coordinator.engine.durability import Synced
-from storage.errors import StorageError
+from storage.errors import StorageError, SyncFailed
+from storage.journal.journal import Journal
 from storage.log import PartitionLog
 from storage.os_error import reason_of
 from storage.syncer import Syncer, SyncResult
@@ -56,13 +58,21 @@ class Flusher:
         logs, self._wanted = self._wanted, {}
         self._under_way = logs
         self._started_ns = clock.monotonic_ns()
-        self.submit(logs, self._done_in_thread)
+        try:
+            self.submit(logs, partial(self._done_in_thread, logs))
+        except Exception as problem:  # noqa: BLE001 - the logs that come after these are synced all the same
+            _LOG.error(
+                "Cannot start to sync %d logs: their partitions are loaded again", len(logs), exc_info=problem
+            )
+            self._loop.call_soon(self._done, logs, _all_failed(logs, problem))
 
-    def _done_in_thread(self, result: SyncResult) -> None:
-        self._loop.call_soon_threadsafe(self._done, result)
+    def _done_in_thread(self, logs: dict[PartitionLog, Synced], result: SyncResult) -> None:
+        self._loop.call_soon_threadsafe(self._done, logs, result)
 
-    def _done(self, result: SyncResult) -> None:
-        logs, self._under_way = self._under_way, {}
+    def _done(self, logs: dict[PartitionLog, Synced], result: SyncResult) -> None:
+        if logs is not self._under_way:
+            return  # a submission that failed half-way, and was completed all the same
+        self._under_way = {}
         self._done_next.set()
         self.syncs += 1
         self.sync_ns += clock.monotonic_ns() - self._started_ns
@@ -72,7 +82,7 @@ class Flusher:
         # The next bunch goes to the disk while this one is being answered.
         self.kick()
         if result.full:
-            self._syncer.settle_full(result.full)
+            self._settle_full(result.full)
         for log, synced in logs.items():
             if log in result.refused:
                 continue
@@ -80,6 +90,12 @@ class Flusher:
                 synced(log, result.failed.get(log))
             except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
                 _LOG.error("After syncing %s", log.directory, exc_info=problem)
+
+    def _settle_full(self, journals: Sequence[Journal]) -> None:
+        try:
+            self._syncer.settle_full(journals)
+        except Exception as problem:  # noqa: BLE001 - the waiters get their answers all the same
+            _LOG.error("Failed to settle the logs of a full journal", exc_info=problem)
 
     @staticmethod
     def _tell_why(log: PartitionLog) -> None:
@@ -105,6 +121,12 @@ class Flusher:
         self._is_closed = True
         self._wanted.clear()
         self._syncer.close()
+
+
+def _all_failed(logs: Iterable[PartitionLog], problem: Exception) -> SyncResult:
+    """Return a result that fails every log. What the disk has of them is unknown: they must be opened again."""
+    failed = {log: log.poison(SyncFailed(log.directory, f"cannot sync: {problem!r}")) for log in logs}
+    return SyncResult(failed, refused=(), full=())
 
 
 def _told_nobody(log: PartitionLog, error: StorageError | None) -> None:

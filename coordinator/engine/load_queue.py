@@ -6,6 +6,7 @@ smallest log is read first, so that one with a long history keeps nobody waiting
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from functools import partial
@@ -16,6 +17,7 @@ from coordinator import clock
 from coordinator.engine.threads import Share
 from storage.log import PartitionLog
 
+_LOG: Final = logging.getLogger("LoadQueue")
 SLICE_NS: Final = 5_000_000
 
 Opening = Future[PartitionLog]
@@ -43,7 +45,11 @@ class LoadQueue:
         if self._is_stopped:
             return
         self._opening += 1
-        future = self._opener.submit(open_log)
+        try:
+            future: Opening = self._opener.submit(open_log)
+        except Exception as problem:  # noqa: BLE001 - no thread can be started: the reader handles it
+            future = Future()
+            future.set_exception(problem)
         future.add_done_callback(partial(self._opened_in_thread, read))
 
     def _opened_in_thread(self, read: Read, future: Opening) -> None:
@@ -71,13 +77,19 @@ class LoadQueue:
             try:
                 next(steps)
             except StopIteration:
-                # A step may have added a smaller one.
-                self._reading = [entry for entry in self._reading if entry[2] is not steps]
-                heapify(self._reading)
+                self._remove(steps)
+            except Exception as problem:  # noqa: BLE001 - the other logs are read all the same
+                _LOG.error("Failed to read a log", exc_info=problem)
+                self._remove(steps)
         if self._reading:
             self._loop.call_soon(self._slice)
         elif not self._opening and not self._is_stopped:
             self._emptied()
+
+    def _remove(self, steps: Iterator[object]) -> None:
+        # A step may have added a smaller one.
+        self._reading = [entry for entry in self._reading if entry[2] is not steps]
+        heapify(self._reading)
 
     async def stop(self) -> None:
         """Waits for the log that is being opened; the others are left alone."""

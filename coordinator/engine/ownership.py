@@ -241,6 +241,9 @@ class Ownership(Generic[M]):
 
     def _load_durable(self, partition: Partition[M], tenure: int, opening: Opening) -> Iterator[object]:
         """Shows what is durable of a log that has to be opened anew, if that can be read; then has it opened."""
+        if opening.exception() is not None:
+            self._logs.try_later(partition)
+            return
         log = opening.result()
         if not partition.is_loading(tenure):
             return

@@ -6,6 +6,7 @@ first refusal in a row, and each second where it was not, or where the trial was
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from coordinator.ongoing_failures import OngoingFailures
 from storage.errors import StorageError
 from storage.log import PartitionLog
 
+_LOG: Final = logging.getLogger("Engine")
 RETRY_S: Final = 1.0
 """How long it takes until a disk that refused is asked again."""
 TRIAL_BYTES: Final = 64 * 1024
@@ -84,15 +86,22 @@ class RefusedPartitions:
         self._trial = None
         waiting, self._waiting = self._waiting, []
         for partition in waiting:
-            log = partition.log
-            if partition.state is not PartitionState.READ_ONLY or log is None:
-                continue  # released, or being read again
-            if log.failure is not None:
-                self._reload(partition)
-            elif self._takes(partition, log):
-                self._writable(partition)
-            else:
+            try:
+                self._try(partition)
+            except Exception as problem:  # noqa: BLE001 - the other partitions are tried all the same
+                _LOG.error("Failed to handle a trial write to %s", partition.name, exc_info=problem)
                 self._await(partition)
+
+    def _try(self, partition: Partition[Any]) -> None:
+        log = partition.log
+        if partition.state is not PartitionState.READ_ONLY or log is None:
+            return  # released, or being read again
+        if log.failure is not None:
+            self._reload(partition)
+        elif self._takes(partition, log):
+            self._writable(partition)
+        else:
+            self._await(partition)
 
     def stop(self) -> None:
         """Nothing is tried any more."""

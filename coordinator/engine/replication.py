@@ -8,6 +8,7 @@ A submission that fails says nothing of what the engine has: the partition is gi
 token, if it is still owned.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
@@ -82,17 +83,25 @@ class Replication:
         """See `Durability`."""
         wanted, self._wanted = self._wanted, {}
         for log, synced in wanted.items():
-            outgoing, partition = log.durability.outgoing, self._names.get(log)
-            if outgoing is None or partition is None or log.is_closed:
-                continue
-            end_offset = log.log_end_offset
-            number, pieces = outgoing.take(end_offset)
-            ticket = Ticket(log, number, end_offset, synced)
-            if not pieces:
-                self._appends.prove(partition, outgoing.token, ticket)
-            for piece in pieces:
-                last = ticket if piece is pieces[-1] else None
-                self._appends.append(partition, outgoing.token, *piece, last)
+            try:
+                self._submit(log, synced)
+            except Exception as problem:  # noqa: BLE001 - the other logs are submitted all the same
+                _LOG.error("Failed to submit %s", log.directory, exc_info=problem)
+                ticket = Ticket(log, -1, log.log_end_offset, synced)
+                asyncio.get_running_loop().call_soon(self.failed, ticket, f"cannot submit: {problem!r}")
+
+    def _submit(self, log: PartitionLog, synced: Synced) -> None:
+        outgoing, partition = log.durability.outgoing, self._names.get(log)
+        if outgoing is None or partition is None or log.is_closed:
+            return
+        end_offset = log.log_end_offset
+        number, pieces = outgoing.take(end_offset)
+        ticket = Ticket(log, number, end_offset, synced)
+        if not pieces:
+            self._appends.prove(partition, outgoing.token, ticket)
+        for piece in pieces:
+            last = ticket if piece is pieces[-1] else None
+            self._appends.append(partition, outgoing.token, *piece, last)
 
     def forget(self, synced: Synced) -> None:
         """See `Durability`."""

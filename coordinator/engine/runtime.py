@@ -270,25 +270,32 @@ class Runtime(Generic[M]):
         wall_ms = clock.wall_ms()
         for partition in dirty:
             partition.is_dirty = False
-            if partition.log is None or not partition.pending_records:
-                if partition.is_replicated and partition.machine is not None and partition.log is not None:
-                    self._durability.need(partition.log, self._synced)
-                continue
             try:
-                is_rolled = self.append(partition, wall_ms)
-            except (StorageError, OSError) as error:
-                self.ownership.failed(partition, error)
-                continue
+                self._append_pending(partition, wall_ms)
             except Exception as problem:  # noqa: BLE001 - the partitions behind it have their turn all the same
-                self.contradicted(partition, problem)
-                continue
-            if partition.is_replicated and partition.pending_records:
-                continue  # it appends later: a submission now would confirm answers that wait for that
-            if is_rolled or self._flush is LogFlush.ALWAYS:
-                self._durability.need(partition.log, self._synced)
-            if self._flush is not LogFlush.ALWAYS:
-                self._moved(partition)
+                self._shared.loop.call_soon(self.contradicted, partition, problem)
         self._durability.kick()
+
+    def _append_pending(self, partition: Partition[M], wall_ms: int) -> None:
+        """Append what a partition keeps, and ask for it to be made durable."""
+        if partition.log is None or not partition.pending_records:
+            if partition.is_replicated and partition.machine is not None and partition.log is not None:
+                self._durability.need(partition.log, self._synced)
+            return
+        try:
+            is_rolled = self.append(partition, wall_ms)
+        except (StorageError, OSError) as error:
+            self.ownership.failed(partition, error)
+            return
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+            self.contradicted(partition, problem)
+            return
+        if partition.is_replicated and partition.pending_records:
+            return  # it appends later: a submission now would confirm answers that wait for that
+        if is_rolled or self._flush is LogFlush.ALWAYS:
+            self._durability.need(partition.log, self._synced)
+        if self._flush is not LogFlush.ALWAYS:
+            self._moved(partition)
 
     def sync_dirty(self, partitions: Iterable[Partition[M]]) -> None:
         """Asks for what these partitions have appended to be synced, as far as it is not."""
@@ -305,7 +312,10 @@ class Runtime(Generic[M]):
         if error is not None:
             self.ownership.failed(partition, error)
         elif self._flush is LogFlush.ALWAYS:
-            self._moved(partition)
+            try:
+                self._moved(partition)
+            except Exception as problem:  # noqa: BLE001 - the waiters that are left are answered otherwise
+                self.contradicted(partition, problem)
 
     def _moved(self, partition: Partition[M]) -> None:
         partition.open_gate()

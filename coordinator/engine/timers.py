@@ -99,16 +99,18 @@ class Timers:
         self._handle = None
         started_ms = clock.monotonic_ms()
         heap, deadlines = self._heap, self._deadlines
-        while heap and self._clock.delay_ms_until(heap[0][0]) == 0:
-            deadline_ms, _, key = heappop(heap)
-            if deadlines.get(key) != deadline_ms:
-                continue
-            del deadlines[key]
-            self._fire(key)
-            # Others get their turn even when thousands of sessions end in the same instant.
-            if clock.monotonic_ms() - started_ms >= SLICE_MS:
-                break
-        self._arm_earliest()
+        try:
+            while heap and self._clock.delay_ms_until(heap[0][0]) == 0:
+                deadline_ms, _, key = heappop(heap)
+                if deadlines.get(key) != deadline_ms:
+                    continue
+                del deadlines[key]
+                self._fire(key)
+                # Others get their turn even when thousands of sessions end in the same instant.
+                if clock.monotonic_ms() - started_ms >= SLICE_MS:
+                    break
+        finally:  # a timer that fails keeps no other from firing
+            self._arm_earliest()
 
     def _rebuild(self) -> None:
         live: list[tuple[int, int, Hashable]] = []

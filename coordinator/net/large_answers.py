@@ -90,13 +90,13 @@ class LargeAnswers:
             await self._loop.run_in_executor(
                 None, slot.form.write, large.response, slot.correlation_id, frame, MAX_ANSWER_BYTES
             )
+            self._give(slot, frame)
         except TooLong:
             slot.owner.has_failed(AnswerTooLong(f"an answer of more than {MAX_ANSWER_BYTES} bytes"))
         except Exception as problem:  # noqa: BLE001 - the connections behind this one wait for their answers
             slot.owner.has_failed(problem)
-        else:
-            self._give(slot, frame)
-        self._begin()
+        finally:
+            self._begin()
 
     def _give(self, slot: Slot, frame: bytearray) -> None:
         owner, earlier = slot.owner, self._given.get(slot.owner)

@@ -125,7 +125,12 @@ class LargeRequests:
             self._is_busy = False
             return
         large = self._waiting.popleft()
-        self._loop.run_in_executor(None, large.decode).add_done_callback(partial(self._decoded, large))
+        try:
+            decoding = self._loop.run_in_executor(None, large.decode)
+        except Exception as problem:  # noqa: BLE001 - no thread can be started: the requests behind it may succeed
+            decoding = self._loop.create_future()
+            decoding.set_exception(problem)
+        decoding.add_done_callback(partial(self._decoded, large))
 
     def _decoded(self, large: _Large, done: "asyncio.Future[Any]") -> None:
         self._forget(large)

@@ -5,7 +5,11 @@ every member. Each connection is written to once when the bunch is complete.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
+from typing import Final
+
+_LOG: Final = logging.getLogger("SocketServer")
 
 
 class Outbox:
@@ -26,4 +30,7 @@ class Outbox:
     def _run(self) -> None:
         due, self._due = self._due, []
         for flush in due:
-            flush()
+            try:
+                flush()
+            except Exception as problem:  # noqa: BLE001 - the other connections get their answers all the same
+                _LOG.error("Failed to write to a connection", exc_info=problem)

@@ -127,3 +127,34 @@ async def test_a_stop_closes_what_is_opened_too_late_and_opens_nothing_more() ->
     queue.queue.add(open_another, read)
     assert late.is_closed
     assert not opened
+
+
+async def test_a_reader_that_fails_keeps_no_other_log_from_being_read(queue: Queue) -> None:
+    is_read = False
+
+    def fail(opening: Opening) -> Iterator[None]:
+        yield
+        raise RuntimeError("a defect")
+
+    def read(opening: Opening) -> Iterator[None]:
+        nonlocal is_read
+        yield
+        is_read = True
+
+    queue.queue.add(lambda: log_of(1), fail)
+    queue.queue.add(lambda: log_of(2), read)
+    await queue.done()
+    assert is_read
+
+
+async def test_a_reader_learns_that_no_thread_could_be_started(queue: Queue) -> None:
+    told: list[BaseException | None] = []
+
+    def read(opening: Opening) -> Iterator[None]:
+        told.append(opening.exception())
+        yield
+
+    queue.opener.shutdown()
+    queue.queue.add(lambda: log_of(1), read)
+    await queue.done()
+    assert isinstance(told[0], RuntimeError)

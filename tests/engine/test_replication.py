@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -144,3 +145,24 @@ async def test_a_partition_whose_append_fails_is_given_up_and_to_be_taken_anew(
         assert await waiting.place.answer() == Refused(ErrorCode.NOT_COORDINATOR)
     replicated.counters.ownership.take(partition, epoch=partition.epoch + 1)
     assert is_in(partition, PartitionState.LOADING)
+
+
+async def test_a_log_that_cannot_be_submitted_is_given_up_and_keeps_no_other(replicated: Replicated) -> None:
+    lost, other = (replicated.counters.partition_of(key).name for key in ("a", "b"))
+    append = replicated.asked.append
+
+    def fail(partition: TopicPartition, *rest: Any) -> None:
+        if partition == lost:
+            raise RuntimeError("a defect")
+        append(partition, *rest)
+
+    replicated.asked.append = fail  # type: ignore[method-assign, assignment]
+    answers = [replicated.bench.put(replicated.counters, key, Add(key, 3))[1].place for key in ("a", "b")]
+    await turns()
+    replicated.confirm_all()
+    assert lost != other
+    assert replicated.doubted == [lost]
+    assert answers[0] is not None
+    assert answers[1] is not None
+    assert await answers[0].answer() == Refused(ErrorCode.NOT_COORDINATOR)
+    assert await answers[1].answer() == 3

@@ -105,6 +105,18 @@ async def test_one_that_is_too_long_fails_and_the_next_is_made(answers: LargeAns
     assert second.problem is None
 
 
+async def test_one_that_cannot_be_handed_over_keeps_no_other_from_being_made(answers: LargeAnswers) -> None:
+    class Broken(Peer):
+        def fill_written(self, slot: Slot, frame: bytearray) -> None:
+            raise RuntimeError("a defect")
+
+    first, second = Broken().ask(answers, MIB), Peer().ask(answers, MIB)
+    await made(first)
+    assert isinstance(first.problem, RuntimeError)
+    await made(second)
+    assert second.problem is None
+
+
 @pytest.mark.parametrize("drip", [0, 1])
 async def test_who_hardly_reads_is_cut_off_when_another_waits(answers: LargeAnswers, drip: int) -> None:
     hoarder, waiting = Peer().ask(answers, 80 * MIB), Peer()

@@ -14,7 +14,15 @@ from typing import Final
 
 from coordinator import clock
 from coordinator.cluster.append import Appender, Done, Failed, Fenced, Partition
-from coordinator.cluster.engine.engine import Engine, EngineError, NoSpace, Outcome, TooLarge, Unavailable
+from coordinator.cluster.engine.engine import (
+    Engine,
+    EngineError,
+    NoSpace,
+    Outcome,
+    TooLarge,
+    Transaction,
+    Unavailable,
+)
 
 _LOG: Final = logging.getLogger("Cluster")
 _RETRY_S: Final = 0.02
@@ -75,7 +83,7 @@ class AppendDriver:
     async def _run(self) -> None:
         # What the iteration at hand still submits goes with the same transaction.
         await asyncio.sleep(0)
-        while (transaction := self._appender.next()) is not None:
+        while (transaction := self._next()) is not None:
             started_ns = clock.monotonic_ns()
             told = False
             while True:
@@ -100,6 +108,18 @@ class AppendDriver:
                 await asyncio.sleep(_RETRY_S)
             self.seconds.append((clock.monotonic_ns() - started_ns) / 1e9)
 
+    def _next(self) -> Transaction | None:
+        """Return the next transaction, without the partitions for which none can be made."""
+        while True:
+            try:
+                return self._appender.next()
+            except Exception as problem:  # noqa: BLE001 - the other partitions are appended to all the same
+                _LOG.error("Failed to prepare an append", exc_info=problem)
+                if not self._appender.is_in_flight:
+                    return None
+                for outcome in self._appender.give_up(Unavailable(repr(problem))):
+                    self._tell(outcome)
+
     def _is_given_up(self, answer: Outcome | EngineError, started_ns: int) -> bool:
         """Whether what is in flight is waited for no longer. Where the engine has been full for as long, nothing is
         waited for."""
@@ -115,6 +135,12 @@ class AppendDriver:
         return True
 
     def _tell(self, outcome: Done | Fenced | Failed) -> None:
+        try:
+            self._report(outcome)
+        except Exception as problem:  # noqa: BLE001 - the tickets of the other partitions are done all the same
+            _LOG.error("Failed to handle an append to %s-%d", *outcome.partition, exc_info=problem)
+
+    def _report(self, outcome: Done | Fenced | Failed) -> None:
         if isinstance(outcome, Done):
             for ticket in outcome.tickets:
                 self._done(ticket)

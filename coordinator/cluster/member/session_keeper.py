@@ -147,4 +147,9 @@ class SessionKeeper:
                 self._was_gone = True
                 continue
             self._was_duplicate = self._was_gone = False
-            self._tell(event)
+            try:
+                self._tell(event)
+            except Exception as problem:  # noqa: BLE001 - without the keeper the session would end
+                _LOG.error(
+                    "Failed to handle %s of the session with etcd", type(event).__name__, exc_info=problem
+                )

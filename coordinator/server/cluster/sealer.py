@@ -73,9 +73,16 @@ class Sealer:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(PERIOD_S)
-            for name, log in list(self._owned()):
+            for name, log in self._owned_now():
                 if log in self._logs.manifests and not log.is_closed:
                     await self._look(name, log)
+
+    def _owned_now(self) -> list[tuple[TopicPartition, PartitionLog]]:
+        try:
+            return list(self._owned())
+        except Exception as problem:  # noqa: BLE001 - the next round may find them
+            _LOG.error("Failed to list the partitions to seal", exc_info=problem)
+            return []
 
     async def _look(self, name: TopicPartition, log: PartitionLog) -> None:
         try:

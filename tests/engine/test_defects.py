@@ -1,0 +1,100 @@
+"""Unexpected exceptions: each fails one partition, and the others go on."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import pytest
+
+from coordinator import clock
+from coordinator.engine.group_clock import ProcessTime
+from coordinator.engine.partition import Partition
+from coordinator.engine.timers import Timers
+from storage.errors import SyncFailed
+from storage.log import PartitionLog
+from storage.syncer import SyncResult
+from tests.engine.bench import Bench
+from tests.engine.counter import Add, AwaitValue, Counters
+from tests.engine.test_second_machine import NOT_COORDINATOR, owned_again
+
+FIRST, SECOND = "a", "b"
+DEFECT: Final = RuntimeError("a defect")
+
+
+def partitions(bench: Bench) -> tuple[Partition[Counters], Partition[Counters]]:
+    found = bench.counters.partition_of(FIRST), bench.counters.partition_of(SECOND)
+    assert found[0] is not found[1]
+    return found
+
+
+async def test_a_sync_that_fails_before_it_begins_fails_the_waiters_and_no_later_commit(
+    bench: Bench,
+) -> None:
+    submit = bench.flusher.submit
+
+    def fail(logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
+        bench.flusher.submit = submit
+        raise DEFECT
+
+    bench.flusher.submit = fail
+    assert await bench.ask(bench.counters, FIRST, Add(FIRST, 1)) == NOT_COORDINATOR
+    await owned_again(bench, FIRST)
+    assert await bench.ask(bench.counters, SECOND, Add(SECOND, 2)) == 2
+    assert isinstance(await bench.ask(bench.counters, FIRST, Add(FIRST, 1)), int)
+
+
+@pytest.mark.parametrize("when", ["append", "synced"])
+async def test_a_partition_that_fails_after_it_has_written_keeps_no_other_from_writing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    first, _ = partitions(bench)
+    failures = [DEFECT]
+
+    def fail(number: int) -> None:
+        if number == first.number and failures:
+            raise failures.pop()
+
+    if when == "synced":
+        bench.counters.advanced = fail
+    else:
+        write, failed = bench.counters.append, bench.counters.ownership.failed
+
+        def refuse(partition: Partition[Counters], wall_ms: int) -> bool:
+            if partition is first and failures:
+                raise SyncFailed("/data", "refused")
+            return write(partition, wall_ms)
+
+        def fail_again(partition: Partition[Counters], error: Exception) -> None:
+            monkeypatch.setattr(bench.counters.ownership, "failed", failed)
+            raise failures.pop()
+
+        monkeypatch.setattr(bench.counters.ownership, "failed", fail_again)
+        bench.counters.append = refuse
+    _, one = bench.put(bench.counters, FIRST, AwaitValue(FIRST, 100))
+    _, other = bench.put(bench.counters, FIRST, Add(FIRST, 1))
+    assert await bench.ask(bench.counters, SECOND, Add(SECOND, 2)) == 2
+    assert one.place is not None
+    assert other.place is not None
+    assert await one.place.answer() == NOT_COORDINATOR
+    await other.place.answer()
+    await owned_again(bench, FIRST)
+    assert isinstance(await bench.ask(bench.counters, FIRST, Add(FIRST, 1)), int)
+
+
+async def test_a_timer_that_fails_keeps_no_other_from_firing() -> None:
+    fired = asyncio.Event()
+
+    def fire(key: object) -> None:
+        if key == "fails":
+            raise DEFECT
+        fired.set()
+
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda *_: None)
+    timers = Timers(loop, ProcessTime(clock.Arrival()), fire)
+    now_ms = clock.monotonic_ms()
+    timers.set("fails", now_ms)
+    timers.set("next", now_ms)
+    async with asyncio.timeout(60):
+        await fired.wait()
+    timers.close()
