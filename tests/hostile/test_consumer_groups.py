@@ -11,7 +11,7 @@ from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.primitives import MAX_STRING_BYTES
 from tests.hostile.largest_of_consumer_groups import describing, joining
@@ -34,6 +34,9 @@ MEMBERS: Final = 1_500
 TOO_MANY: Final = 100
 IN_FLIGHT: Final = 1_000
 LONG: Final = MAX_STRING_BYTES
+METADATA_BYTES: Final = 9_000_000
+REFUSED: Final = 20
+LATEST_MS: Final = 250
 
 
 def beat(member_id: str, epoch: int, group_id: str = "g") -> ConsumerGroupHeartbeatRequest:
@@ -120,6 +123,26 @@ async def test_a_client_that_comes_with_the_other_protocol_each_time(tmp_path: P
         assert [topic.partitions for topic in member.assignment.topic_partitions] == [[0, 1, 2, 3]]
         toll = await siege.toll()
         assert toll.is_bearable(), toll
+
+
+async def test_heartbeats_to_a_classic_group_that_the_log_cannot_store(tmp_path: Path) -> None:
+    """Each of them would convert the group: parse nine megabytes of subscriptions, and be refused."""
+    request = classic_join("")
+    names = [""] * (METADATA_BYTES // 2)
+    request.protocols[0].metadata = encode_subscription(ConsumerProtocolSubscription(topics=names), 1)
+    heartbeats = frame(joining("g", ["orders"], member_id="m"), 1) * REFUSED
+    async with besieged(tmp_path, (*AT_ONCE, "--topic", "orders:4")) as siege:
+        join = frame(request, 3)
+        await siege.begin()
+        client = await siege.attacker.connect()
+        await client.send(join)
+        assert read(JoinGroupResponse, 3, await client.answer()).error_code == ErrorCode.NONE
+        await client.send(heartbeats)
+        for _ in range(REFUSED):
+            refused = read(ConsumerGroupHeartbeatResponse, 1, await client.answer())
+            assert (refused.error_code, refused.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        toll = await siege.toll()
+        assert toll.is_bearable(LATEST_MS), toll
 
 
 async def test_as_many_members_as_there_may_be_and_no_more(tmp_path: Path) -> None:

@@ -256,18 +256,20 @@ class ClassicGroup:
             votes[name] = votes.get(name, 0) + 1
         return elected(votes)
 
-    def next_generation(self, wall_ms: int, state: ClassicGroupState) -> bool:
-        """Begin a generation with the present members, in `state`. False when their subscriptions cannot
-        be read."""
+    def next_generation(self, wall_ms: int, state: ClassicGroupState, most_bytes: int) -> bool:
+        """Begin a generation with the present members, in `state`. `most_bytes`: how large the group's record may
+        be. False when their subscriptions cannot be read."""
         assert self.state is PREPARING_REBALANCE, self.state
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.pending_sync.clear()
         self.transition_to(state, wall_ms)
-        return self.read_subscriptions()
+        return self.read_subscriptions(most_bytes)
 
-    def read_subscriptions(self) -> bool:
-        """Note which topics the members read. False when they are consumers and it cannot be known."""
+    def read_subscriptions(self, most_bytes: int | None = None) -> bool:
+        """Note which topics the members read. False when they are consumers and it cannot be known. Subscriptions
+        that have more than `most_bytes` together are not parsed, which would take long: the assignment of such a
+        generation is refused, as its record is too large."""
         if not self.uses_consumer_protocol:
             self.subscribed_topics = None
         elif not self.members:
@@ -275,9 +277,11 @@ class ClassicGroup:
         else:
             assert self.protocol_name is not None, self.group_id
             name = self.protocol_name
-            self.subscribed_topics = union_of_topics(
-                dict.fromkeys(member.metadata_for(name) for member in self.members.values())
-            )
+            subscriptions = [member.metadata_for(name) for member in self.members.values()]
+            if most_bytes is not None and sum(map(len, subscriptions)) > most_bytes:
+                self.subscribed_topics = None
+                return True
+            self.subscribed_topics = union_of_topics(dict.fromkeys(subscriptions))
             return self.subscribed_topics is not None
         return True
 

@@ -131,7 +131,7 @@ def complete_join_phase(groups: Groups, group: ClassicGroup, turn: Turn) -> None
     assert group.rebalance is not None, group.group_id
     group.rebalance.end_join_phase(turn.now.monotonic_ms)
     state = COMPLETING_REBALANCE if group.members else EMPTY
-    readable = group.next_generation(turn.now.wall_ms, state)
+    readable = group.next_generation(turn.now.wall_ms, state, groups.config.message_max_bytes)
     if state is EMPTY:
         turn.tell(GroupEmptied(group.group_id, group.generation_id))
         turn.write(group_metadata_record(group))

@@ -50,12 +50,14 @@ AT_ONCE: Final = 0
 
 def upgraded(groups: Groups, classic: ClassicGroup, turn: Turn) -> tuple[DurableConsumerGroup, list[Fact]]:
     """What the log is to say of a group that has members, and the records that say so; nothing is written yet.
-    Refusal: GROUP_ID_NOT_FOUND where it cannot be upgraded. Who is parked in it is answered in any case then."""
+    Refusal: GROUP_ID_NOT_FOUND where it cannot be upgraded, UNKNOWN_SERVER_ERROR where its records would not fit
+    the log. Who is parked in it is answered in any case then."""
     _throw_if_not_upgradable(groups, classic)
     for member in classic.members.values():
         if member.is_awaiting_join or member.is_awaiting_sync:
             answer_parked(classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, turn)
             restart_session(classic, member, turn)
+    _throw_if_too_large(groups, classic)
     try:
         order = _order(classic)
         members = [_converted(classic, classic.members[member_id], groups.topics) for member_id in order]
@@ -98,6 +100,14 @@ def _throw_if_not_upgradable(groups: Groups, classic: ClassicGroup) -> None:
         raise _refused(classic, "the group does not use the consumer embedded protocol.")
     if len(classic.members) > config.group_consumer_max_size:
         raise _refused(classic, "the group size exceeds the consumer group maximum size.")
+
+
+def _throw_if_too_large(groups: Groups, classic: ClassicGroup) -> None:
+    """Refuse a group before its subscriptions are parsed, which takes a second for some megabytes. The record of
+    each member has its metadata for every protocol; Kafka fails to write such a batch, with this error."""
+    size = sum(len(metadata) for member in classic.members.values() for _, metadata in member.protocols)
+    if size > groups.config.message_max_bytes:
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 
 def _refused(classic: ClassicGroup, why: str) -> Refusal:

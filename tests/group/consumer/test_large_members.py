@@ -9,6 +9,7 @@ from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRespo
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.primitives import MAX_STRING_BYTES
 from tests.group.config import group_config
+from tests.group.consumer.classic import INITIAL_DELAY_MS
 from tests.group.consumer.members import FOO, Members
 
 MOST_BYTES = 2_000
@@ -51,6 +52,22 @@ def test_one_of_the_classic_protocol() -> None:
     longer = group.join("B", protocols=subscribed(["x" * 2_100]))
     assert longer.error is ErrorCode.UNKNOWN_SERVER_ERROR
     assert group.records == before
+
+
+def test_a_classic_group_that_is_too_large_is_refused_before_its_subscriptions_are_read() -> None:
+    group = Members()
+    group.restart(group_config(message_max_bytes=MOST_BYTES))
+    unreadable = [("range", bytes([255]) * (MOST_BYTES + 1))]
+    member_id = group.join(protocols=unreadable).joined.member_id
+    ask = group.join(member_id, protocols=unreadable)
+    group.advance(INITIAL_DELAY_MS)
+    generation = ask.joined.generation_id
+    before = list(group.records)
+    for _ in range(2):
+        assert group.enter("new")[0] is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert group.records == before
+    assert group.heartbeat(member_id, generation) is ErrorCode.NONE
+    assert group.state() == "CompletingRebalance"
 
 
 def test_more_names_than_anybody_should_count() -> None:
