@@ -4,7 +4,6 @@ Those of consumer groups act; those of share groups and streams groups, which ar
 Source: Kafka's `GroupConfig`.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -26,6 +25,7 @@ from coordinator.config.unserved_group_configs import (
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 _INT: Final = ConfigType.INT
+_JAVA_SPACE: Final = " \t\n\v\f\r"
 
 GROUP_CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = {
     key.name: key
@@ -87,7 +87,7 @@ def check_group_configs(overrides: Mapping[str, str], broker: ConsumerGroupPrope
 
 
 def _check_tags(text: str) -> None:
-    tags = re.split(r"\s*,\s*", text.strip(), flags=re.ASCII)
+    tags = [tag.strip(_JAVA_SPACE) for tag in text.strip().split(",")]
     if len(set(tags)) < len(tags):
         raise InvalidConfig(f"{RACK_TAGS} must not contain duplicate tag keys.", RACK_TAGS)
 

@@ -22,18 +22,19 @@ from hmac import digest as hmac
 from typing import Final, NamedTuple
 
 from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.sasl_server import Authenticated, Challenge, Refused, Step
+from coordinator.security.sasl_server import MAX_TOKEN_BYTES, Authenticated, Challenge, Refused, Step
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 """Of what users are given; Kafka's bound as well."""
 
 HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
-_NAME: Final = rb"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
-_VALUE: Final = rb"[\x01-\x2b\x2d-\x7f]+"
-_NONCE: Final = rb"[\x21-\x2b\x2d-\x7e]+"
-_EXTENSIONS: Final = rb"(?:,[A-Za-z]+=" + _VALUE + rb")*"
-_BASE64: Final = rb"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+# Possessive: no stranger can have a long message matched in many ways.
+_NAME: Final = rb"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
+_VALUE: Final = rb"[\x01-\x2b\x2d-\x7f]++"
+_NONCE: Final = rb"[\x21-\x2b\x2d-\x7e]++"
+_EXTENSIONS: Final = rb"(?:,[A-Za-z]++=" + _VALUE + rb")*"
+_BASE64: Final = rb"(?:[a-zA-Z0-9/+]{4})*+(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?+"
 _CLIENT_FIRST: Final = re.compile(
     rb"n,(?:a=(?P<authorization_id>%b))?,(?:m=%b,)?(?P<bare>n=(?P<user>%b),r=(?P<nonce>%b)(?P<extensions>%b))"
     % (_NAME, _VALUE, _NAME, _NONCE, _EXTENSIONS)
@@ -90,6 +91,8 @@ class ScramServer:
 
     def step(self, token: bytes) -> Step:
         """Judges the first token, or else the final one."""
+        if len(token) > MAX_TOKEN_BYTES:
+            return Refused(f"the message has more than {MAX_TOKEN_BYTES} bytes")
         return self._first(token) if self._credential is None else self._final(token, self._credential)
 
     def _first(self, token: bytes) -> Challenge | Refused:

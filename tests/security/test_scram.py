@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scramp import ScramClient, ScramException
 
 from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.sasl_server import Authenticated, Challenge, Refused
+from coordinator.security.sasl_server import MAX_TOKEN_BYTES, Authenticated, Challenge, Refused
 from coordinator.security.scram import MIN_ITERATIONS, ScramServer, credential_of, salted_password
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
@@ -161,3 +161,9 @@ def test_no_text_of_a_credential_shows_what_it_is_made_of() -> None:
     text = repr(PENCIL) + repr(server().step(CLIENT_FIRST))
     kept = PENCIL["user"]
     assert not any(repr(secret) in text for secret in (kept.salt, kept.stored_key, kept.server_key))
+
+
+def test_a_message_that_is_too_long_is_refused() -> None:
+    longest = CLIENT_FIRST + b",x=".ljust(MAX_TOKEN_BYTES - len(CLIENT_FIRST), b"y")
+    assert isinstance(server().step(longest), Challenge)
+    assert isinstance(server().step(longest + b"y"), Refused)

@@ -124,29 +124,31 @@ class SaslConnection(SecuredConnection):
         return PARKED
 
     def _reauthenticate(self, exchange: Exchange, data: bytes, started_ns: int) -> None:
-        """Gives whole frames to the exchange, until it is over."""
+        """Gives the next whole frame to the exchange; the frames behind it wait for another iteration."""
         position, self._wanted = 0, SIZE_BYTES
-        while len(data) - position >= SIZE_BYTES and self._exchange is not None and not self._is_held:
-            size = int.from_bytes(data[position : position + SIZE_BYTES], "big", signed=True)
+        if len(data) >= SIZE_BYTES:
+            size = int.from_bytes(data[:SIZE_BYTES], "big", signed=True)
             if not 0 <= size <= self._sasl.max_receive_bytes:
                 self._turn_away(TurnedAway(b"", f"{INVALID_SIZE} ({size} bytes)"))
                 return
-            end = position + SIZE_BYTES + size
+            end = SIZE_BYTES + size
             if end > len(data):
-                self._wanted = SIZE_BYTES + size
-                break
-            try:
-                outcome = exchange.receive(data[position + SIZE_BYTES : end])
-            except Malformed as problem:
-                self._endpoint.refused(self, str(problem))
-                self.close()
+                self._wanted = end
+            else:
+                try:
+                    outcome = exchange.receive(data[SIZE_BYTES:end])
+                except Malformed as problem:
+                    self._endpoint.refused(self, str(problem))
+                    self.close()
+                    return
+                position = end
+                self._carry_out(outcome)
+        if 0 < position < len(data) and not self._is_held:
+            if self._exchange is None:
+                self._process(data[position:], started_ns)
                 return
-            position = end
-            self._carry_out(outcome)
-        if self._exchange is None and not self._is_held and position < len(data):
-            self._process(data[position:], started_ns)
-        else:
-            self._pending = bytearray(data[position:])
+            self._wait_in_line()
+        self._pending = bytearray(data[position:])
 
     def _carry_out(self, outcome: Outcome) -> None:
         match outcome:

@@ -3,6 +3,8 @@
 A client that is not let in costs little: what is kept of its frames is bounded, for each and for all together; it
 has a time to come through; and one that is refused is told after a delay, during which nothing is read.
 
+In an iteration of the event loop the door judges one frame of each client.
+
 Source: Kafka's `SaslServerAuthenticator` and `Selector`.
 """
 
@@ -11,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from coordinator import clock
+from coordinator.net.run_queue import RunQueue
 from coordinator.server.authentication.exchange import Answered, LetIn, Outcome, TurnedAway, Waiting
 from protocol.malformed import Malformed
 
@@ -43,6 +46,7 @@ class SaslDoor(asyncio.Protocol):
         self._kept_bytes = 0
         self._frames = 0
         self._is_over = False
+        self._is_in_line = False
         self._wait: asyncio.Task[Outcome] | None = None
         """For what becomes of the client; meanwhile its frames are kept."""
         waited_s = (clock.monotonic_ns() - connection.last_received_ns) / 1e9
@@ -77,20 +81,42 @@ class SaslDoor(asyncio.Protocol):
         if self._wait is not None and len(self._kept) > self._sasl.max_receive_bytes:
             assert self._transport is not None
             self._transport.pause_reading()
+        if self._run_queue.is_iteration_over:
+            self._wait_in_line()
+        else:
+            self._work()
+
+    @property
+    def _run_queue(self) -> RunQueue:
+        return self._connection.endpoint.run_queue
+
+    def _wait_in_line(self) -> None:
+        if not self._is_in_line:
+            self._is_in_line = True
+            self._run_queue.add(self)
+
+    def go_on(self) -> None:
+        """This client is the first in line."""
+        self._is_in_line = False
         self._work()
 
     def _work(self, wait: asyncio.Task[Outcome] | None = None) -> None:
-        """Judges the frames that are there. In: a wait that is over."""
+        """Judges the next frame, unless the client waits in line. In: a wait that is over."""
+        started_ns = clock.monotonic_ns()
         try:
             if wait is not None:
                 self._carry_out(wait.result())
-            while (frame := self._next_frame()) is not None:
+            frame = None if self._is_in_line else self._next_frame()
+            if frame is not None:
                 self._frames += 1
                 if self._frames > MOST_FRAMES:
                     raise Malformed(
                         f"more than {MOST_FRAMES} frames came before the client was authenticated"
                     )
                 self._carry_out(self._exchange.receive(frame))
+                if self._has_frame:
+                    self._wait_in_line()
+                self._run_queue.spent(clock.monotonic_ns() - started_ns)
             self._count_kept()
         except Malformed as problem:
             self._sasl.refused(self._connection, str(problem))
@@ -100,6 +126,15 @@ class SaslDoor(asyncio.Protocol):
             self.abort()
 
     # Frames
+
+    @property
+    def _has_frame(self) -> bool:
+        """Whether another frame can be judged."""
+        kept = self._kept
+        if self._is_over or self._wait is not None or len(kept) < SIZE_BYTES:
+            return False
+        size = int.from_bytes(kept[:SIZE_BYTES], "big", signed=True)
+        return len(kept) >= SIZE_BYTES + size
 
     def _next_frame(self) -> bytes | None:
         """The next one, without its size, if it is whole."""
@@ -200,6 +235,9 @@ class SaslDoor(asyncio.Protocol):
     def _end(self) -> None:
         """Nothing is read any more, and the time of the client is over."""
         self._is_over = True
+        if self._is_in_line:
+            self._is_in_line = False
+            self._run_queue.remove(self)
         self._timer.cancel()
         self._sasl.kept_bytes -= self._kept_bytes
         self._kept_bytes = 0
