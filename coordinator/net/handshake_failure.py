@@ -22,6 +22,7 @@ class HandshakeFailure(NamedTuple):
 SAYS_NO_TLS: Final = HandshakeFailure(
     "plaintext", "it does not speak TLS: perhaps a client that is set to PLAINTEXT"
 )
+PUSHED_OUT: Final = HandshakeFailure("timeout", "it was not done when too many others had begun theirs")
 LEFT: Final = HandshakeFailure("left", "it went away before the handshake was done")
 _NO_CERTIFICATE: Final = HandshakeFailure(
     "no-certificate", "it has shown no certificate, and ssl.client.auth=required"

@@ -2,7 +2,8 @@
 
 A handshake costs more than a thousand requests. So that a storm of them keeps nobody waiting for long, only some
 begin at a time and the others wait in line. Who has sent nothing is not in line; and who keeps its handshake
-waiting soon gives its place to another, as it costs nothing meanwhile.
+waiting soon gives its place to another, as it costs no time meanwhile. It costs memory: while `MOST_BEGUN` are not
+over, another begins when one ends, or when the oldest has had `ENDS_AFTER_S`, which then ends.
 
 A client whose handshake fails is told why, as TLS does: event loops close the socket with that unsaid, and a client
 that hears nothing takes it for a lost connection and comes again and again.
@@ -17,9 +18,21 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from coordinator import clock
-from coordinator.net.handshake_failure import SAYS_NO_TLS, HandshakeFailure, failure_of, too_slow
+from coordinator.net.handshake_failure import (
+    PUSHED_OUT,
+    SAYS_NO_TLS,
+    HandshakeFailure,
+    failure_of,
+    too_slow,
+)
+from coordinator.net.memory_trim import MemoryTrim
 
-AT_ONCE: Final = 64
+AT_ONCE: Final = 32
+MOST_BEGUN: Final = 500
+"""Handshakes that have begun and are not over, of about 250 kB each."""
+ENDS_AFTER_S: Final = 1.0
+"""How long each of so many has at least."""
+_LOOK_S: Final = 0.05
 BEGIN_AT_ONCE: Final = 4
 """In one turn of the event loop: what a handshake costs, a signature above all, is due when it begins."""
 KEEPS_PLACE_S: Final = 0.1
@@ -46,6 +59,9 @@ class Handshakes:
         self._loop = loop
         self._places = asyncio.Semaphore(AT_ONCE)
         self._begin = asyncio.Semaphore(BEGIN_AT_ONCE)
+        self._begun: dict[asyncio.Timeout, int] = {}
+        """When each began (monotonic, in milliseconds), from the oldest."""
+        self._memory = MemoryTrim(loop)
 
     async def shake(
         self,
@@ -59,29 +75,32 @@ class Handshakes:
         client left without a word, and OSError where the system refuses. Whatever comes, cancelling too, the
         socket is then closed."""
         ends_ms = clock.monotonic_ms() + timeout_s * 1000
-        ours = accepted
+        ours, is_failed = accepted, False
+        place = _Place()
         accepted.setblocking(False)
         try:
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._await_tls(accepted)
-                    await self._places.acquire()
+                    await place.take(self._places)
+                    await self._await_room()
             except TimeoutError:
                 raise _Failure(too_slow(timeout_s)) from None
-            place = _Place(self._places)
-            try:
-                ours = accepted.dup()  # the other one is the event loop's from now on
-                left_s = max(0.001, (ends_ms - clock.monotonic_ms()) / 1000)
-                await self._shake(accepted, context, left_s, entrance, place)
-            finally:
-                place.give_back()
+            ours = accepted.dup()  # the other one is the event loop's from now on
+            left_s = max(0.001, (ends_ms - clock.monotonic_ms()) / 1000)
+            await self._shake(accepted, context, left_s, entrance, place)
         except _Failure as failure:
+            is_failed = True
+            place.give_back()
             if failure.why is not None:
                 failed(too_slow(timeout_s) if clock.monotonic_ms() >= ends_ms else failure.why)
             await self._tell(ours, failure.unsaid)
             raise HandshakeFailed from failure
         finally:
+            place.give_back()
             ours.close()
+            if ours is not accepted and is_failed:
+                self._memory.on_handshake_failed()
 
     async def _await_tls(self, accepted: socket.socket) -> None:
         """Waits for the first byte. Raises _Failure where it is none of TLS."""
@@ -98,6 +117,17 @@ class Handshakes:
         if first != _HANDSHAKE:
             raise _Failure(SAYS_NO_TLS if first else None)
 
+    async def _await_room(self) -> None:
+        """Wait until fewer than `MOST_BEGUN` handshakes are under way, or end the oldest one."""
+        while len(self._begun) >= MOST_BEGUN:
+            oldest, began_ms = next(iter(self._begun.items()))
+            left_s = ENDS_AFTER_S - (clock.monotonic_ms() - began_ms) / 1000
+            if left_s > 0:
+                await asyncio.sleep(min(left_s, _LOOK_S))
+            else:
+                del self._begun[oldest]
+                oldest.reschedule(0)  # at once
+
     async def _shake(
         self,
         accepted: socket.socket,
@@ -112,17 +142,23 @@ class Handshakes:
         said = _Said()
         _SAID.set(said)  # for the callbacks of this task, of which the handshake is one
         timer = self._loop.call_later(KEEPS_PLACE_S, place.give_back)
+        patience = asyncio.timeout(None)
         try:
-            await self._loop.connect_accepted_socket(
-                entrance,
-                accepted,
-                ssl=context,
-                ssl_handshake_timeout=timeout_s,
-                ssl_shutdown_timeout=GOODBYE_S,
-            )
+            async with patience:
+                self._begun[patience] = clock.monotonic_ms()
+                await self._loop.connect_accepted_socket(
+                    entrance,
+                    accepted,
+                    ssl=context,
+                    ssl_handshake_timeout=timeout_s,
+                    ssl_shutdown_timeout=GOODBYE_S,
+                )
         except OSError as error:
-            raise _Failure(failure_of(error), said.unsaid) from error
+            why = PUSHED_OUT if patience.expired() else failure_of(error)
+            # Its traceback would keep the transport, with its buffers, until the next full collection of garbage.
+            raise _Failure(why, said.unsaid) from error.with_traceback(None)
         finally:
+            self._begun.pop(patience, None)
             timer.cancel()
 
     async def _tell(self, ours: socket.socket, unsaid: bytes) -> None:
@@ -193,8 +229,13 @@ class ListenerContext(ssl.SSLContext):
 class _Place:
     __slots__ = ("_places",)
 
-    def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places: asyncio.Semaphore | None = places
+    def __init__(self) -> None:
+        self._places: asyncio.Semaphore | None = None
+
+    async def take(self, places: asyncio.Semaphore) -> None:
+        """Waits for one."""
+        await places.acquire()
+        self._places = places
 
     def give_back(self) -> None:
         """Once; after that nothing happens."""

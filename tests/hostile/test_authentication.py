@@ -23,6 +23,8 @@ from coordinator.net.lines_per_address import LINES_A_PERIOD, PERIOD_MS
 from coordinator.server.authentication import sasl
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.authentication.sasl_server import choose, log_in, metric, plain_token, serving_sasl, show
 from tests.hostile.siege.attacker import Hostile, frame
 from tests.hostile.siege.place import (
@@ -38,6 +40,10 @@ STRANGERS: Final = int(os.environ.get("STRANGERS", "0"))
 TIMEOUT_MS: Final = 3000
 GUESSES: Final = 200
 GUESSERS: Final = 20
+STORM: Final = 2000
+TOKENS: Final = 100
+TOKEN_BYTES: Final = 500_000
+LATEST_MS: Final = 250
 LIST: Final = frame(ListGroupsRequest(), 4)
 
 
@@ -126,6 +132,22 @@ async def test_many_half_handshakes_are_cut_off_and_harm_nobody(tmp_path: Path) 
     assert siege.log.read_text().count("Failed authentication") < 100
 
 
+@pytest.mark.parametrize("said", ["broken", "half"])
+async def test_the_memory_of_a_storm_of_handshakes_is_given_back(tmp_path: Path, said: str) -> None:
+    hello = first_words(THROUGH_TLS)
+    words = hello if said == "half" else hello[:60] + bytes(len(hello) - 60)
+    async with besieged(tmp_path, place=THROUGH_TLS) as siege:
+        await siege.begin()
+        crowd = await connect(siege, STORM, words)
+        late = await siege.attacker.connect()
+        await late.send(LIST)
+        assert await late.answer() is not None
+        if said == "broken":
+            await gone(crowd)
+        toll = await siege.toll()
+        assert toll.is_bearable(LATEST_MS), toll
+
+
 async def test_many_that_say_nothing_after_their_handshake_harm_nobody(tmp_path: Path) -> None:
     options = ["-o", f"authentication.timeout.ms={TIMEOUT_MS}"]
     async with besieged(tmp_path, options, place=BEFORE_SASL_THROUGH_TLS) as siege:
@@ -158,6 +180,24 @@ async def test_a_flood_of_wrong_passwords_fills_no_log_and_harms_nobody(tmp_path
     log = siege.log.read_text()
     assert 0 < log.count("the password is wrong") <= min(GUESSES - 1, periods * LINES_A_PERIOD)
     assert "guess-" not in log
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "PLAIN"])
+async def test_many_tokens_of_half_a_megabyte_harm_nobody(tmp_path: Path, mechanism: str) -> None:
+    name = b"=2C" * (TOKEN_BYTES // 3)
+    token = b"\0" + name + b"\0" if mechanism == "PLAIN" else b"n,,n=" + name + b",r="
+    tried = frame(SaslHandshakeRequest(mechanism=mechanism), 1) + frame(
+        SaslAuthenticateRequest(auth_bytes=token), 2
+    )
+    options = ["-o", "connection.failed.authentication.delay.ms=0"]
+    async with besieged(tmp_path, options, place=BEFORE_SASL) as siege:
+        await siege.begin()
+        crowd = await connect(siege, TOKENS, tried)
+        await gone(crowd)
+        assert await failed(siege, "groupd_failed_authentications_total") == TOKENS
+        await is_served(siege)
+        toll = await siege.toll()
+        assert toll.is_bearable(LATEST_MS), toll
 
 
 async def test_what_strangers_keep_here_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

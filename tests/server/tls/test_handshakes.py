@@ -303,6 +303,30 @@ async def test_a_neighbour_of_many_that_do_not_go_on_is_served(
     assert not server.connections.open
 
 
+async def test_of_too_many_half_handshakes_the_oldest_end(
+    tmp_path: Path,
+    stores: tuple[Path, Path],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handshakes, "MOST_BEGUN", 3)
+    monkeypatch.setattr(handshakes, "ENDS_AFTER_S", 0.01)
+    async with listening(tmp_path, listener(stores[0])) as server, AsyncExitStack() as stack:
+        silent = [await stack.enter_async_context(Client(server)) for _ in range(5)]
+        for each in silent:
+            each.writer.write(hello())
+            await each.reader.read(1)
+        async with Client(server, tls=trusting(AUTHORITY)) as late:
+            assert await is_served(late)
+            for each in silent[:3]:
+                async with asyncio.timeout(TIMEOUT_S):
+                    while await each.reader.read(4096):
+                        pass
+            assert await is_served(late)
+        await until(lambda: failures(server) == {"timeout": 3})
+        assert "too many others" in lines(caplog)[0]
+
+
 async def test_the_limit_of_connections_counts_those_who_shake_hands(
     tmp_path: Path, stores: tuple[Path, Path]
 ) -> None:
