@@ -8,11 +8,13 @@ from typing import Final
 
 from aiohttp import ClientError, ClientSession
 
+from coordinator.control.faults.faults import MOST_FAULTS
 from tests.console.test_http import Caller, asked, get
 from tests.hostile.siege.siege import besieged
 from tests.hostile.test_turns import make_groups
 
 TIMEOUT_MS: Final = 2_000
+LATEST_MS: Final = 250
 READERS: Final = 10
 LISTINGS: Final = 3
 REQUESTS: Final = 10_000
@@ -38,6 +40,28 @@ async def in_turns(count: int, act: Callable[[int], Awaitable[None]]) -> None:
             await act(number)
 
     await asyncio.gather(*map(some, range(AT_ONCE)))
+
+
+async def test_as_many_faults_as_there_may_be_and_no_more(tmp_path: Path) -> None:
+    """Half of them are of the neighbours' own heartbeats."""
+    apis = ("Heartbeat", "Fetch")
+    async with besieged(tmp_path) as siege:
+        url = f"http://127.0.0.1:{siege.daemon.http_port}/v1/faults"
+        async with ClientSession() as session:
+            for number in range(MOST_FAULTS):
+                match = {"api": apis[number % 2], "group": f"nobody-{number}"}
+                if apis[number % 2] == "Fetch":
+                    del match["group"]
+                    match["client_id"] = f"nobody-{number}"
+                rule = {"match": match, "do": {"at": "request", "hold": True}}
+                async with session.post(url, json=rule) as answer:
+                    assert answer.status < 300, await answer.text()
+            await siege.begin()
+            async with session.post(url, json=rule) as answer:
+                assert answer.status == 429
+                assert "DELETE /v1/faults" in (await answer.json())["detail"]
+        toll = await siege.toll()
+        assert toll.is_bearable(LATEST_MS), toll
 
 
 async def test_many_lists_of_many_groups(tmp_path: Path) -> None:
