@@ -57,7 +57,7 @@ def _default(name: str) -> str:
 @click.option(
     "--profile",
     type=click.Choice(sorted(PROFILES)),
-    help="`test`: no initial rebalance delay, sessions from 100 ms, retention checked each second.",
+    help="`test`: no initial rebalance delay, sessions from 100 ms, consumer group heartbeats every 500 ms.",
 )
 @click.option(
     "--brokers",

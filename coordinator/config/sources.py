@@ -51,11 +51,18 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "test": {
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "100",
-        "offsets.retention.check.interval.ms": "1000",
-        "log.retention.check.interval.ms": "1000",
+        "group.consumer.assignment.interval.ms": "0",
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.min.session.timeout.ms": "100",
     }
 }
-"""Opt-in sets of properties, by name."""
+"""Opt-in sets of properties, by name.
+
+A client of the classic protocol sets its own heartbeat interval and session; a member of a consumer group (KIP-848)
+gets both from the broker, so that `test` has to set them. Retention is Kafka's: a test that wants offsets or groups
+to expire asks for it.
+"""
 
 _PREFIX: Final = "KAFKA_"
 _BITNAMI_PREFIX: Final = "KAFKA_CFG_"

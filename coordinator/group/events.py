@@ -341,10 +341,12 @@ class OffsetsExpired(Event):
 
 
 class GroupDeleted(Event):
-    """The group is gone, with this many offsets; the reason is "request" or "retention"."""
+    """The group is gone, with this many offsets; the reason is "request" or "retention". A request names its client
+    in `member`, without a member id. `expired_offsets` counts the offsets that retention removed just before."""
 
     offsets: int
     reason: str
+    expired_offsets: int = 0
 
 
 class GroupLoaded(GenerationEvent):

@@ -4,6 +4,7 @@ from coordinator.group.durable import DurableState
 from coordinator.group.events import GroupDeleted
 from coordinator.group.group import Group
 from coordinator.group.groups import Groups
+from coordinator.group.member_name import MemberName
 from coordinator.group.offsets.delete import delete_all_offsets
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
@@ -11,15 +12,25 @@ from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataKey
 
 
-def remove_group(groups: Groups, group: Group, reason: str, turn: Turn) -> None:
-    """Remove a group that may be deleted, with all its offsets. Its tombstones are written even if it never was."""
+def remove_group(
+    groups: Groups,
+    group: Group,
+    reason: str,
+    turn: Turn,
+    *,
+    client: MemberName | None = None,
+    expired_offsets: int = 0,
+) -> None:
+    """Remove a group that may be deleted, with all its offsets. Its tombstones are written even if it never was.
+
+    In: `reason`, the client and the count of expired offsets for GroupDeleted."""
     assert group.delete_error() is ErrorCode.NONE, (group.group_id, group.state_name)
     offsets = delete_all_offsets(groups, group.group_id, turn)
     for fact in (*leftovers(groups.durable, group.group_id), *group.tombstones()):
         turn.write(fact)
     group.end(turn)
     groups.remove(group.group_id)
-    turn.tell(GroupDeleted(group.group_id, offsets, reason))
+    turn.tell(GroupDeleted(group.group_id, offsets, reason, expired_offsets=expired_offsets, member=client))
 
 
 def leftovers(durable: DurableState, group_id: str) -> list[Fact]:

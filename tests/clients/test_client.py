@@ -6,7 +6,8 @@ from typing import Any
 
 import groupd_client
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, ConsumerGroupState
+from confluent_kafka.admin import AdminClient
 from groupd_client import (
     BadRequest,
     ClockStopped,
@@ -86,6 +87,38 @@ async def test_the_same_without_waiting_threads(daemon: Daemon) -> None:
     async with AsyncGroupd(daemon.url) as groupd:
         with pytest.raises(NoSuchNamespace):
             await groupd.open_namespace(broker.name)
+
+
+def test_a_group_stays_empty_after_its_last_member_has_died(broker: Namespace) -> None:
+    group = broker.group("billing")
+    alice = group.stand_in("alice", ["orders"])
+    group.wait(state="Stable")
+    alice.stall()
+    group.clock.advance("45s", silent=["alice"])
+    group.wait(state="Empty")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    described = admin.describe_consumer_groups(["billing"])["billing"].result(60)
+    assert described.state is ConsumerGroupState.EMPTY
+    assert group.expire_offsets("+0s").group == "deleted"
+    assert group.state == "Dead"
+
+
+def test_a_removed_group_says_when_and_why(broker: Namespace) -> None:
+    group = broker.group("billing")
+    group.stand_in("alice", ["orders"])
+    group.wait(state="Stable")
+    assert group.explain().removed is None
+    broker.reset()
+    assert group.explain().removed.reason == "namespace reset"
+    group.set_offsets({"orders-0": 0})
+    assert group.expire_offsets("+8d").group == "deleted"
+    with pytest.raises(NotMet, match=r"removed at .* ago: .*expired") as unmet:
+        group.wait(state="Stable", within="0s")
+    assert unmet.value.fields.removed.reason == "offsets expired"
+    with pytest.raises(NoSuchGroup, match="removed at") as unknown:
+        _ = group.description
+    assert unknown.value.fields.removed.at_ms == group.explain().removed.at_ms
+    assert [each.group_id for each in broker.call("GET", "groups").removed] == ["billing"]
 
 
 def test_a_clients_request_is_held_and_let_go(broker: Namespace) -> None:

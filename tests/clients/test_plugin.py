@@ -23,6 +23,11 @@ def test_fails(broker):
     broker.group("billing").wait(state="Stable", members=1)
     broker.group("shipping").stand_in("carol", ["orders"])
     broker.group("shipping").wait(state="Stable", members=1)
+    dave = broker.group("refunds").stand_in("dave", ["orders"])
+    broker.group("refunds").wait(state="Stable")
+    dave.leave()
+    broker.group("refunds").wait(state="Empty")
+    broker.group("refunds").delete()
     assert False
 """
 TWO_OWNERS = """
@@ -103,9 +108,16 @@ def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) ->
     assert {(each["group_id"], each["cause"]) for each in entries} == {
         ("billing", "member joined"),
         ("shipping", "member joined"),
+        ("refunds", "member joined"),
+        ("refunds", "member left"),
     }
     assert "alice" in (kept / "ledger.txt").read_text()
-    assert "billing" in (kept / "explain.txt").read_text()
+    explained = (kept / "explain.txt").read_text()
+    assert "billing" in explained
+    for text in (said, explained):
+        [removed] = [line for line in text.splitlines() if "There is no group refunds" in line]
+        assert "removed" in removed
+        assert "DeleteGroups" in removed
     assert json.loads((kept / "violations.json").read_text())["violations"] == []
     for group_id in ("billing", "shipping"):
         replay = [*COMMAND, "replay", str(kept / f"{group_id}.groupd-rec")]

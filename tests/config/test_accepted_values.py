@@ -11,6 +11,7 @@ import pytest
 
 from coordinator.config.config_key import ConfigKey, InvalidConfig
 from coordinator.config.properties import parse_config
+from coordinator.config.sources import PROFILES
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
@@ -102,7 +103,8 @@ async def test_a_server_opens_answers_and_closes(
     unexpected: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unexpected.append(context))
     (port,) = free_ports(1)
-    few = {"offsets.topic.num.partitions": "1"}
+    few = {name: KEYS["broker"][name].default for name in PROFILES["test"]}
+    few["offsets.topic.num.partitions"] = "1"
     here = {name: text.replace("9092", str(port)) for name, text in texts.items() if "listeners" in name}
     here["listeners"] = f"PLAINTEXT://127.0.0.1:{port}"
     here["super.users"] = ";".join(filter(None, (texts.get("super.users"), "User:ANONYMOUS")))

@@ -36,8 +36,10 @@ def test_the_test_profile_sets_exactly_what_it_says() -> None:
     assert read_settings(profile="test").texts == {
         NAME: "0",
         "group.min.session.timeout.ms": "100",
-        "offsets.retention.check.interval.ms": "1000",
-        "log.retention.check.interval.ms": "1000",
+        "group.consumer.assignment.interval.ms": "0",
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.min.session.timeout.ms": "100",
     }
 
 

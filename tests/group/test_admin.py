@@ -1,9 +1,11 @@
 import pytest
 
 from coordinator.group.events import GroupDeleted
+from coordinator.group.member_name import MemberName
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsResponse
 from protocol.messages.list_groups import ListGroupsResponse
+from tests.group.ask import WHO
 from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import new_generation, stable_group
 
@@ -112,7 +114,9 @@ def test_deleting_answers_each_group_once_in_order() -> None:
         ("simple", ErrorCode.NONE),
         (GROUP, ErrorCode.NON_EMPTY_GROUP),
     ]
-    assert coordinator.told(GroupDeleted) == [GroupDeleted("simple", 2, "request")]
+    assert coordinator.told(GroupDeleted) == [
+        GroupDeleted("simple", 2, "request", member=MemberName("", None, *WHO))
+    ]
     assert coordinator.fetch(group="simple") == {}
 
 

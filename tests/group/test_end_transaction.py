@@ -9,12 +9,14 @@ from coordinator.group.events import (
     SkippedOffset,
     TransactionEnded,
 )
+from coordinator.group.member_name import MemberName
 from coordinator.group.refusal import error_response, only_reads
 from coordinator.group.requests import EndTransaction, TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS
 from coordinator.machine.outcome import Context, Marker
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsResponse
+from tests.group.ask import WHO
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import stable_group
@@ -187,7 +189,9 @@ def test_a_group_may_be_deleted_and_is_not_revived(coordinator: Coordinator) -> 
     coordinator.txn_commit(9, partition=1)
     results = coordinator.delete_groups(GROUP).answer(DeleteGroupsResponse).results
     assert [one.error_code for one in results] == [0]
-    assert coordinator.told(GroupDeleted) == [GroupDeleted(GROUP, 2, "request")]
+    assert coordinator.told(GroupDeleted) == [
+        GroupDeleted(GROUP, 2, "request", member=MemberName("", None, *WHO))
+    ]
     coordinator.end(9)
     assert coordinator.state() == "Dead"
     assert coordinator.shard.durable_state() == {}

@@ -29,7 +29,7 @@ def test_the_offsets_of_a_simple_group_expire_each_from_its_commit_and_the_group
     assert coordinator.records[-1].key == GroupMetadataKey(group=GROUP)
     assert coordinator.records[-1].value is None
     assert coordinator.told(OffsetsExpired) == [OffsetsExpired(GROUP, 1), OffsetsExpired(GROUP, 1)]
-    assert coordinator.told(GroupDeleted) == [GroupDeleted(GROUP, 0, "retention")]
+    assert coordinator.told(GroupDeleted) == [GroupDeleted(GROUP, 0, "retention", expired_offsets=1)]
 
 
 def test_the_offsets_of_an_emptied_group_expire_together_after_it_became_empty() -> None:

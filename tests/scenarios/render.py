@@ -17,6 +17,7 @@ from coordinator.group.events import (
     AssignmentReceived,
     CommitRefused,
     Event,
+    GroupDeleted,
     GroupEmptied,
     GroupLoaded,
     GroupStabilized,
@@ -229,6 +230,7 @@ _SHOWN: Mapping[type[Event], str] = {
     MemberExpired: "member_id group_instance_id client_id pending is_new silent_ms timeout_ms",
     MembersEvicted: "members phase",
     LeaderReplaced: "old_leader_id leader_id",
+    GroupDeleted: "offsets reason",
     GroupLoaded: "state generation_id members",
     CommitRefused: (
         "member_id group_instance_id client_id error state detail generation_id partitions is_transactional"

@@ -30,14 +30,11 @@ def machine() -> Iterator[Machine]:
 
 @shared(Broker.is_alive)
 def tool_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for all the tests. What a test has left behind stays: a group that vanishes between two
-    requests of a tool makes that tool fail, be it another test's.
-    """
+    """One broker for all the tests."""
     if EXTERNAL:
         yield Broker(EXTERNAL, None)
         return
-    kept = ("-o", "offsets.retention.check.interval.ms=600000")
-    daemon = Daemon(str(tmp_path_factory.mktemp("groupd")), *kept)
+    daemon = Daemon(str(tmp_path_factory.mktemp("groupd")))
     yield Broker(daemon.bootstrap, daemon)
     daemon.stop()
 

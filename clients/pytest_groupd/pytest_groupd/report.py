@@ -34,7 +34,7 @@ def violations_text(violations: list[Any]) -> str:
 
 def sections(broker: Namespace) -> list[tuple[str, str]]:
     """Title and text: what each group waits for, why it rebalanced, what must not happen and did. What cannot
-    be had is told in its place."""
+    be had is told in its place. Groups that were removed during the test come last, with when and why."""
     groups = _ids(broker)
     found = []
     for group_id in groups[:MOST_GROUPS]:
@@ -83,10 +83,14 @@ def _file_name(name: str) -> str:
 
 
 def _ids(broker: Namespace) -> list[str]:
+    """Return the ids of all groups, then of those that were removed, the last removal first."""
     try:
-        return sorted(group.group_id for group in broker.groups())
+        found = broker.call("GET", "groups")
     except GroupdError:
         return []
+    # A daemon of an earlier version does not tell which groups were removed.
+    removed = [removal.group_id for removal in found.get("removed", ())]
+    return sorted(group.group_id for group in found.groups) + removed
 
 
 def _said(text: Callable[[], str]) -> str:

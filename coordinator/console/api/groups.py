@@ -7,10 +7,13 @@ from msgspec import Meta, Struct
 from coordinator.console.api.request_values import bad_request
 from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.control import Control
+from coordinator.control.group_removals import GroupRemoval
 from coordinator.control.groups.description import GroupDescription, GroupSummary, MemberDescription
 from coordinator.control.problem import ProblemKind
 from coordinator.group.state_names import STATE_NAMES
 from coordinator.net.peer import printable
+
+MOST_REMOVED: Final = 100
 
 
 class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,9 +24,11 @@ class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class GroupList(Struct, frozen=True, kw_only=True):
-    """Groups, in the order of their ids."""
+    """Groups, in the order of their ids. `removed` are removals of groups that do not exist any more, the newest
+    first, at most 100; empty where the query names a state."""
 
     groups: list[GroupSummary]
+    removed: list[GroupRemoval] = []
 
 
 async def list_groups(control: Control, call: Call) -> GroupList:
@@ -32,7 +37,14 @@ async def list_groups(control: Control, call: Call) -> GroupList:
     if query.state is not None and query.state.lower() not in map(str.lower, STATE_NAMES):
         detail = f"{printable(query.state)} is no state of a group: {', '.join(STATE_NAMES)}."
         raise bad_request("/state", "There is no such state", detail)
-    return GroupList(groups=await control.groups.summaries(query.state, query.prefix))
+    groups = await control.groups.summaries(query.state, query.prefix)
+    if query.state is not None:
+        return GroupList(groups=groups)
+    existing = {group.group_id for group in groups}
+    removals = control.group_removals.newest(query.prefix, MOST_REMOVED)
+    return GroupList(
+        groups=groups, removed=[removal for removal in removals if removal.group_id not in existing]
+    )
 
 
 async def describe_group(control: Control, call: Call) -> GroupDescription:

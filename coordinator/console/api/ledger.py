@@ -2,15 +2,15 @@
 
 from typing import Annotated, Final
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.control import Control
+from coordinator.control.group_removals import GroupRemoval, why_absent
 from coordinator.control.ledger.entry import LedgerEntry
 from coordinator.control.ledger.text import entries_text
-from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.problem import ProblemKind
 from coordinator.control.stream.event_number import number_after
-from coordinator.net.peer import printable
 
 MOST_ENTRIES: Final = 1_000
 
@@ -26,18 +26,21 @@ class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 class LedgerAnswer(Struct, frozen=True, kw_only=True):
     """Entries, oldest first, open ones at the end. Ask again with `after` set to `next`, or to "`mark`.`next`", for
-    those that are closed from then on; `mark` is that of the process, with which numbers begin anew."""
+    those that are closed from then on; `mark` is that of the process, with which numbers begin anew. `removed` is
+    the removal of the group, null where it exists or all groups are asked for."""
 
     entries: list[LedgerEntry]
     next: int
     mark: str
+    removed: GroupRemoval | None = None
 
 
 async def of_group(control: Control, call: Call) -> LedgerAnswer:
     """Answers GET /groups/{group}/ledger."""
     group_id = call.path["group"]
     known(control, group_id)
-    return _answer(control, group_id, call.query)
+    answer = _answer(control, group_id, call.query)
+    return structs.replace(answer, removed=control.waits.sight(group_id).removal)
 
 
 async def of_all(control: Control, call: Call) -> LedgerAnswer:
@@ -52,8 +55,7 @@ def known(control: Control, group_id: str) -> None:
         return
     machine = control.asker.partition_of(group_id).machine
     if machine is None or machine.view(group_id, control.ledger.now_of(group_id)) is None:
-        name = printable(group_id)
-        raise Problem(ProblemKind.NO_SUCH_GROUP, f"No group {name}", f"There is no group {name}.")
+        raise control.group_removals.no_such_group(group_id)
 
 
 def _answer(control: Control, group_id: str | None, query: LedgerQuery) -> LedgerAnswer:
@@ -64,7 +66,10 @@ def _answer(control: Control, group_id: str | None, query: LedgerQuery) -> Ledge
 
 
 def _text(answer: LedgerAnswer) -> str:
-    return entries_text(answer.entries)
+    text = entries_text(answer.entries)
+    return (
+        text if answer.removed is None else f"{text}The group does not exist: {why_absent(answer.removed)}.\n"
+    )
 
 
 def _text_of_all(answer: LedgerAnswer) -> str:

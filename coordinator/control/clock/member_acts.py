@@ -5,6 +5,7 @@ from coordinator.control.asking import GroupAsker
 from coordinator.control.clock.clock_state import MemberDisconnected, MemberExpired, MemberRemoved
 from coordinator.control.clock.clocks import Clocks
 from coordinator.control.clock.happened import happening
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.groups.member_reference import find_member
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.problem import Problem, ProblemKind
@@ -32,13 +33,20 @@ class MemberActs:
     Problem (no-such-group, no-such-member, ambiguous-member, loading)."""
 
     def __init__(
-        self, server: Server, acts: Acts, asker: GroupAsker, connections: MemberConnections, clocks: Clocks
+        self,
+        server: Server,
+        acts: Acts,
+        asker: GroupAsker,
+        connections: MemberConnections,
+        clocks: Clocks,
+        removals: GroupRemovals,
     ) -> None:
         self._events = server.group_events
         self._acts = acts
         self._asker = asker
         self._connections = connections
         self._clocks = clocks
+        self._removals = removals
 
     async def expire(self, group_id: str, reference: str, actor: str | None) -> MemberExpired:
         """Ends the session of a member, or of somebody who has a member id and has not joined."""
@@ -94,7 +102,7 @@ class MemberActs:
         self._asker.partition_of(group_id)
         view = self._clocks.view(group_id)
         if view is None:
-            raise no_such_group(group_id)
+            raise self._removals.no_such_group(group_id)
         return view
 
     def _next_generation(self, group_id: str) -> int | None:
@@ -105,13 +113,6 @@ class MemberActs:
         if view.state == PREPARING_REBALANCE.value:
             return view.generation_id + 1
         return view.generation_id if view.state in _UNDER_WAY else None
-
-
-def no_such_group(group_id: str) -> Problem:
-    """Nobody has joined it, or committed for it."""
-    name = printable(group_id)
-    detail = f"There is no group {name}: nobody has joined it, or committed an offset for it."
-    return Problem(ProblemKind.NO_SUCH_GROUP, f"there is no group {name}", detail)
 
 
 def _found(view: GroupView, reference: str) -> MemberName:

@@ -9,9 +9,9 @@ from coordinator.control.clock.advance import Advance
 from coordinator.control.clock.clock_state import Advanced
 from coordinator.control.clock.clocks import Clocks
 from coordinator.control.clock.group_time import GroupTime
-from coordinator.control.clock.member_acts import no_such_group
 from coordinator.control.clock.silence import Silence
 from coordinator.control.clock.text import duration_text
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.server.server import Server
 
@@ -19,12 +19,15 @@ from coordinator.server.server import Server
 class Moving:
     """See the top of this file. `group_id` is None for the default clock, and moves the groups that go by that."""
 
-    def __init__(self, server: Server, acts: Acts, asker: GroupAsker, clocks: Clocks) -> None:
+    def __init__(
+        self, server: Server, acts: Acts, asker: GroupAsker, clocks: Clocks, removals: GroupRemovals
+    ) -> None:
         self._retention_interval_ms = server.group_config.offsets_retention_check_interval_ms
         self._events = server.group_events
         self._acts = acts
         self._asker = asker
         self._clocks = clocks
+        self._removals = removals
 
     async def advance(
         self,
@@ -44,7 +47,9 @@ class Moving:
             with self._telling_how_far(advance, time):
                 await advance.to(self._now_ms(time) + by_ms)
                 if by_ms >= self._retention_interval_ms:
-                    await advance.look_for_expired_offsets()
+                    operation = f"advanced its clock by {duration_text(by_ms)}"
+                    with self._removals.attributed_to(group_id, operation, actor):
+                        await advance.look_for_expired_offsets()
         return self._answer(group_id, by_ms, advance, silence)
 
     async def step(
@@ -107,7 +112,7 @@ class Moving:
         if group_id is not None:
             self._asker.partition_of(group_id)
             if self._clocks.view(group_id) is None and group_id not in self._clocks.times.own:
-                raise no_such_group(group_id)
+                raise self._removals.no_such_group(group_id)
 
     def _now_ms(self, time: GroupTime) -> int:
         return time.at(self._clocks.process_now()).monotonic_ms

@@ -8,8 +8,8 @@ from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
 from coordinator.control.clock.clock_state import OffsetsExpired
 from coordinator.control.clock.clocks import Clocks
-from coordinator.control.clock.member_acts import no_such_group
 from coordinator.control.duration import duration_ms
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.group.requests import ExpireOffsets, OffsetsGone
 from coordinator.group.state import EMPTY
@@ -23,10 +23,11 @@ _LATER: Final = re.compile(r"\+(.+)")
 class Retention:
     """See the top of this file."""
 
-    def __init__(self, acts: Acts, asker: GroupAsker, clocks: Clocks) -> None:
+    def __init__(self, acts: Acts, asker: GroupAsker, clocks: Clocks, removals: GroupRemovals) -> None:
         self._acts = acts
         self._asker = asker
         self._clocks = clocks
+        self._removals = removals
 
     async def expire(
         self, group_id: str, at: int | str, topics: Sequence[str], actor: str | None
@@ -39,12 +40,13 @@ class Retention:
         ahead_ms = _ahead_ms(at, now_ms)
         before = self._clocks.view(group_id)
         if before is None:
-            raise no_such_group(group_id)
+            raise self._removals.no_such_group(group_id)
         self._acts.note("offsets", f"expire as of {at}", group_id, actor)
-        gone = await self._asker.ask(group_id, ExpireOffsets(group_id, tuple(topics), ahead_ms), 0)
+        with self._removals.attributed_to(group_id, f"expired its offsets as of {printable(str(at))}", actor):
+            gone = await self._asker.ask(group_id, ExpireOffsets(group_id, tuple(topics), ahead_ms), 0)
         assert isinstance(gone, OffsetsGone)
         if gone.error is ErrorCode.GROUP_ID_NOT_FOUND:
-            raise no_such_group(group_id)
+            raise self._removals.no_such_group(group_id)
         if gone.error is not ErrorCode.NONE:
             detail = f"The coordinator of {printable(group_id)} answered {gone.error.name}."
             raise Problem(

@@ -19,6 +19,7 @@ from coordinator import clock
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
 from coordinator.control.elsewhere import coordinated_elsewhere
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.group.events import Event, RebalanceStarted
@@ -88,10 +89,12 @@ class Failover:
         server: Server,
         acts: Acts,
         asker: GroupAsker,
+        removals: GroupRemovals,
         view: Callable[[str], GroupView | None],
         silent_ms: Callable[[GroupView, MemberView], int],
     ) -> None:
         """In: what gives a group as it is now; for how long nothing was heard of a member, in reality."""
+        self._removals = removals
         self._view = view
         self._silent_ms = silent_ms
         self._server = server
@@ -131,8 +134,7 @@ class Failover:
         partition = self._asker.partition_of(group_id)
         before = self._view(group_id)
         if before is None:
-            detail = f"There is no group {printable(group_id)}."
-            raise Problem(ProblemKind.NO_SUCH_GROUP, f"no group {printable(group_id)}", detail)
+            raise self._removals.no_such_group(group_id)
         rebalances = _Rebalances(group_id)
         listeners: list[Callable[[int, Event, int, Now], None]] = self._server.group_events.listeners
         listeners.append(rebalances.happened)

@@ -5,6 +5,7 @@ from heapq import merge
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.groups.describe import describe, describe_member, summarize
 from coordinator.control.groups.description import GroupDescription, GroupSummary, MemberDescription
 from coordinator.control.groups.member_reference import find_member
@@ -36,6 +37,7 @@ class Groups:
         asker: GroupAsker,
         member_connections: MemberConnections,
         acts: Acts,
+        removals: GroupRemovals,
         now_of: Callable[[str], Now],
     ) -> None:
         """In: the time of a group."""
@@ -43,6 +45,7 @@ class Groups:
         self._asker = asker
         self._connections = member_connections
         self._acts = acts
+        self._removals = removals
         self.now_of = now_of
         self._all = Shared(self._summarize_all)
 
@@ -59,7 +62,7 @@ class Groups:
         """A group as it is now. Raises Problem (no-such-group), too."""
         view = self.find(group_id)
         if view is None:
-            raise no_such_group(group_id)
+            raise self._removals.no_such_group(group_id)
         return view
 
     async def summaries(self, state: str | None = None, prefix: str = "") -> list[GroupSummary]:
@@ -125,16 +128,11 @@ class Groups:
         """Deletes a group without members, with its offsets, as DeleteGroups. In: who, in their own words. Raises
         Problem (no-such-group; refused, with Kafka's error), too."""
         request = DeleteGroupsRequest(groups_names=[group_id])
-        response: DeleteGroupsResponse = await self._asker.ask(group_id, request, _DELETE_VERSION)
+        with self._removals.attributed_to(group_id, "", by):
+            response: DeleteGroupsResponse = await self._asker.ask(group_id, request, _DELETE_VERSION)
         error = ErrorCode(response.results[0].error_code)
         if error is ErrorCode.GROUP_ID_NOT_FOUND:
-            raise no_such_group(group_id)
+            raise self._removals.no_such_group(group_id)
         if error is not ErrorCode.NONE:
             raise refused(error, f"{printable(group_id)} is not deleted", self.find(group_id))
         self._acts.note("deletion", "as DeleteGroups", group_id, by)
-
-
-def no_such_group(group_id: str) -> Problem:
-    """There is no such group."""
-    name = printable(group_id)
-    return Problem(ProblemKind.NO_SUCH_GROUP, f"There is no group {name}", f"There is no group {name}.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator import clock
 from coordinator.config.listeners import Address
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.server.server import Server
 from coordinator.server.settings import ServerSettings
 
@@ -26,7 +27,7 @@ class Namespace:
         make_settings: MakeSettings,
         topics: Mapping[str, int],
         make_server: Callable[[ServerSettings], Server],
-        make_control: Callable[[Server], "Control"],
+        make_control: Callable[[Server, GroupRemovals], "Control"],
     ) -> None:
         """In: sockets that are bound, which belong to it from now on; the partitions of the topics that it begins
         with."""
@@ -37,6 +38,7 @@ class Namespace:
         self._topics = topics
         self._make_server = make_server
         self._make_control = make_control
+        self._group_removals = GroupRemovals()
         self._touched_ms = clock.monotonic_ms()
         self._advertised: dict[str, Address] = {}
         self._control: Control | None = None
@@ -79,7 +81,7 @@ class Namespace:
         settings = self._make_settings()
         server = self._make_server(settings)
         server.open()
-        control = self._make_control(server)
+        control = self._make_control(server, self._group_removals)
         try:
             [listener] = settings.listeners
             await server.listen({listener.name: [bound.dup() for bound in self._sockets]})
@@ -98,9 +100,12 @@ class Namespace:
             raise
         return control
 
-    async def reset(self, forget: Callable[[], Awaitable[None]]) -> None:
+    async def reset(self, forget: Callable[[], Awaitable[None]], by: str | None) -> None:
         """Closes its connections, and puts a new server in the place of the old one. In: what has the disk forget
-        what it has. Raises as `open`; then there is nothing any more."""
+        what it has; the operator's name, if known. Raises as `open`; then there is nothing any more."""
+        shards = [partition.machine for partition in self.server.runtime.partitions]
+        group_ids = [group_id for shard in shards if shard is not None for group_id in shard.group_ids()]
+        self._group_removals.on_namespace_reset(self.name, group_ids, by)
         try:
             await _stop(self.control)
             await forget()

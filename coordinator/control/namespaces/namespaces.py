@@ -15,6 +15,7 @@ from coordinator import clock
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import Address
 from coordinator.control.acts import Acts
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.namespaces.namespace import Namespace
 from coordinator.control.namespaces.settings import settings_of
 from coordinator.control.problem import Problem, ProblemKind
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("Control")
 
+MakeControl = Callable[[Server, GroupRemovals], "Control"]
+
 DEFAULT: Final = "default"
 MOST: Final = 256
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -47,7 +50,7 @@ _DIRECTORY_SUFFIX: Final = ".namespaces"
 class Namespaces:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, server: Server, acts: Acts, make_control: Callable[[Server], "Control"]) -> None:
+    def __init__(self, server: Server, acts: Acts, make_control: MakeControl) -> None:
         """In: the daemon's own; who makes the control room about another."""
         self._daemon = server
         self._config = server.settings.config
@@ -119,7 +122,7 @@ class Namespaces:
         del self._by_name[name]
         with self._changing(name):
             try:
-                await found.reset(partial(self._forget, name))
+                await found.reset(partial(self._forget, name), by)
             except StartFailed as error:
                 raise _gone(name, str(error)) from error
             except (StorageError, OSError) as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from coordinator.control.group_removals import GroupRemoval
 from coordinator.control.waits.finding import Finding
 from coordinator.control.waits.findings import findings
 from coordinator.control.waits.sight import GroupSight
@@ -16,7 +17,8 @@ HintGiver = Callable[[GroupView], list[str]]
 
 class Explanation(Struct, frozen=True, kw_only=True):
     """Of one group. `state` is null where nothing can be seen of it; `detail` says what it is doing, whom it waits
-    for and what would end that; `hints` say what can be done."""
+    for and what would end that; `hints` say what can be done. `removed` is the removal of a group that existed and
+    does not exist any more."""
 
     group_id: str
     seq: int
@@ -25,6 +27,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     detail: str
     findings: list[Finding]
     hints: list[str]
+    removed: GroupRemoval | None = None
 
 
 def explanation(sight: GroupSight, hint_givers: Sequence[HintGiver]) -> Explanation:
@@ -38,6 +41,7 @@ def explanation(sight: GroupSight, hint_givers: Sequence[HintGiver]) -> Explanat
         detail=situation(sight),
         findings=list(found),
         hints=hints(sight, found, hint_givers),
+        removed=sight.removal,
     )
 
 

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from coordinator.control.elsewhere import coordinated_elsewhere
+from coordinator.control.group_removals import GroupRemoval, GroupRemovals
 from coordinator.control.ledger.entry import LedgerEntry
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.waits.labels import named
@@ -45,6 +46,7 @@ class Outlook:
         server: Server,
         connections: MemberConnections,
         now_of: Callable[[str], Now],
+        removals: GroupRemovals,
         ledger: Ledger | None,
     ) -> None:
         """In: the time of a group; the ledger, where there is one."""
@@ -54,6 +56,7 @@ class Outlook:
         self._server = server
         self._connections = connections
         self._now_of = now_of
+        self._removals = removals
         self._ledger = ledger
 
     def sight(self, group_id: str, offsets: Offsets | None = None) -> GroupSight:
@@ -124,6 +127,10 @@ class Outlook:
                 break
             after = entries[-1].seq
         return found
+
+    def removal(self, group_id: str) -> GroupRemoval | None:
+        """See `Surroundings`."""
+        return self._removals.find(group_id)
 
     def similar_groups(self, group_id: str) -> list[str]:
         """See `Surroundings`."""

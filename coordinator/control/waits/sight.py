@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
+from coordinator.control.group_removals import GroupRemoval
 from coordinator.control.ledger.entry import LedgerEntry
 from coordinator.control.member_bytes import partitions_of, topics_of, wanted_topics
 from coordinator.control.waits.labels import Labels, goes_by, named
@@ -66,6 +67,9 @@ class Surroundings(Protocol):
         """The entries of the ledger for a group that were closed after the event of a number: those that ended
         Stable or Empty, and before each of them those that were broken off on the way to it."""
 
+    def removal(self, group_id: str) -> GroupRemoval | None:
+        """The last removal of a group, which may have been created anew since."""
+
     def similar_groups(self, group_id: str) -> list[str]:
         """Names of groups that are like one."""
 
@@ -119,6 +123,12 @@ class GroupSight:
         if self.unavailable is not None:
             return None
         return NO_GROUP_STATE if self.view is None else self.view.state
+
+    @property
+    def removal(self) -> GroupRemoval | None:
+        """The removal of a group that existed and does not exist any more."""
+        is_absent = self.view is None and self.unavailable is None
+        return self.around.removal(self.group_id) if is_absent else None
 
     @property
     def is_stable(self) -> bool:

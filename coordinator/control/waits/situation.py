@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from coordinator.control.group_removals import why_absent
 from coordinator.control.waits.consumer_situation import consumer_situation
 from coordinator.control.waits.labels import named, seconds, some
 from coordinator.control.waits.sight import GroupSight, Reach
@@ -22,7 +23,7 @@ def situation(sight: GroupSight) -> str:
     if view is None:
         similar = sight.around.similar_groups(sight.group_id)
         like = f" (there is {some([named(one) for one in similar])})" if similar else ""
-        return f"There is no group {sight.name}{like}: nobody has joined it or committed offsets for it."
+        return f"There is no group {sight.name}{like}: {why_absent(sight.removal)}."
     if view.type is GroupType.CONSUMER and view.state not in (STABLE.value, EMPTY.value):
         return consumer_situation(sight, view)
     said = (

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from coordinator.control.group_removals import removal_value, why_absent
 from coordinator.control.groups.description import GroupSummary
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.control.waits.condition import Condition
@@ -67,7 +68,7 @@ def not_met(
     found = sight.once(findings)
     after = "" if waited_ms is None else f" after {seconds(waited_ms)}"
     relevant = _relevant(sight, wrong, found)
-    fields = {
+    fields: dict[str, object] = {
         "seq": sight.seq,
         "unmet": [
             {"condition": unmet.condition, "wanted": unmet.wanted, "is": unmet.is_}
@@ -75,6 +76,8 @@ def not_met(
         ],
         "hints": hints(sight, [one for one in found if one.blocks or one in relevant], hint_givers),
     }
+    if sight.removal is not None:
+        fields["removed"] = removal_value(sight.removal)
     said = [
         sight.once(situation),
         *(f"{why}." for why in (condition.why(sight) for condition in wrong) if why),
@@ -121,7 +124,7 @@ def _met_words(
     """`billing is Stable: generation 2, 3 members, 6 of 6 partitions of orders owned (0.9 s)`."""
     waited = seconds(waited_ms)
     if sight.view is None:
-        return f"There is no group {sight.name} ({waited})"
+        return f"There is no group {sight.name}: {why_absent(sight.removal)} ({waited})"
     members = f"{summary.members} member{'' if summary.members == 1 else 's'}"
     said = [f"generation {summary.generation_id}", members]
     said += filter(None, [condition.achieved(sight) for condition in conditions])

@@ -13,6 +13,7 @@ from typing import Any, Final
 from coordinator import clock
 from coordinator.control.acts import Act, Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.ledger.entry import LedgerEntry
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.problem import Problem, ProblemKind
@@ -45,13 +46,14 @@ class Waits:
         connections: MemberConnections,
         acts: Acts,
         now_of: Callable[[str], Now],
+        removals: GroupRemovals,
         ledger: Ledger | None = None,
     ) -> None:
         """In: the time of a group; the ledger, without which nobody can wait for `rebalanced`."""
         self.hint_givers: list[HintGiver] = []
         self._server = server
         self._asker = asker
-        self.outlook = Outlook(server, connections, now_of, ledger)
+        self.outlook = Outlook(server, connections, now_of, removals, ledger)
         self._watches: dict[str, GroupWatch] = {}
         self._waiters = 0
         self._readers = 0

@@ -70,7 +70,7 @@ def _expire_group(
     if expired:
         turn.tell(OffsetsExpired(group.group_id, len(expired)))
     if group.is_abandoned and group.group_id not in groups.durable.offsets:
-        remove_group(groups, group, "retention", turn)
+        remove_group(groups, group, "retention", turn, expired_offsets=len(expired))
     return expired
 
 

@@ -34,8 +34,7 @@ Serving = tuple[Server, Control]
 
 @pytest.fixture
 async def serving() -> AsyncIterator[Serving]:
-    """No timer but those of members fires: on a busy machine a test takes longer than the profile's second."""
-    async with controlled(properties={"offsets.retention.check.interval.ms": "600000"}) as serving:
+    async with controlled() as serving:
         yield serving
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.control.waits.conditions import Conditions
@@ -181,7 +182,9 @@ class Stage:
         self.acts = Acts()
         self.connections = MemberConnections(server.connections)
         asker = GroupAsker(server.runtime, server.arrival, server.brokers.ownership)
-        self.waits = Waits(server, asker, self.connections, self.acts, lambda _: held.now(), ledger)
+        removals = GroupRemovals()
+        server.group_events.listeners.append(removals.on_event)
+        self.waits = Waits(server, asker, self.connections, self.acts, lambda _: held.now(), removals, ledger)
         self._stack = stack
 
     async def consumer(self, name: str, **settings: Any) -> Consumer:

@@ -11,8 +11,6 @@ from tests.soak.probe import metrics
 _OPTIONS: Final = (
     *("--profile", "test", "--topic", "orders:3", "--topic", "payments:2"),
     *("-o", "offsets.topic.num.partitions=3"),
-    # An empty group without offsets would go, and its generations begin again.
-    *("-o", "offsets.retention.check.interval.ms=600000"),
 )
 _GONE_WITHIN_S: Final = 10
 

@@ -1,0 +1,143 @@
+"""When and why groups were removed: for explanations, waits and errors about a group that is gone."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from coordinator import clock
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.group.events import Event, GroupDeleted
+from coordinator.machine.outcome import Now
+from coordinator.net.peer import printable
+from coordinator.server.log_words import client_of, printable_name
+
+MOST_REMOVALS: Final = 10_000
+"""Removed groups that are remembered; the oldest is forgotten first."""
+_RETENTION: Final = "retention"
+_OPERATOR: Final = "the control API"
+
+
+class RemovalReason(StrEnum):
+    """Why a group was removed."""
+
+    OFFSETS_EXPIRED = "offsets expired"
+    NO_OFFSETS = "no offsets"
+    DELETED = "deleted"
+    NAMESPACE_RESET = "namespace reset"
+
+
+class GroupRemoval(Struct, frozen=True, kw_only=True):
+    """The removal of a group. `at_ms` is Unix time, `group_time_ms` the time of the group's clock then. `by` is the
+    client or operator that asked for it, null where a retention check found the group by itself. `detail` is a
+    clause that says why, printable."""
+
+    group_id: str
+    at_ms: int
+    group_time_ms: int
+    reason: RemovalReason
+    by: str | None
+    detail: str
+
+
+class GroupRemovals:
+    """Remembers the last removal of each group. A namespace keeps it over a reset."""
+
+    def __init__(self) -> None:
+        self._removals: OrderedDict[str, GroupRemoval] = OrderedDict()
+        self._operations: dict[str | None, tuple[str, str]] = {}
+        """The operation in progress on a group, or (None) on all groups, and its operator."""
+
+    def find(self, group_id: str) -> GroupRemoval | None:
+        """Return the last removal of a group, which may have been created anew since."""
+        return self._removals.get(group_id)
+
+    def newest(self, prefix: str, limit: int) -> list[GroupRemoval]:
+        """Return at most `limit` removals of groups whose id begins with `prefix`, the newest first."""
+        found: list[GroupRemoval] = []
+        for removal in reversed(self._removals.values()):
+            if len(found) == limit:
+                break
+            if removal.group_id.startswith(prefix):
+                found.append(removal)
+        return found
+
+    def no_such_group(self, group_id: str) -> Problem:
+        """Return the Problem (no-such-group) for a group that does not exist, with its removal."""
+        title = f"There is no group {printable(group_id)}"
+        removal = self.find(group_id)
+        fields = {} if removal is None else {"removed": removal_value(removal)}
+        return Problem(ProblemKind.NO_SUCH_GROUP, title, f"{title}: {why_absent(removal)}.", fields)
+
+    @contextmanager
+    def attributed_to(self, group_id: str | None, operation: str, by: str | None) -> Iterator[None]:
+        """Attribute the removals of a group, or of all, within the block to an operator. In: the operation as the
+        end of a clause ("advanced its clock by 11 min"); the operator's name, if known."""
+        self._operations[group_id] = (operation, by or _OPERATOR)
+        try:
+            yield
+        finally:
+            self._operations.pop(group_id, None)
+
+    def on_event(self, partition: int, event: Event, number: int, now: Now) -> None:
+        """An `EventListener`."""
+        if type(event) is not GroupDeleted:
+            return
+        operation = self._operations.get(event.group_id) or self._operations.get(None)
+        client = None if event.member is None else client_of(printable_name(event.member))
+        by = printable(operation[1]) if operation is not None else client
+        if event.reason != _RETENTION:
+            reason, detail = RemovalReason.DELETED, f"{by} deleted it (DeleteGroups)"
+        elif event.expired_offsets:
+            reason = RemovalReason.OFFSETS_EXPIRED
+            detail = "it had no members and its last committed offsets expired (offsets.retention.minutes)"
+        else:
+            reason = RemovalReason.NO_OFFSETS
+            detail = (
+                "it had no members and no committed offsets at a retention check "
+                "(offsets.retention.check.interval.ms)"
+            )
+        if operation is not None and reason is not RemovalReason.DELETED:
+            detail += f", when {by} {operation[0]}"
+        self._add(event.group_id, now.wall_ms, reason, by, detail)
+
+    def on_namespace_reset(self, name: str, group_ids: Iterable[str], by: str | None) -> None:
+        """Note that a reset of a namespace removes these groups. In: the operator's name, if known."""
+        operator = printable(by or _OPERATOR)
+        detail = f"{operator} reset the namespace {printable(name)}"
+        for group_id in group_ids:
+            self._add(group_id, clock.wall_ms(), RemovalReason.NAMESPACE_RESET, operator, detail)
+
+    def _add(
+        self, group_id: str, group_time_ms: int, reason: RemovalReason, by: str | None, detail: str
+    ) -> None:
+        self._removals.pop(group_id, None)
+        self._removals[group_id] = GroupRemoval(
+            group_id=group_id,
+            at_ms=clock.wall_ms(),
+            group_time_ms=group_time_ms,
+            reason=reason,
+            by=by,
+            detail=detail,
+        )
+        if len(self._removals) > MOST_REMOVALS:
+            self._removals.popitem(last=False)
+
+
+def why_absent(removal: GroupRemoval | None) -> str:
+    """Say why a group does not exist, as the end of a sentence without its full stop: when and why it was removed,
+    or, for None, that groupd has not seen it."""
+    if removal is None:
+        return "no member of it has joined and no offset of it was committed since groupd started"
+    at = datetime.fromtimestamp(removal.at_ms / 1000).astimezone().strftime("%H:%M:%S")
+    ago_s = max(0, clock.wall_ms() - removal.at_ms) / 1000
+    return f"it was removed at {at}, {ago_s:.1f} s ago: {removal.detail}"
+
+
+def removal_value(removal: GroupRemoval) -> dict[str, object]:
+    """Return a removal as JSON values, for the fields of a Problem."""
+    return {name: getattr(removal, name) for name in removal.__struct_fields__}
