@@ -98,8 +98,10 @@ class Control:
         if self.traces is not None:
             await self.traces.close()
 
-    def close(self) -> None:
-        """Lets go of everything: nobody waits any more, nothing is held."""
+    def close(self, ends: str | None = "this process") -> None:
+        """Lets go of everything: nobody waits any more, nothing is held.
+
+        In: what ends and leaves its files, for the log; None where the files go as well."""
         self.recordings.close()
         self.stand_ins.close()
         self.faults.close()
@@ -107,7 +109,7 @@ class Control:
         self.waits.close()
         self.stream.close()
         self.oracles.close()
-        self.clocks.close()
+        self.clocks.close(ends)
 
     def _measure(self, server: Server) -> None:
         histories = GroupHistories()

@@ -1,10 +1,15 @@
-"""Whether a member has a connection: it joined over one that is open, or one that is open sends its heartbeats."""
+"""Whether a member has a connection.
+
+A member that was heard since its group was loaded has the connection of its last JoinGroup or heartbeat. After a
+restart, or a move of the coordinator, the connection of a member is not known until its next heartbeat. Until then
+the member counts as connected while its client has an open connection that no other member is known to use.
+"""
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from coordinator.group.view import MemberView
+from coordinator.group.view import GroupView, MemberView
 from coordinator.net.connections import Connections
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -18,11 +23,21 @@ class Seen(NamedTuple):
     open_ids: AbstractSet[int]
     beating: AbstractSet[str]
     """The ids of the members whose heartbeats an open connection repeats."""
+    unclaimed: AbstractSet[tuple[str, str]]
+    """Client id and host of the open connections that no member of the group is known to use."""
     closed_ms_ago_of: Callable[[int], int | None]
+
+    def has_connection(self, member: MemberView) -> bool:
+        """Whether an open connection is known to be a member's."""
+        if member.connection_id:
+            return member.connection_id in self.open_ids
+        return member.name.member_id in self.beating
 
     def is_connected(self, member: MemberView) -> bool:
         """Whether a member has an open connection, as far as can be seen."""
-        return member.connection_id in self.open_ids or member.name.member_id in self.beating
+        if self.has_connection(member):
+            return True
+        return not member.connection_id and (member.name.client_id, member.name.client_host) in self.unclaimed
 
     def closed_ms_ago(self, member: MemberView) -> int | None:
         """How long the connection over which a member joined has been closed; None where it has one, or where
@@ -90,13 +105,19 @@ class MemberConnections:
             connection.abort()
         return len(theirs)
 
-    def seen(self, group_id: str) -> Seen:
+    def seen(self, view: GroupView) -> Seen:
         """All that is to be seen of a group, for whoever asks about many members."""
-        return Seen(self.open_ids(), self.connected(group_id), self._connections.closed_ms_ago)
-
-    def is_connected(self, group_id: str, member: MemberView) -> bool:
-        """Whether a member has an open connection, as far as can be seen."""
-        return self.seen(group_id).is_connected(member)
+        unclaimed: set[tuple[str, str]] = set()
+        if any(not member.connection_id for member in view.members):
+            claimed = {member.connection_id for member in (*view.members, *view.pending)}
+            unclaimed = {
+                (connection.client_id, connection.client_host)
+                for connection in self._connections.open
+                if connection.connection_id not in claimed
+            }
+        return Seen(
+            self.open_ids(), self.connected(view.group_id), unclaimed, self._connections.closed_ms_ago
+        )
 
     def silent_ms(self, connection_id: int) -> int | None:
         """How long ago bytes last came over a connection, or left; None where that is not known."""

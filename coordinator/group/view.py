@@ -32,10 +32,10 @@ class ConsumerMemberView(Struct, frozen=True, kw_only=True):
 
 
 class MemberView(Struct, frozen=True, kw_only=True):
-    """A member. `connection_id` is that of its last JoinGroup, or of a later heartbeat to which there was something
-    to say; 0 when that was before a restart. `session_left_ms` is when its session ends unless it is heard before;
-    of a member that `is_awaiting_join` or `is_awaiting_sync` (its request is parked) it does not, unless it
-    `is_new`. `metadata` is for the selected protocol, or, where none is selected, for its own first one."""
+    """A member. `connection_id` is that of its last JoinGroup or heartbeat; 0 when nothing was heard of it since
+    the group was loaded. `session_left_ms` is when its session ends unless it is heard before; of a member that
+    `is_awaiting_join` or `is_awaiting_sync` (its request is parked) it does not, unless it `is_new`. `metadata` is
+    for the selected protocol, or, where none is selected, for its own first one."""
 
     name: MemberName
     connection_id: int

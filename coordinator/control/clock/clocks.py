@@ -121,7 +121,11 @@ class Clocks:
         if view.rebalance.is_initial:
             call = f"POST /v1/groups/{name}/clock/step"
             hints.append(f"The clock of {name} is frozen in its initial delay: {call} ends that.")
-        gone = set() if time is not None and time.lets_gone_go else self.departed.of(view)
+        gone = (
+            set()
+            if time is not None and time.lets_gone_go
+            else self.departed.of(view) - self.departed.back_perhaps(view)
+        )
         for awaited in view.rebalance.awaited:
             if awaited.member.member_id in gone:
                 client, member_id = printable(awaited.member.client_id), printable(awaited.member.member_id)
@@ -208,17 +212,20 @@ class Clocks:
             if times.of(name) is None:
                 times.forget_others(name, set())
 
-    def close(self) -> None:
-        """Forgets every clock, and says so where that matters."""
+    def close(self, ends: str | None) -> None:
+        """Forgets every clock. Logs a warning where committed offsets outlive a clock that was ahead.
+
+        In: what ends, for that line; None where the offsets end with the clocks."""
         self._watch.stop()
         process = self.process_now()
         ahead_ms = {name: time.at(process).wall_ms - process.wall_ms for name, time in self.times.own.items()}
         ahead = [name for name, ms in ahead_ms.items() if ms > 0]
-        if ahead:
+        if ahead and ends is not None:
             _LOG.warning(
-                "The clocks of %s end with this process and were ahead (%s by %s): what was committed by them "
-                "lives that much longer",
+                "The clocks of %s end with %s and were ahead (%s by %s): offsets committed under them expire that "
+                "much later",
                 count(len(ahead), "group"),
+                ends,
                 printable(ahead[0]),
                 duration_text(ahead_ms[ahead[0]]),
             )

@@ -21,20 +21,20 @@ class Departed:
 
     def of(self, view: GroupView) -> set[str]:
         """The ids of those that are gone, pending ones among them."""
-        open_ids = self._connections.open_ids()
-        beating = self._connections.connected(view.group_id)
+        seen = self._connections.seen(view)
         newest = {member.connection_id: member.name.member_id for member in view.members}
         newest |= {pending.connection_id: pending.name.member_id for pending in view.pending}
         gone = set()
         for member in view.members:
             member_id = member.name.member_id
-            has_connection = member.connection_id in open_ids
-            is_superseded = has_connection and newest[member.connection_id] != member_id
+            is_superseded = (
+                member.connection_id in seen.open_ids and newest[member.connection_id] != member_id
+            )
             is_ghost = is_superseded and self.silent_ms(view, member) >= member.session_timeout_ms
-            if is_ghost or (not has_connection and member_id not in beating):
+            if is_ghost or not seen.has_connection(member):
                 gone.add(member_id)
         return gone | {
-            pending.name.member_id for pending in view.pending if pending.connection_id not in open_ids
+            pending.name.member_id for pending in view.pending if pending.connection_id not in seen.open_ids
         }
 
     def back_perhaps(self, view: GroupView) -> set[str]:

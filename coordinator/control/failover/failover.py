@@ -201,7 +201,8 @@ class Failover:
             raise Problem(ProblemKind.NOT_POSSIBLE, f"no broker {to}", detail, {"pointer": "/to"})
         move = self._release(partition, not_coordinator_ms, loading_ms, group_id, by, to)
         if not await asyncio.shield(move.served):
-            raise Problem(ProblemKind.LOADING, "groupd stops", f"groupd stops: {partition.name} is not back.")
+            detail = f"The broker stops: {partition.name} is not back."
+            raise Problem(ProblemKind.LOADING, "the broker stops", detail)
         if partition.state is PartitionState.FAILED:
             detail = f"{partition.name} could not be read again: the log says why."
             raise Problem(ProblemKind.LOADING, f"{partition.name} failed", detail)

@@ -111,7 +111,7 @@ class Groups:
         view = self.view(group_id)
         assert partition.machine is not None
         topics = partition.machine.topics
-        seen = self._connections.seen(group_id)
+        seen = self._connections.seen(view)
         slices = Slices()
         members = []
         for member in view.members:
@@ -122,7 +122,7 @@ class Groups:
     def describe_member(self, group_id: str, reference: str) -> MemberDescription:
         """One member. Raises Problem (no-such-group, no-such-member, ambiguous-member), too."""
         view = self.view(group_id)
-        return describe_member(view, find_member(view, reference), self._connections.seen(group_id))
+        return describe_member(view, find_member(view, reference), self._connections.seen(view))
 
     async def delete(self, group_id: str, by: str | None) -> None:
         """Deletes a group without members, with its offsets, as DeleteGroups. In: who, in their own words. Raises

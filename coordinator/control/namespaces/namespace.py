@@ -28,9 +28,11 @@ class Namespace:
         topics: Mapping[str, int],
         make_server: Callable[[ServerSettings], Server],
         make_control: Callable[[Server, GroupRemovals], "Control"],
+        *,
+        is_durable: bool,
     ) -> None:
         """In: sockets that are bound, which belong to it from now on; the partitions of the topics that it begins
-        with."""
+        with; whether its files are on the disk."""
         self.name: Final = name
         self.created_ms: Final = clock.wall_ms()
         self._sockets = sockets
@@ -39,6 +41,7 @@ class Namespace:
         self._make_server = make_server
         self._make_control = make_control
         self._group_removals = GroupRemovals()
+        self._is_durable = is_durable
         self._touched_ms = clock.monotonic_ms()
         self._advertised: dict[str, Address] = {}
         self._control: Control | None = None
@@ -96,7 +99,7 @@ class Namespace:
             if self._topics:
                 await control.topics.make_all(self._topics)
         except BaseException:
-            await _stop(control)
+            await _stop(control, None)
             raise
         return control
 
@@ -107,7 +110,7 @@ class Namespace:
         group_ids = [group_id for shard in shards if shard is not None for group_id in shard.group_ids()]
         self._group_removals.on_namespace_reset(self.name, group_ids, by)
         try:
-            await _stop(self.control)
+            await _stop(self.control, None)
             await forget()
         except BaseException:
             self._close_sockets()
@@ -115,10 +118,10 @@ class Namespace:
         await self.open()
         self.touch()
 
-    async def close(self) -> None:
-        """Stops it. Raises what the disk refused."""
+    async def close(self, *, keeps_files: bool) -> None:
+        """Stops it. In: whether files that are on the disk stay there. Raises what the disk refused."""
         try:
-            await _stop(self.control)
+            await _stop(self.control, f"namespace {self.name}" if keeps_files and self._is_durable else None)
         finally:
             self._close_sockets()
 
@@ -134,8 +137,8 @@ class Namespace:
             self._advertised[name] = address
 
 
-async def _stop(control: "Control") -> None:
-    """Stops a server, and the control room about it. Raises what the disk refused."""
-    control.close()
+async def _stop(control: "Control", ends: str | None) -> None:
+    """Stops a server, and the control room about it. In: see `Control.close`. Raises what the disk refused."""
+    control.close(ends)
     await control.server.close()
     await control.finish()

@@ -136,7 +136,7 @@ class Namespaces:
         found = self._changeable(name)
         del self._by_name[name]
         with self._changing(name):
-            await self._close(found)
+            await self._close(found, keeps_files=False)
             await self._forget(name)
         self._acts.note("namespace", f"removed {name}", by=by)
 
@@ -237,7 +237,13 @@ class Namespaces:
             ) from error
         sockets = self._bound(address)
         return Namespace(
-            name, sockets, lambda: replace(settings, files=files()), topics, self._server, self._make_control
+            name,
+            sockets,
+            lambda: replace(settings, files=files()),
+            topics,
+            self._server,
+            self._make_control,
+            is_durable=is_durable,
         )
 
     def _server(self, settings: ServerSettings) -> Server:
@@ -260,9 +266,9 @@ class Namespaces:
 
     # Their end
 
-    async def _close(self, namespace: Namespace) -> None:
+    async def _close(self, namespace: Namespace, *, keeps_files: bool = True) -> None:
         try:
-            await namespace.close()
+            await namespace.close(keeps_files=keeps_files)
         except (StorageError, OSError) as error:
             _LOG.error("Namespace %s was not stopped cleanly: %s", namespace.name, reason_of(error))
 

@@ -35,9 +35,10 @@ def number_after(stream: Stream, after: int | str, last: int | None = None) -> i
         last = stream.last_seq
     if (found.mark is None and found.number > last) or found.mark not in (None, stream.instance):
         detail = (
-            f"after: {printable(str(after))} is of another process: this one has the mark {stream.instance}, "
-            f"and its last number is {last}. Numbers begin anew with each: begin anew with -1."
+            f"after: {printable(str(after))} is from before a restart of the daemon or a reset of the namespace. "
+            f"Event numbers began anew then, with the mark {stream.instance}, and have come to {last}. "
+            "Start again from -1."
         )
         fields = {"mark": stream.instance, "seq": last}
-        raise Problem(ProblemKind.RESTARTED, "the daemon was restarted", detail, fields)
+        raise Problem(ProblemKind.RESTARTED, "event numbers began anew", detail, fields)
     return found.number

@@ -7,8 +7,8 @@ from typing import Final
 
 from coordinator.control.waits.finding import Finding
 from coordinator.control.waits.labels import named, seconds, some
-from coordinator.control.waits.sight import GroupSight
-from coordinator.control.waits.situation import lost_words
+from coordinator.control.waits.sight import GroupSight, Reach
+from coordinator.control.waits.situation import no_connection
 from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
 from coordinator.group.view import MemberView
 
@@ -75,10 +75,11 @@ def _awaited(sight: GroupSight, one: Awaited, phase_ms: int) -> Finding | None:
             hint=f"In {seconds(one.session_left_ms)} the member id of {label} is forgotten",
         )
     reach = sight.reach.get(member_id)
-    if reach is not None and not reach.is_connected:
+    session_ms = one.silent_ms + one.session_left_ms
+    if reach is not None and _is_gone(reach, one.silent_ms, session_ms):
         return Finding(
             kind="gone",
-            sentence=f"{label} has no connection any more{lost_words(reach)}: its process is gone or cut off",
+            sentence=f"{label} {no_connection(reach)}: its process is gone or cut off",
             blocks=True,
             members=[member_id],
             hint=f"{label} would be out when its session ends, in {seconds(one.session_left_ms)}; {ends}",
@@ -92,8 +93,7 @@ def _awaited(sight: GroupSight, one: Awaited, phase_ms: int) -> Finding | None:
             hint=f"{label} has had its answer to JoinGroup: is its assignor slow, or its process stopped? {ends}",
         )
     told_ms = sight.remembered.told.get(member_id)
-    session_ms = one.silent_ms + one.session_left_ms
-    if told_ms is None and one.silent_ms < min(HEARTBEAT_INTERVAL_MS, session_ms // 3):
+    if told_ms is None and not _is_late(one.silent_ms, session_ms):
         return None
     if told_ms is None:
         return Finding(
@@ -118,18 +118,32 @@ def _awaited(sight: GroupSight, one: Awaited, phase_ms: int) -> Finding | None:
     )
 
 
+def _is_gone(reach: Reach, silent_ms: int, session_ms: int) -> bool:
+    """Whether a member has lost its connection. After a restart, or a move of the coordinator, its client needs a
+    moment to connect: then a member is gone only once its heartbeat is late."""
+    return not reach.is_connected and (reach.is_heard or _is_late(silent_ms, session_ms))
+
+
+def _is_late(silent_ms: int, session_ms: int) -> bool:
+    """Whether a member should have sent a heartbeat by now."""
+    return silent_ms >= min(HEARTBEAT_INTERVAL_MS, session_ms // 3)
+
+
 def gone(sight: GroupSight) -> Iterator[Finding]:
     """Members of a group at rest that have no connection: it does not know yet that they are dead."""
     waited = {one.member.member_id for one in sight.awaited}
     found = 0
     for member in sight.members:
         reach = sight.reach.get(member.name.member_id)
-        if reach is None or reach.is_connected or member.name.member_id in waited or member.is_awaiting_join:
+        if reach is None or not _is_gone(reach, member.silent_ms, member.session_timeout_ms):
+            continue
+        if member.name.member_id in waited or member.is_awaiting_join:
             continue
         found += 1
         if found > _MOST:
             return
         label = sight.labels.of(member.name)
+        heard = f", and was last heard {seconds(member.silent_ms)} ago" if reach.is_heard else ""
         kept = (
             ""
             if member.name.group_instance_id is None
@@ -138,8 +152,8 @@ def gone(sight: GroupSight) -> Iterator[Finding]:
         yield Finding(
             kind="gone",
             sentence=(
-                f"{label}{kept} has no connection any more{lost_words(reach)}, and was last heard "
-                f"{seconds(member.silent_ms)} ago; its session ends in {seconds(member.session_left_ms)}"
+                f"{label}{kept} {no_connection(reach)}{heard}; its session ends in "
+                f"{seconds(member.session_left_ms)}"
             ),
             blocks=True,
             members=[member.name.member_id],

@@ -87,5 +87,5 @@ def _named(partitions: Mapping[str, Sequence[int]]) -> str:
 
 def _heard(sight: GroupSight, member: MemberView) -> str:
     reach = sight.reach.get(member.name.member_id)
-    connection = "" if reach is None or reach.is_connected else ", not connected"
+    connection = "" if reach is None or reach.is_connected or not reach.is_heard else ", not connected"
     return f"last heard {seconds(member.silent_ms)} ago{connection}"

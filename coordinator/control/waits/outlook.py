@@ -105,9 +105,11 @@ class Outlook:
 
     def reach(self, view: GroupView) -> Mapping[str, Reach]:
         """See `Surroundings`."""
-        seen = self._connections.seen(view.group_id)
+        seen = self._connections.seen(view)
         return {
-            member.name.member_id: Reach(seen.is_connected(member), seen.closed_ms_ago(member))
+            member.name.member_id: Reach(
+                seen.is_connected(member), seen.closed_ms_ago(member), bool(member.connection_id)
+            )
             for member in view.members
         }
 

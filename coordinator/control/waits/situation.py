@@ -39,6 +39,8 @@ def situation(sight: GroupSight) -> str:
 
 def condition_of(reach: Reach | None) -> str:
     """`connection open`: of a member's connection."""
+    if reach is not None and not reach.is_heard:
+        return "not heard since the group was loaded"
     if reach is None or reach.is_connected:
         return "connection open"
     if reach.closed_ms_ago is None:
@@ -46,9 +48,12 @@ def condition_of(reach: Reach | None) -> str:
     return f"connection closed {seconds(reach.closed_ms_ago)} ago"
 
 
-def lost_words(reach: Reach) -> str:
-    """`, closed 2.1 s ago`: of a connection that is gone, where that is known."""
-    return "" if reach.closed_ms_ago is None else f", closed {seconds(reach.closed_ms_ago)} ago"
+def no_connection(reach: Reach) -> str:
+    """`has no connection any more, closed 2.1 s ago`: of a member that is not connected."""
+    if not reach.is_heard:
+        return "was not heard since the group was loaded, and its client has no connection"
+    closed = "" if reach.closed_ms_ago is None else f", closed {seconds(reach.closed_ms_ago)} ago"
+    return f"has no connection any more{closed}"
 
 
 def _at_rest(sight: GroupSight, view: GroupView) -> str:

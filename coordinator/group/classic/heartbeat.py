@@ -53,6 +53,9 @@ def beat(
     if timer_deadline_ms is None or timer_deadline_ms > deadline_ms:
         return None
     member.session_deadline_ms = deadline_ms
+    # The connection over which it joined may be closed by now, or be one to the coordinator before this one.
+    if context.connection_id:
+        member.connection_id = context.connection_id
     return ALL_IS_WELL
 
 
@@ -71,7 +74,6 @@ def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn:
     else:
         member = group.members[request.member_id]
         restart_session(group, member, turn)
-        # The one over which it joined may be closed by now.
         member.connection_id = context.connection_id or member.connection_id
         if group.state is PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS

@@ -22,8 +22,8 @@ class Member:
     of the former). `session_deadline_ms` is when the member counts as lost unless it is heard before;
     `timer_deadline_ms` is when the timer outside will fire, which may be earlier: a heartbeat moves only
     the former, and the timer is set anew when it fires too early. None: no timer is set. Times are
-    monotonic. `connection_id` is that of its last JoinGroup, or of a later heartbeat to which there was
-    something to say; 0 when that was before a restart. `is_new`: it has not yet been through a join phase.
+    monotonic. `connection_id` is that of its last JoinGroup or heartbeat; 0 when nothing was heard of it since
+    the group was loaded. `is_new`: it has not yet been through a join phase.
     `settled_assignment` is what it had in the last Stable generation, None when it was not in one."""
 
     __slots__ = (

@@ -56,7 +56,7 @@ async def test_a_member_that_is_cut_off_is_a_member_still_and_counts_as_gone(
     view = control.clocks.view(GROUP)
     assert view is not None
     bob = next(member for member in view.members if member.name.client_id == "bob")
-    await until(lambda: not control.member_connections.is_connected(GROUP, bob))
+    await until(lambda: not control.member_connections.seen(view).is_connected(bob))
     assert there(control) == {"alice", "bob"}
     advanced = await control.moving.advance(
         GROUP, 45_000, silent=None, settle_ms=5000, what="advance 45s", actor=None

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import os
 import socket
 import weakref
@@ -12,6 +13,7 @@ import pytest
 
 from coordinator.control.namespaces.namespaces import MOST
 from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.stream.event_number import number_after
 from tests.control.serving import controlled
 from tests.server.harness import Client, join_alone, join_request
 
@@ -140,3 +142,40 @@ async def test_whoever_is_connected_is_let_go_by_a_reset_and_comes_back_to_the_s
             assert [group.group_id for group in await made.control.groups.summaries()] == []
             assert [topic.name for topic in await made.control.topics.all()] == ["orders"]
             await join_alone(client, "billing")
+
+
+@pytest.mark.parametrize("is_durable", [False, True], ids=["in memory", "durable"])
+async def test_a_clock_that_ends_with_its_namespace_is_logged_only_where_offsets_stay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_durable: bool
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with controlled(tmp_path / "data") as (_, control):
+        for end in (
+            lambda: control.namespaces.reset("tests", None),
+            lambda: control.namespaces.remove("tests", None),
+            control.namespaces.close,
+        ):
+            if not control.namespaces.all():
+                await control.namespaces.make("tests", {}, {}, is_durable=is_durable, by=None)
+            tests = control.namespaces.get("tests")
+            async with Client(port=tests.server.endpoints[0].port) as client:
+                await join_alone(client, "billing")
+                advance = tests.control.moving.advance(
+                    "billing", 60_000, silent=[], settle_ms=0, what="advance 1m", actor=None
+                )
+                assert (await advance).by_ms == 60_000
+            assert caplog.messages == []
+            await end()
+    lines = [line for line in caplog.messages if "ahead" in line]
+    assert len(lines) == is_durable
+    assert all("end with namespace tests" in line for line in lines)
+
+
+async def test_an_event_number_from_before_a_reset_names_the_reset() -> None:
+    async with controlled() as (_, control):
+        made = await control.namespaces.make("tests", {}, {}, is_durable=False, by=None)
+        number = f"{made.control.stream.instance}.0"
+        await control.namespaces.reset("tests", None)
+        with pytest.raises(Problem, match="a reset of the namespace") as refused:
+            number_after(made.control.stream, number)
+        assert refused.value.kind is ProblemKind.RESTARTED

@@ -23,7 +23,8 @@ ASSIGNMENT_INTERVAL_MS = 10_000
 
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
-    async with staged() as stage:
+    interval = {"group.consumer.assignment.interval.ms": str(ASSIGNMENT_INTERVAL_MS)}
+    async with staged(properties=interval) as stage:
         yield stage
 
 
@@ -79,7 +80,7 @@ async def handing_over(stage: Stage) -> tuple[Modern, Modern]:
 def described(stage: Stage) -> GroupDescription:
     view = stage.view()
     assert view is not None
-    return describe(view, stage.connections.seen(GROUP), stage.server.topic_images.current(), 0)
+    return describe(view, stage.connections.seen(view), stage.server.topic_images.current(), 0)
 
 
 async def test_a_group_at_rest(stage: Stage) -> None:

@@ -48,7 +48,7 @@ async def cut_off(stage: Stage, consumer: Consumer) -> None:
     """Its process is gone, and the server knows."""
     member = stage.member(consumer)
     await consumer.die()
-    await stage.until(lambda _: not stage.connections.is_connected(consumer.group, member))
+    await stage.until(lambda view: not stage.connections.seen(view).is_connected(member), consumer.group)
 
 
 # Rebalances that do not end
