@@ -8,6 +8,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,10 +41,11 @@ def settings(
     *,
     topics: Sequence[tuple[str, int]] = (),
     files: Files | None = None,
+    profile: Mapping[str, str] = PROFILES["test"],
 ) -> ServerSettings:
-    """What a server is started with: the profile for tests, few partitions, free ports."""
+    """What a server is started with: the profile for tests (or another one), few partitions, free ports."""
     texts = {
-        **PROFILES["test"],
+        **profile,
         "offsets.topic.num.partitions": "3",
         "listeners": "PLAINTEXT://127.0.0.1:0",
         **(properties or {}),
@@ -83,13 +85,19 @@ async def serving(
     topics: Sequence[tuple[str, int]] = (("orders", 3),),
     files: Files | None = None,
     group_clock: GroupClock | None = None,
+    profile: Mapping[str, str] = PROFILES["test"],
 ) -> AsyncIterator[Server]:
     """A server that is ready, closed cleanly at the end."""
-    server = await start(settings(data_dir, properties, topics=topics, files=files), group_clock=group_clock)
+    how = settings(data_dir, properties, topics=topics, files=files, profile=profile)
+    server = await start(how, group_clock=group_clock)
     try:
         yield server
     finally:
         await server.close()
+
+
+serving_kafka_defaults = partial(serving, profile={})
+"""The same without the profile, with Kafka's defaults."""
 
 
 class Client:

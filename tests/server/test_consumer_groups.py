@@ -9,7 +9,8 @@ from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.server.harness import Client, serving
+from tests.server.harness import Client
+from tests.server.harness import serving_kafka_defaults as serving
 
 
 def joining(

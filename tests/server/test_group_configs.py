@@ -16,7 +16,8 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.server.harness import Client, serving
+from tests.server.harness import Client
+from tests.server.harness import serving_kafka_defaults as serving
 from tests.server.test_consumer_groups import joining
 
 GROUP = 32
