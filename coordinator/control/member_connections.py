@@ -109,7 +109,8 @@ class MemberConnections:
         """All that is to be seen of a group, for whoever asks about many members."""
         unclaimed: set[tuple[str, str]] = set()
         if any(not member.connection_id for member in view.members):
-            claimed = {member.connection_id for member in (*view.members, *view.pending)}
+            claimed = {member.connection_id for member in view.members}
+            claimed |= {pending.connection_id for pending in view.pending}
             unclaimed = {
                 (connection.client_id, connection.client_host)
                 for connection in self._connections.open

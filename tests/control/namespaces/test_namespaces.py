@@ -14,8 +14,11 @@ import pytest
 from coordinator.control.namespaces.namespaces import MOST
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.control.stream.event_number import number_after
+from protocol.errors import ErrorCode
 from tests.control.serving import controlled
 from tests.server.harness import Client, join_alone, join_request
+from tests.server.test_consumer_groups import joining
+from tests.server.test_group_configs import INTERVAL, SESSION, alter
 
 
 def leftovers() -> tuple[int, int]:
@@ -142,6 +145,25 @@ async def test_whoever_is_connected_is_let_go_by_a_reset_and_comes_back_to_the_s
             assert [group.group_id for group in await made.control.groups.summaries()] == []
             assert [topic.name for topic in await made.control.topics.all()] == ["orders"]
             await join_alone(client, "billing")
+
+
+async def test_consumer_groups_rebalance_as_quickly_as_classic_ones() -> None:
+    """A classic client sends heartbeats every 3 s by default; a consumer group's members do as the broker says."""
+    async with controlled() as (_, control):
+        made = await control.namespaces.make("tests", {"orders": 2}, {}, is_durable=False, by=None)
+        async with Client(port=made.server.endpoints[0].port) as client:
+            for member in ("alice", "bob"):
+                assert (await client.call(joining(member_id=member), 1)).heartbeat_interval_ms <= 1000
+                view = made.control.groups.view("billing")
+                assert view.assignment_epoch == view.generation_id, "the target does not wait for an interval"
+            for name, shortest_ms in ((INTERVAL, 100), (SESSION, 200)):
+                assert await alter(client, name, str(shortest_ms)) == (ErrorCode.NONE, None)
+            assert (await client.call(joining(member_id="carol"), 1)).heartbeat_interval_ms == 100
+            sessions_ms = {
+                member.name.member_id: member.session_timeout_ms
+                for member in made.control.groups.view("billing").members
+            }
+            assert sessions_ms == {"alice": 45_000, "bob": 45_000, "carol": 200}
 
 
 @pytest.mark.parametrize("is_durable", [False, True], ids=["in memory", "durable"])
