@@ -87,12 +87,14 @@ class GroupRemovals:
         """An `EventListener`."""
         if type(event) is not GroupDeleted:
             return
-        operation = self._operations.get(event.group_id) or self._operations.get(None)
-        client = None if event.member is None else client_of(printable_name(event.member))
-        by = printable(operation[1]) if operation is not None else client
+        operation = self._operations.get(event.group_id)
         if event.reason != _RETENTION:
-            reason, detail = RemovalReason.DELETED, f"{by} deleted it (DeleteGroups)"
-        elif event.expired_offsets:
+            client = "" if event.member is None else client_of(printable_name(event.member))
+            by = client if operation is None else printable(operation[1])
+            detail = f"{by} deleted it (DeleteGroups)"
+            self._add(event.group_id, now.wall_ms, RemovalReason.DELETED, by, detail)
+            return
+        if event.expired_offsets:
             reason = RemovalReason.OFFSETS_EXPIRED
             detail = "it had no members and its last committed offsets expired (offsets.retention.minutes)"
         else:
@@ -101,9 +103,12 @@ class GroupRemovals:
                 "it had no members and no committed offsets at a retention check "
                 "(offsets.retention.check.interval.ms)"
             )
-        if operation is not None and reason is not RemovalReason.DELETED:
-            detail += f", when {by} {operation[0]}"
-        self._add(event.group_id, now.wall_ms, reason, by, detail)
+        operation = operation or self._operations.get(None)
+        if operation is None:
+            self._add(event.group_id, now.wall_ms, reason, None, detail)
+            return
+        by = printable(operation[1])
+        self._add(event.group_id, now.wall_ms, reason, by, f"{detail}, when {by} {operation[0]}")
 
     def on_namespace_reset(self, name: str, group_ids: Iterable[str], by: str | None) -> None:
         """Note that a reset of a namespace removes these groups. In: the operator's name, if known."""
@@ -129,10 +134,11 @@ class GroupRemovals:
 
 
 def why_absent(removal: GroupRemoval | None) -> str:
-    """Say why a group does not exist, as the end of a sentence without its full stop: when and why it was removed,
-    or, for None, that groupd has not seen it."""
+    """Return the end of a sentence, without its full stop, that says why a group does not exist.
+
+    That is when and why it was removed, or, for None, that groupd has no record of it."""
     if removal is None:
-        return "no member of it has joined and no offset of it was committed since groupd started"
+        return "groupd has no record of a member or a committed offset of it since it started"
     at = datetime.fromtimestamp(removal.at_ms / 1000).astimezone().strftime("%H:%M:%S")
     ago_s = max(0, clock.wall_ms() - removal.at_ms) / 1000
     return f"it was removed at {at}, {ago_s:.1f} s ago: {removal.detail}"

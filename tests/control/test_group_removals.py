@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from coordinator import clock
+from coordinator.console.api.ledger import ROUTES as LEDGER_ROUTES
+from coordinator.console.api.ledger import LedgerQuery, of_group
+from coordinator.console.api.route import Call
 from coordinator.control.control import Control
 from coordinator.control.group_removals import MOST_REMOVALS, GroupRemovals, RemovalReason
 from coordinator.control.problem import Problem, ProblemKind
@@ -142,8 +145,8 @@ async def test_a_namespace_is_reset(serving: tuple[Server, Control]) -> None:
 
 async def test_a_group_that_was_never_there(serving: tuple[Server, Control]) -> None:
     _, control = serving
-    assert "no member of it has joined" in control.waits.explain(GROUP).detail
-    with pytest.raises(Problem, match="no member of it has joined"):
+    assert "groupd has no record of a member" in control.waits.explain(GROUP).detail
+    with pytest.raises(Problem, match="groupd has no record of a member"):
         await control.groups.describe(GROUP)
 
 
@@ -154,6 +157,18 @@ async def test_a_wait_that_goes_on_when_the_group_is_removed(serving: tuple[Serv
     await asyncio.sleep(0)
     await control.groups.delete(GROUP, "carol")
     assert "carol deleted it" in (await waiting).detail
+
+
+async def test_the_ledger_of_a_removed_group_ends_with_its_removal(serving: tuple[Server, Control]) -> None:
+    server, control = serving
+    await empty_group(server)
+    [route] = [each for each in LEDGER_ROUTES if each.path == "/groups/{group}/ledger"]
+    call = Call(path={"group": GROUP}, query=LedgerQuery(), body=None, actor=None, last_event_id=None)
+    assert (await of_group(control, call)).removed is None
+    await control.groups.delete(GROUP, "carol")
+    answer = await of_group(control, call)
+    assert route.text is not None
+    assert "carol deleted it" in route.text(answer).splitlines()[-1]
 
 
 def test_the_oldest_removals_are_forgotten() -> None:

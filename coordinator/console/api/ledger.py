@@ -40,7 +40,9 @@ async def of_group(control: Control, call: Call) -> LedgerAnswer:
     group_id = call.path["group"]
     known(control, group_id)
     answer = _answer(control, group_id, call.query)
-    return structs.replace(answer, removed=control.waits.sight(group_id).removal)
+    machine = control.server.runtime.partition_of(group_id).machine
+    is_absent = machine is not None and machine.standing(group_id) is None
+    return structs.replace(answer, removed=control.group_removals.find(group_id)) if is_absent else answer
 
 
 async def of_all(control: Control, call: Call) -> LedgerAnswer:
@@ -67,9 +69,9 @@ def _answer(control: Control, group_id: str | None, query: LedgerQuery) -> Ledge
 
 def _text(answer: LedgerAnswer) -> str:
     text = entries_text(answer.entries)
-    return (
-        text if answer.removed is None else f"{text}The group does not exist: {why_absent(answer.removed)}.\n"
-    )
+    if answer.removed is not None:
+        text += f"The group does not exist: {why_absent(answer.removed)}.\n"
+    return text
 
 
 def _text_of_all(answer: LedgerAnswer) -> str:

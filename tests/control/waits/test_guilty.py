@@ -232,7 +232,9 @@ async def test_silent_static_members(stage: Stage) -> None:
 async def test_nobody_joined(stage: Stage) -> None:
     await stage.stable("alice", group="billings")
     problem = await stage.unmet(members=1)
-    names_all(problem.detail, "There is no group billing (there is billings): no member of it has joined")
+    names_all(
+        problem.detail, "There is no group billing (there is billings): groupd has no record of a member"
+    )
 
 
 async def test_too_few(stage: Stage) -> None:
