@@ -134,7 +134,8 @@ GROUPS: Final = (
     ),
     Entry(
         MixedCommits,
-        "Said once for each group, at the first such partition since the partition was loaded. A consumer beside a "
+        "Said once for each group, at the first such partition since the partition was loaded. Commits without "
+        "membership, such as resets by `kafka-streams-application-reset`, do not count. A consumer beside a "
         "transactional producer must leave its commits to that: `enable.auto.commit=false`.",
     ),
     Entry(OffsetsDeleted, "Somebody asked for it (OffsetDelete), or deleted the topic."),

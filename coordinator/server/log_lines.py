@@ -264,7 +264,7 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
     OffsetsPending: None,
     TransactionEnded: (DEBUG, _ended),
     OffsetsSkipped: (INFO, _skipped),
-    MixedCommits: (WARNING, _mixed),
+    MixedCommits: (INFO, _mixed),
     OffsetsDeleted: (INFO, "Removed {partitions} offsets of group {group_id} ({reason})."),
     OffsetsExpired: (INFO, "Expired {partitions} offsets of group {group_id}."),
     GroupDeleted: (

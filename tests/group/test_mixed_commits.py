@@ -1,7 +1,47 @@
-"""Plain and transactional commits for one partition of a group are told once for each group and load."""
+"""Plain and transactional commits for one partition of a group are told once for each group and load.
+
+Transactions commit without membership here, as those of producers before KIP-447 do.
+"""
 
 from coordinator.group.events import MixedCommits
+from protocol.errors import ErrorCode
 from tests.group.coordinator import GROUP, Coordinator
+
+
+class Application(Coordinator):
+    """A coordinator, and in each group of it one member that commits plainly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.members: dict[str, str] = {}
+
+    def start(self, group: str = GROUP) -> str:
+        """Join the group as its only member; the member id."""
+        ask = self.join(group=group, version=3, session=1_800_000)
+        self.advance(2 * self.config.group_initial_rebalance_delay_ms)
+        member_id = ask.joined.member_id
+        self.sync(member_id, self.generation(group), {member_id: b""}, group=group)
+        self.members[group] = member_id
+        return member_id
+
+    def stop(self, group: str = GROUP) -> None:
+        """Leave the group, which is Empty then."""
+        assert self.leave_alone(self.members.pop(group), group=group) == ErrorCode.NONE
+
+    def generation(self, group: str) -> int:
+        classic = self.shard.view(group, self.now)
+        assert classic is not None
+        return classic.generation_id
+
+    def plain(self, *, group: str = GROUP, topic: str = "foo", partition: int = 0) -> None:
+        """Commit as the member of the group, which joins first if it is not there."""
+        member_id = self.members.get(group) or self.start(group)
+        error = self.commit(member_id, self.generation(group), topic=topic, partition=partition, group=group)
+        assert error == ErrorCode.NONE
+
+    def administer(self, *, partition: int = 0) -> None:
+        """Commit as kafka-streams-application-reset and kafka-consumer-groups --reset-offsets do."""
+        assert self.commit(partition=partition) == ErrorCode.NONE
 
 
 def told(coordinator: Coordinator) -> list[tuple[str, int, bool]]:
@@ -11,90 +51,92 @@ def told(coordinator: Coordinator) -> list[tuple[str, int, bool]]:
 
 
 def test_a_plain_commit_where_one_is_pending() -> None:
-    coordinator = Coordinator()
+    coordinator = Application()
     coordinator.txn_commit(9)
     assert told(coordinator) == []
-    coordinator.commit()
+    coordinator.plain()
     assert told(coordinator) == [(GROUP, 0, False)]
 
 
 def test_a_plain_commit_where_one_was_committed() -> None:
-    coordinator = Coordinator()
+    coordinator = Application()
     coordinator.txn_commit(9)
     coordinator.end(9)
-    coordinator.commit()
+    coordinator.plain()
     assert told(coordinator) == [(GROUP, 0, False)]
 
 
 def test_a_transaction_where_there_was_a_plain_commit() -> None:
-    coordinator = Coordinator()
-    coordinator.commit(partition=1)
+    coordinator = Application()
+    coordinator.plain(partition=1)
     coordinator.txn_commit(9, partition=1)
     assert told(coordinator) == [(GROUP, 1, True)]
 
 
 def test_it_is_told_once_for_each_group() -> None:
-    coordinator = Coordinator()
+    coordinator = Application()
     for group in ("a", "b"):
         for _ in range(3):
             coordinator.txn_commit(9, group=group)
-            coordinator.commit(group=group)
+            coordinator.plain(group=group)
             coordinator.end(9)
-            coordinator.commit(group=group, partition=1)
+            coordinator.plain(group=group, partition=1)
             coordinator.txn_commit(8, group=group, partition=1)
     assert told(coordinator) == [("a", 0, False), ("b", 0, False)]
 
 
 def test_different_partitions_topics_and_groups_are_not_mixed() -> None:
-    coordinator = Coordinator()
+    coordinator = Application()
     for _ in range(2):
         coordinator.txn_commit(9)
-        coordinator.commit(partition=1)
-        coordinator.commit(topic="bar")
-        coordinator.commit(group="another")
+        coordinator.plain(partition=1)
+        coordinator.plain(topic="bar")
+        coordinator.plain(group="another")
         coordinator.end(9)
     assert told(coordinator) == []
 
 
 def test_an_aborted_transaction_leaves_the_offset_as_plain_as_it_was() -> None:
-    coordinator = Coordinator()
+    coordinator = Application()
     coordinator.txn_commit(9)
     coordinator.end(9, is_committed=False)
-    coordinator.commit()
-    coordinator.commit()
+    coordinator.plain()
+    coordinator.plain()
     assert told(coordinator) == []
 
 
 def test_nothing_is_left_of_an_offset_that_was_deleted() -> None:
-    coordinator = Coordinator()
+    coordinator = Application()
     coordinator.txn_commit(9)
     coordinator.end(9)
     coordinator.delete_offsets(("foo", 0))
-    coordinator.commit()
+    coordinator.plain()
+    coordinator.stop()
     coordinator.delete_groups(GROUP)
     coordinator.txn_commit(9)
     assert told(coordinator) == []
 
 
 def test_a_group_that_was_deleted_is_told_anew() -> None:
-    coordinator = Coordinator()
+    coordinator = Application()
     for _ in range(2):
-        coordinator.commit()
+        coordinator.plain()
         coordinator.txn_commit(9)
+        coordinator.stop()
         coordinator.delete_groups(GROUP)
     assert told(coordinator) == [(GROUP, 0, True)] * 2
 
 
 def test_of_what_was_loaded_it_is_not_known() -> None:
     """A value does not say where it came from."""
-    coordinator = Coordinator()
+    coordinator = Application()
     coordinator.txn_commit(9, partition=0)
     coordinator.end(9)
-    coordinator.commit(partition=1)
+    coordinator.plain(partition=1)
     coordinator.advance(10)
     coordinator.restart()
     coordinator.advance(10)
-    coordinator.commit(partition=0)
+    coordinator.plain(partition=0)
     coordinator.txn_commit(9, partition=1)
     coordinator.end(9)
     assert told(coordinator) == []
@@ -103,14 +145,62 @@ def test_of_what_was_loaded_it_is_not_known() -> None:
 
 
 def test_what_was_pending_at_a_load_is_known() -> None:
-    coordinator = Coordinator()
+    coordinator = Application()
     coordinator.txn_commit(9, partition=0)
     coordinator.txn_commit(9, partition=1)
     coordinator.restart()
     coordinator.end(9)
-    coordinator.commit(partition=1)
+    coordinator.plain(partition=1)
     assert told(coordinator) == [(GROUP, 1, False)]
     coordinator.restart()
     coordinator.txn_commit(9, partition=2)
-    coordinator.commit(partition=2)
+    coordinator.plain(partition=2)
     assert told(coordinator) == [(GROUP, 2, False)]
+
+
+def test_a_reset_of_a_stopped_exactly_once_application_is_not_one_of_its_commits() -> None:
+    coordinator = Application()
+    for _ in range(2):
+        coordinator.start()
+        coordinator.txn_commit(9)
+        coordinator.end(9)
+        coordinator.stop()
+        coordinator.advance(1)
+        coordinator.administer()
+        coordinator.administer(partition=1)
+        coordinator.advance(1)
+    coordinator.start()
+    for partition in (0, 1):
+        coordinator.txn_commit(9, partition=partition)
+    coordinator.end(9)
+    assert told(coordinator) == []
+
+
+def test_a_reset_after_a_load_is_none_either() -> None:
+    coordinator = Application()
+    coordinator.txn_commit(9)
+    coordinator.end(9)
+    coordinator.restart()
+    coordinator.advance(10)
+    coordinator.administer()
+    coordinator.txn_commit(9)
+    coordinator.end(9)
+    assert told(coordinator) == []
+
+
+def test_an_application_of_plain_commits_may_go_on_after_a_reset() -> None:
+    coordinator = Application()
+    coordinator.txn_commit(9)
+    coordinator.end(9)
+    coordinator.administer()
+    coordinator.plain()
+    assert told(coordinator) == []
+
+
+def test_members_that_mix_after_a_reset_are_told() -> None:
+    coordinator = Application()
+    coordinator.administer()
+    coordinator.advance(1)
+    coordinator.plain()
+    coordinator.txn_commit(9)
+    assert told(coordinator) == [(GROUP, 0, True)]

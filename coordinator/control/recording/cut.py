@@ -116,7 +116,7 @@ def cut(shard: Shard, group_id: str) -> Cut:
         classic=groups.find_classic(group_id),
         consumer=None if consumer is None else {name: getattr(consumer, name) for name in _CONSUMER_FIELDS},
         awaited=groups.targets.get(group_id),
-        loaded_ms=kinds._loaded_ms.get(group_id),
+        loaded_ms=kinds._unknown_until_ms.get(group_id),
         transactional=kinds.transactional.get(group_id),
         is_told=kinds.is_told(group_id),
     )

@@ -52,7 +52,10 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     if group is None:
         group = simple_group(groups, request.group_id, turn)
     if records:
-        if groups.durable.offsets.pending.by_producer or groups.commit_kinds.transactional:
+        if request.generation_id_or_member_epoch < 0:
+            places = [(record.key.group, record.key.topic, record.key.partition) for record in records]
+            groups.commit_kinds.committed_externally(group.group_id, places, turn.now.wall_ms)
+        elif groups.durable.offsets.pending.by_producer or groups.commit_kinds.transactional:
             check_plain(groups, request, records, turn)
         for record in records:
             turn.write(record)

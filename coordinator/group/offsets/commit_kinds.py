@@ -1,8 +1,8 @@
 """Which of the current offsets came from transactions, as far as it is known.
 
-A record tells it, the value in it does not: of what was loaded it is not known, until the next commit. So this is
-soft, and beside the durable half. There is an entry for each offset that was committed in a transaction since the
-load, at most.
+A record tells it, the value in it does not: of what was loaded it is not known, until the next commit, nor of the
+commits of clients without membership. So this is soft, and beside the durable half. There is an entry for each
+offset that was committed in a transaction since the load, at most.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,17 +17,26 @@ _NOWHERE: Final[Collection[tuple[str, int]]] = ()
 class CommitKinds:
     """Of the groups of one shard; of those that were told to mix them nothing is kept but that."""
 
-    __slots__ = ("_loaded_ms", "_told", "transactional")
+    __slots__ = ("_told", "_unknown_until_ms", "transactional")
 
     def __init__(self) -> None:
-        self._loaded_ms: dict[str, int] = {}
+        self._unknown_until_ms: dict[str, int] = {}
+        """By group: the wall time up to which nothing is known of how its offsets were committed."""
         self.transactional: dict[str, set[tuple[str, int]]] = {}
         """Topics and partitions of groups whose current offset came from a transaction. To be read, not written."""
         self._told: set[str] = set()
 
     def loaded(self, group_id: str, wall_ms: int) -> None:
         """Nothing is known of what a group committed before this time."""
-        self._loaded_ms[group_id] = wall_ms
+        self._unknown_until_ms[group_id] = wall_ms
+
+    def committed_externally(self, group_id: str, places: Iterable[Place], wall_ms: int) -> None:
+        """Note that a client without membership set offsets, such as a tool that resets those of a stopped
+        application. That is neither of the two ways in which the application commits."""
+        self._unknown_until_ms[group_id] = wall_ms
+        if group_id in self.transactional:
+            for place in places:
+                self.removed(place)
 
     def committed(self, places: Iterable[Place]) -> None:
         """A transaction was committed, and these are its offsets."""
@@ -46,7 +55,7 @@ class CommitKinds:
 
     def forget(self, group_id: str) -> None:
         """The group is gone."""
-        self._loaded_ms.pop(group_id, None)
+        self._unknown_until_ms.pop(group_id, None)
         self.transactional.pop(group_id, None)
         self._told.discard(group_id)
 
@@ -68,5 +77,5 @@ class CommitKinds:
         group_id, topic, partition = place
         if (topic, partition) in self.transactional_of(group_id):
             return False
-        loaded_ms = self._loaded_ms.get(group_id)
-        return loaded_ms is None or loaded_ms < current.commit_timestamp <= now_ms
+        unknown_until_ms = self._unknown_until_ms.get(group_id)
+        return unknown_until_ms is None or unknown_until_ms < current.commit_timestamp <= now_ms

@@ -2,7 +2,10 @@
 
 Which of the two counts is decided by the order of their records in the log: a plain commit before that of the
 transaction is replaced when the transaction ends, one after it stays. Kafka says nothing of it until an offset is
-skipped.
+skipped, and an application may do both, such as one that moves from at-least-once to exactly-once.
+
+A plain commit without membership (generation -1) is not the application's: kafka-streams-application-reset and
+kafka-consumer-groups --reset-offsets set the offsets of a stopped application like that.
 """
 
 from collections.abc import Iterable
@@ -16,9 +19,9 @@ from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.records import OffsetCommitKey
 
 
-def check_plain(groups: Groups, request: CommitRequest, records: Iterable[Fact], turn: Turn) -> None:
-    """Tell it where a plain commit comes to an offset of a transaction, current or pending. In: what is about to be
-    written."""
+def check_plain(groups: Groups, request: OffsetCommitRequest, records: Iterable[Fact], turn: Turn) -> None:
+    """Tell it where a member's plain commit comes to an offset of a transaction, current or pending. In: what is
+    about to be written."""
     group_id, kinds = request.group_id, groups.commit_kinds
     current = kinds.transactional_of(group_id)
     pending = groups.durable.offsets.pending_of(group_id)
