@@ -88,8 +88,10 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_group_members_evicted", "phase"): ", ".join(EVICTION_PHASES),
     ("groupd_group_commits_refused", "error"): "Kafka's name",
     ("groupd_group_violations", "oracle"): "as above",
+    ("groupd_group_notices", "oracle"): "as above",
     ("groupd_failed_handshakes", "reason"): ", ".join(HANDSHAKE_KINDS),
     ("groupd_violations", "oracle"): ", ".join(OracleName),
+    ("groupd_notices", "oracle"): "as above",
     ("groupd_cluster_owned_partitions", "broker"): "a node id",
     ("groupd_cluster_moves", "cause"): f"{', '.join(MoveCause)}; on etcd {', '.join(Cause)}",
     ("groupd_cluster_etcd_bytes", "endpoint"): "HOST:PORT, as in `cluster.etcd.endpoints`",
@@ -102,7 +104,7 @@ _PLAIN: Final = ("consumergroup", "topic", "partition")
 def _history() -> GroupHistory:
     history = GroupHistory()
     history.tallies.update({(Tally.EVICTED, "join"): 1, (Tally.COMMITS_REFUSED, "ILLEGAL_GENERATION"): 1})
-    history.violations["flapping"] = 1
+    history.violations["double_owner"] = history.notices["flapping"] = 1
     return history
 
 

@@ -321,6 +321,10 @@ FORMATS: Final[Mapping[str, str]] = {
         "An oracle has found what must not happen; the word before the sentence is its name. Once a minute for "
         "each group and oracle"
     ),
+    "Notice for group %s, %s: %s": (
+        "An oracle has found something unusual that some applications do on purpose "
+        "([more](control.md#invariant-checks)). Once for each oracle, group and member"
+    ),
     "Oracle %s failed at group %s": "A defect of groupd: please report it",
     "The oracles of commits failed at group %s": "A defect of groupd: please report it",
     "Closing connection from %s: a request could not be answered": "A defect of groupd: please report it",

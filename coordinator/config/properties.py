@@ -220,14 +220,16 @@ class Config(ClusterProperties):
     oracle_stuck_ms: int = declared(
         _INT,
         30_000,
-        "How long a rebalance may be open before that is a violation, in the group's time as far as it has passed "
-        "in reality; where the group's clock stands still, twice as long in reality. groupd's own.",
+        "How long a rebalance may go on after the group's own deadline, which follows from the session and "
+        "rebalance timeouts of its members, before that is a violation. It counts the group's time as far as it "
+        "has passed in reality, too. groupd's own.",
         at_least(1),
     )
     oracle_commits: bool = declared(
         _BOOLEAN,
         False,
-        "Whether commits are watched that lower an offset, or pass the end of the log. groupd's own.",
+        "Whether commits that lower an offset, or pass the end of the log, are reported as notices. Namespaces and "
+        "--profile test have it on. groupd's own.",
     )
     # Offsets
     offset_metadata_max_bytes: int = declared(

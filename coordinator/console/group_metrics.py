@@ -127,18 +127,26 @@ def _counts(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
         ),
     ):
         yield _filled(CounterMetricFamily(name, what, labels=[GROUP, label]), _labelled(groups, tally))
-    yield _filled(
-        CounterMetricFamily(
+    for name, what, counts in (
+        (
             "groupd_group_violations",
             "What the oracles found in a group, each time",
-            labels=[GROUP, "oracle"],
+            [group.history.violations for group in groups],
         ),
         (
-            ((group.group_id, oracle), count)
-            for group in groups
-            for oracle, count in sorted(group.history.violations.items())
+            "groupd_group_notices",
+            "Notices of the oracles about a group, each time",
+            [group.history.notices for group in groups],
         ),
-    )
+    ):
+        yield _filled(
+            CounterMetricFamily(name, what, labels=[GROUP, "oracle"]),
+            (
+                ((group.group_id, oracle), count)
+                for group, by_oracle in zip(groups, counts, strict=True)
+                for oracle, count in sorted(by_oracle.items())
+            ),
+        )
 
 
 def _labelled(groups: Sequence[GroupFigures], tally: Tally) -> Iterator[Value]:

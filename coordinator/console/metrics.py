@@ -41,7 +41,7 @@ class FiguresCollector(Collector):
         yield from _groups(figures)
         yield from _rebalances(figures.happened)
         yield from _transactions(figures)
-        yield from _violations(figures.happened)
+        yield from _oracle_counts(figures.happened)
         yield from _requests(figures)
         yield from _connections(figures.connections)
         yield from _authentications(figures.happened.authentications)
@@ -148,13 +148,15 @@ def _transactions(figures: Figures) -> Iterator[Metric]:
     yield events
 
 
-def _violations(happened: Metrics) -> Iterator[Metric]:
-    family = CounterMetricFamily(
-        "groupd_violations", "What the oracles found that must not happen, each time", labels=["oracle"]
-    )
-    for oracle in OracleName:
-        family.add_metric([oracle.value], happened.violations[oracle])
-    yield family
+def _oracle_counts(happened: Metrics) -> Iterator[Metric]:
+    for name, what, counts in (
+        ("groupd_violations", "What the oracles found that must not happen, each time", happened.violations),
+        ("groupd_notices", "Notices of the oracles: unusual, but not always wrong", happened.notices),
+    ):
+        family = CounterMetricFamily(name, what, labels=["oracle"])
+        for oracle in OracleName:
+            family.add_metric([oracle.value], counts[oracle])
+        yield family
 
 
 def _requests(figures: Figures) -> Iterator[Metric]:

@@ -31,6 +31,7 @@ class Metrics:
         "deleted_offsets",
         "events",
         "expired_offsets",
+        "notices",
         "rebalances",
         "tallies",
         "transactions",
@@ -49,7 +50,9 @@ class Metrics:
         self.transactions: Counter[str] = Counter()
         """Events of transactions by class name."""
         self.violations: Counter[str] = Counter()
-        """What the oracles found, by oracle."""
+        """Violations found by the oracles, by oracle."""
+        self.notices: Counter[str] = Counter()
+        """Notices of the oracles, by oracle."""
         self.authentications = AuthenticationCounts()
         """Who was let in by SASL, and who was not."""
         self.commits = 0
@@ -66,6 +69,7 @@ class Metrics:
         copied.changes = self.changes.copy()
         copied.transactions = self.transactions.copy()
         copied.violations = self.violations.copy()
+        copied.notices = self.notices.copy()
         copied.authentications = self.authentications.copy()
         copied.commits = self.commits
         copied.completed_rebalances = self.completed_rebalances

@@ -48,6 +48,32 @@ def test_not_seen(broker):
 def test_allowed(broker):
     double(broker)
 """
+SHARES_PARTITIONS = """
+import pytest
+
+def share(broker):
+    broker.topic("orders", 2)
+    group = broker.group("billing")
+    told = {"alice": {"orders": [0, 1]}, "bob": {"orders": [0, 1]}}
+    for members, name in enumerate(("alice", "bob"), start=1):
+        group.stand_in(name, ["orders"], protocols=["faust"], assignment=told)
+        group.wait(state="Stable", members=members)
+
+def test_on_purpose(broker):
+    share(broker)
+    assert broker.violations() == []
+    [notice] = broker.notices()
+    assert (notice.oracle, notice.severity) == ("double_owner", "notice")
+
+async def test_async(async_broker, broker):
+    share(broker)
+    assert await async_broker.violations() == []
+    assert [notice.oracle for notice in await async_broker.notices()] == ["double_owner"]
+
+@pytest.mark.groupd(errors=["double_owner"])
+def test_not_wanted(broker):
+    share(broker)
+"""
 DIES = """
 import os, signal, pytest
 
@@ -124,6 +150,14 @@ def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) ->
         replayed = subprocess.run(replay, capture_output=True, text=True, check=False)
         assert (replayed.returncode, replayed.stdout[:9]) == (0, "identical"), replayed
     assert [each.name for each in daemon.namespaces() if each.name != "default"] == []
+
+
+@pytest.mark.timeout(240)
+def test_a_notice_fails_only_a_test_that_asks_for_it(project: pytest.Pytester, daemon: Daemon) -> None:
+    project.makepyfile(SHARES_PARTITIONS)
+    result = run(project, f"--groupd={daemon.url}")
+    result.assert_outcomes(passed=2, failed=1)
+    assert "notice double_owner in billing" in result.stdout.str()
 
 
 @pytest.mark.timeout(240)

@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.control import slices
 from coordinator.control.figures import group_figures
+from coordinator.control.oracles.violation import OracleName
 from tests.console.api.api_port import Api, serving_api
 from tests.console.api.test_groups import commit
 from tests.console.api.test_offsets import fill
@@ -73,7 +74,7 @@ async def test_what_befell_a_group_is_told_of_it_alone(api: Api) -> None:
     async with AsyncExitStack() as stack:
         alice, bob = await members(stack, api, "alice", "bob")
         await generation({alice: orders(0), bob: orders(0)})
-        await alice.watch.found(api.control.oracles.violations.after()[0].oracle)
+        await alice.watch.found(OracleName.DOUBLE_OWNER)
         assert await alice.commit(0, 1) == 0
         alice.generation_id += 1
         await alice.commit(0, 1)
@@ -93,6 +94,9 @@ async def test_what_befell_a_group_is_told_of_it_alone(api: Api) -> None:
     assert found.get("groupd_group_commits_refused_total", **refused) == 1
     violated = {"consumergroup": GROUP, "oracle": "double_owner"}
     assert found.get("groupd_group_violations_total", **violated) == 1
+    refused_by_generation = {"consumergroup": GROUP, "oracle": "zombie_commit"}
+    assert found.get("groupd_group_notices_total", **refused_by_generation) == 1
+    assert found.get("groupd_group_violations_total", **refused_by_generation) is None
     assert found.get("groupd_group_state", consumergroup=GROUP, type="classic", state="Empty") == 1
     assert found.get("groupd_group_rebalances_total", consumergroup="audit") == 0
     assert found.get("groupd_group_session_margin_ratio", consumergroup="audit") is None

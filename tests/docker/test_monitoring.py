@@ -62,6 +62,11 @@ def test_every_rule_is_about_metrics_that_there_are() -> None:
     assert [wrong for rule in rules() for wrong in unknown(rule["expr"])] == []
 
 
+def test_a_notice_is_no_reason_to_wake_anybody() -> None:
+    about_notices = [rule for rule in rules() if "notices" in rule["expr"]]
+    assert {rule["labels"]["severity"] for rule in about_notices} == {"info"}
+
+
 def test_every_expression_of_the_board_is_about_metrics_that_there_are() -> None:
     assert [wrong for expression in expressions() for wrong in unknown(expression)] == []
 
@@ -140,5 +145,5 @@ def test_an_alert_says_what_it_is_about_and_is_explained() -> None:
     guide = (DOCKER.parent / "docs" / "monitoring.md").read_text()
     for rule in rules():
         assert {"summary", "description"} <= rule["annotations"].keys(), rule["alert"]
-        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
         assert f"`{rule['alert']}`" in guide

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import IO
@@ -15,7 +16,7 @@ from typing import IO
 from tests.interop.build import CHECKOUT
 
 READY = re.compile(r"groupd ready kafka=(\S+) http=(\S+) data=(.+)$")
-VIOLATIONS = re.compile(r'^groupd_violations_total\{oracle="(\w+)"\} (\S+)$', re.MULTILINE)
+FINDINGS = re.compile(r'^groupd_(?:violations|notices)_total\{oracle="(\w+)"\} (\S+)$', re.MULTILINE)
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 ANSWER_TIMEOUT_S = 20
@@ -146,11 +147,14 @@ class Daemon:
             return False
 
     def violations(self) -> dict[str, int]:
-        """How often each oracle has found something since the start, as /metrics says it."""
+        """The number of violations and notices since the start by oracle, as /metrics says it."""
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=ANSWER_TIMEOUT_S) as answer:
-            found = VIOLATIONS.findall(answer.read().decode())
+            found = FINDINGS.findall(answer.read().decode())
         assert found, "there is no metric of violations"
-        return {oracle: int(float(count)) for oracle, count in found}
+        counts: Counter[str] = Counter()
+        for oracle, count in found:
+            counts[oracle] += int(float(count))
+        return counts
 
     def report(self) -> str:
         """Return the end of its log, for a failure message."""

@@ -1,7 +1,7 @@
-"""The oracles of groupd find nothing while stock clients do what a test has them do.
+"""The oracles of groupd find nothing while stock clients do what a test has them do: no violation, and no notice.
 
-What a client does that its oracle warns of on purpose is said with a mark: `pytest.mark.violates("zombie_commit")`.
-An error is never one of these. Whether heartbeats come in time is the machine's doing, and not judged.
+A test that causes a notice on purpose has a mark: `pytest.mark.violates("zombie_commit")`. A violation is always a
+failure. Whether heartbeats come in time depends on the machine, and is not judged.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ import pytest
 
 from tests.interop.broker import Broker
 
-WARNINGS: Final = frozenset({"zombie_commit", "commit_went_back", "flapping", "commit_beyond_end"})
-"""What a test may say that it does."""
+NOTICES: Final = frozenset({"zombie_commit", "commit_went_back", "flapping", "commit_beyond_end"})
+"""The oracles that a mark may name: they find notices only."""
 _BY_THE_MACHINE: Final = "starved_heartbeat"
 _BROKERS: Final = ("broker", "mortal_broker")
 
@@ -26,7 +26,7 @@ def nothing_violated(request: pytest.FixtureRequest) -> Iterator[None]:
     before = [broker.violations() for broker in brokers]
     yield
     said = {oracle for mark in request.node.iter_markers("violates") for oracle in mark.args}
-    assert said <= WARNINGS, f"{said - WARNINGS} is no client's business"
+    assert said <= NOTICES, f"{said - NOTICES}: the mark `violates` does not accept these"
     for broker, counts in zip(brokers, before, strict=True):
         found = {
             oracle: count

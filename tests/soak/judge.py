@@ -14,7 +14,7 @@ there are more than a thousand in that half, is beyond them.
 *Left.* When everybody is gone, there is what there was before anybody came, but for the logs: those of the same
 topics, whose segments may have become more.
 
-*Violated.* No oracle has found an error. What they warn of happens to members that sleep and die.
+*Violated.* No oracle has found a violation. Their notices are about members that sleep and die.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,6 @@ GROWTH: Final = {"memory_blocks": 0.02, "rss_bytes": 0.02}
 """By how much of its mean a quantity may grow in the second half of a run."""
 MIN_SAMPLES: Final = 60
 """Below that many in the second half (five minutes) a line says nothing about growth."""
-
-ERRORS: Final = frozenset({"double_owner", "orphan_partition", "stuck_rebalance"})
-"""The oracles of errors."""
 
 _EMPTY: Final = ("connections", "unanswered", "waiters", "answer_bytes", "request_bytes")
 _AS_BEFORE: Final = ("tasks", "timers")
@@ -75,6 +72,6 @@ def left(before: Sample, after: Sample) -> list[str]:
 
 
 def violated(counts: Mapping[str, int]) -> list[str]:
-    """What the oracles have found that is an error, by how often each has found something."""
-    assert counts.keys() >= ERRORS, "the daemon says nothing of its oracles"
-    return [f"{oracle}: {counts[oracle]} violations" for oracle in sorted(ERRORS) if counts[oracle]]
+    """Return the violations as reasons to fail. In: the number of violations by oracle."""
+    assert counts, "the daemon says nothing of its oracles"
+    return [f"{oracle}: {count} violations" for oracle, count in sorted(counts.items()) if count]

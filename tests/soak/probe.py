@@ -39,7 +39,7 @@ async def metrics(http_port: int) -> dict[str, float]:
 
 
 async def violations(http_port: int) -> dict[str, int]:
-    """How often each oracle has found something, as /metrics says it."""
+    """The number of violations by oracle, as /metrics says it."""
     page = await _metrics_page(http_port)
     found = re.findall(r'^groupd_violations_total\{oracle="(\w+)"\} (\S+)$', page, re.MULTILINE)
     return {oracle: int(float(count)) for oracle, count in found}

@@ -140,8 +140,17 @@ class AsyncBroker:
     async def violations(
         self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000
     ) -> list[Any]:
-        """What the oracles found, oldest first."""
-        found: list[Any] = (await self._run(operations.violations(group, oracle, limit))).violations
+        """Return the violations that the oracles found, oldest first: wrong for every application."""
+        answer = await self._run(operations.violations(group, oracle, "violation", limit))
+        found: list[Any] = answer.violations
+        return found
+
+    async def notices(
+        self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000
+    ) -> list[Any]:
+        """Return the notices of the oracles, oldest first: unusual, but some applications do it on purpose."""
+        answer = await self._run(operations.violations(group, oracle, "notice", limit))
+        found: list[Any] = answer.violations
         return found
 
     async def text(self, *path: str, **query: Any) -> str:

@@ -105,8 +105,13 @@ class Broker:
     def violations(
         self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000
     ) -> list[Any]:
-        """What the oracles found, oldest first."""
-        found: list[Any] = self._run(operations.violations(group, oracle, limit)).violations
+        """Return the violations that the oracles found, oldest first: wrong for every application."""
+        found: list[Any] = self._run(operations.violations(group, oracle, "violation", limit)).violations
+        return found
+
+    def notices(self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000) -> list[Any]:
+        """Return the notices of the oracles, oldest first: unusual, but some applications do it on purpose."""
+        found: list[Any] = self._run(operations.violations(group, oracle, "notice", limit)).violations
         return found
 
     # Everything else

@@ -154,6 +154,7 @@ def wait_for_hit(name: str, hit: int, within: Span) -> Operation:
     return Operation("POST", ("faults", name, "wait"), body=body, lasts_s=seconds(within))
 
 
-def violations(group: str | None, oracle: str | None, limit: int) -> Operation:
-    """What the oracles found."""
-    return Operation("GET", ("violations",), query={"group": group, "oracle": oracle, "limit": limit})
+def violations(group: str | None, oracle: str | None, severity: str, limit: int) -> Operation:
+    """List the findings of the oracles with one severity: "violation" or "notice"."""
+    query = {"group": group, "oracle": oracle, "severity": severity, "limit": limit}
+    return Operation("GET", ("violations",), query=query)

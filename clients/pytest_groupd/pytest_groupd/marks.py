@@ -9,7 +9,7 @@ import pytest
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """`topics` with their partitions and `config`, by Kafka's names, of the broker; `allow` are oracles whose
-    errors do not fail the test, `errors` those whose warnings do; `record` are groups that are recorded."""
+    violations do not fail the test, `errors` those whose notices do; `record` are groups that are recorded."""
 
     topics: dict[str, int] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The plugin: a daemon for all tests of a process, and a broker of its own in it for each test.
 
 A test that fails is reported with what each group waited for, why it rebalanced, and what the oracles found; a
-test that passes fails all the same where an oracle found an error.
+test that passes fails all the same where an oracle found a violation. Notices of oracles do not fail a test.
 """
 
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MARK: Final = (
     "groupd(topics={'orders': 6}, config={'group.max.size': 3}, allow=['flapping'], errors=['commit_went_back'], "
     "record=['billing']): the broker of a test: what it begins with, which violations do not fail it, which "
-    "warnings do, and which groups are recorded"
+    "notices do, and which groups are recorded"
 )
 _BROKER: Final = pytest.StashKey[Namespace]()
 _DAEMON: Final = pytest.StashKey[Daemon]()
@@ -126,7 +126,7 @@ def _judge(item: pytest.Item, broker: Namespace, report: pytest.TestReport) -> N
         else:
             if found:
                 report.outcome = "failed"
-                report.longrepr = f"what must not happen did (allow=[...] lets it):\n{violations_text(found)}"
+                report.longrepr = f"groupd found (allow=['ORACLE'] accepts it):\n{violations_text(found)}"
     if not report.failed:
         return
     ended = item.stash[_DAEMON].end()

@@ -17,18 +17,20 @@ _MAX_NAME: Final = 150
 
 
 def broken(broker: Namespace, wanted: Wanted) -> list[Any]:
-    """The violations that fail a test that passed otherwise."""
-    return [
-        violation
-        for violation in broker.violations()
-        if violation.oracle not in wanted.allow
-        and (violation.level == "error" or violation.oracle in wanted.errors)
+    """The violations that fail a test that passed otherwise, and the notices that the test does not want."""
+    violations = [one for one in broker.violations() if one.oracle not in wanted.allow]
+    if not wanted.errors:
+        return violations
+    return violations + [
+        notice
+        for notice in broker.notices()
+        if notice.oracle in wanted.errors and notice.oracle not in wanted.allow
     ]
 
 
 def violations_text(violations: list[Any]) -> str:
     """A line for each."""
-    lines = [f"{each.level} {each.oracle} in {each.group_id}: {each.detail}" for each in violations]
+    lines = [f"{each.severity} {each.oracle} in {each.group_id}: {each.detail}" for each in violations]
     return "\n".join(lines)
 
 
@@ -44,9 +46,10 @@ def sections(broker: Namespace) -> list[tuple[str, str]]:
         found.append((f"groupd: {group_id}", f"{explained}\n{ledger}"))
     if len(groups) > MOST_GROUPS:
         found.append(("groupd", f"{len(groups) - MOST_GROUPS} groups more"))
-    violations = _said(lambda: violations_text(broker.violations()))
-    if violations:
-        found.append(("groupd: violations", violations))
+    for title, findings in (("violations", broker.violations), ("notices", broker.notices)):
+        text = _said(lambda findings=findings: violations_text(findings()))  # type: ignore[misc]
+        if text:
+            found.append((f"groupd: {title}", text))
     return found
 
 

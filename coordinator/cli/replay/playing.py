@@ -151,7 +151,8 @@ def _find(recorded: Recorded, name: str) -> int:
     found = find(recorded, oracle, parse_config({}).view(OracleConfig, oracle_commits=True))
     for one in found:
         _print(
-            f"after input {one.number} of {recorded.inputs} ({described(one.played)}): {one.finding.detail}"
+            f"after input {one.number} of {recorded.inputs} ({described(one.played)}): {one.finding.severity}: "
+            f"{one.finding.detail}"
         )
     if not found:
         _print(f"{name} finds nothing in {recorded.inputs} inputs")

@@ -1,4 +1,4 @@
-"""What the oracles found."""
+"""Violations and notices of the invariant checks (oracles)."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -7,18 +7,19 @@ from msgspec import Meta, Struct
 
 from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.control import Control
-from coordinator.control.oracles.violation import OracleName, Violation
+from coordinator.control.oracles.violation import OracleName, Severity, Violation
 from coordinator.control.problem import ProblemKind
 from coordinator.control.stream.event_number import number_after
 from coordinator.net.peer import printable
 
 
 class ViolationsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which: of one group, of one oracle, those with a `seq` above `after` (7, or "5f3a9c1e.7" with the mark of the
-    process), and of them the first so many."""
+    """Which: of one group, of one oracle, of one severity (all if left out), those with a `seq` above `after` (7,
+    or "5f3a9c1e.7" with the mark of the process), and of them the first so many."""
 
     group: str | None = None
     oracle: OracleName | None = None
+    severity: Severity | None = None
     after: str = "-1"
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
@@ -44,7 +45,7 @@ async def list_violations(control: Control, call: Call) -> ViolationList:
     query: ViolationsQuery = call.query
     kept, stream = control.oracles.violations, control.stream
     after = number_after(stream, query.after, kept.newest_seq)
-    found = kept.after(after, query.limit, group_id=query.group, oracle=query.oracle)
+    found = kept.after(after, query.limit, group_id=query.group, oracle=query.oracle, severity=query.severity)
     last = found[-1].seq if found else after
     return ViolationList(violations=found, forgotten=kept.forgotten, next=last, mark=stream.instance)
 
@@ -65,7 +66,7 @@ def _lines(violation: Violation) -> str:
     at = datetime.fromtimestamp(violation.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
     times = "" if violation.times == 1 else f"  {violation.times} times"
     return (
-        f"#{violation.seq}  {at}Z  {violation.level.upper()}  {violation.oracle}  "
+        f"#{violation.seq}  {at}Z  {violation.severity.upper()}  {violation.oracle}  "
         f"{printable(violation.group_id)}{times}\n    {violation.detail}\n"
     )
 

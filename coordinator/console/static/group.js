@@ -9,6 +9,12 @@ import { Timeline } from "./timeline.js";
 
 const LAST = 30;
 
+/** The newest findings of the invariant checks with one severity. */
+function Findings({ found, kind, label }) {
+  const newest = (found && found.violations ? found.violations : []).slice(-5);
+  return newest.length > 0 && html`<ul class=${kind} aria-label=${label}>${newest.map((each) => html`<li><b>${each.oracle.replaceAll("_", " ")}</b> ${each.detail}${each.times > 1 ? ` (${each.times} times)` : ""}</li>`)}</ul>`;
+}
+
 export function Group({ id, at, summary }) {
   const where = "/groups" + path(id);
   const load = (more) => () => ask(at.namespace, "GET", where + more);
@@ -17,7 +23,9 @@ export function Group({ id, at, summary }) {
   const ledger = useLoaded(load(`/ledger?last=${LAST}`), [at.beat]);
   const offsets = useLoaded(load("/offsets"), [at.beat]);
   const clock = useLoaded(load("/clock"), [at.beat]);
-  const violations = useLoaded(() => ask(at.namespace, "GET", `/violations?group=${encodeURIComponent(id)}&limit=20`), [at.beat]);
+  const found = (severity) => () => ask(at.namespace, "GET", `/violations?group=${encodeURIComponent(id)}&severity=${severity}&limit=20`);
+  const violations = useLoaded(found("violation"), [at.beat]);
+  const notices = useLoaded(found("notice"), [at.beat]);
   if (group === undefined) return html`<article class="group" aria-busy="true"></article>`;
   const back = html`<a class="back" href=${`#/${encodeURIComponent(at.namespace)}`}>← all groups</a>`;
   if (group.problem)
@@ -30,7 +38,8 @@ export function Group({ id, at, summary }) {
         ${group.protocol_name && html`<span>${group.protocol_name}</span>`}<span>${count(group.members.length)} ${group.members.length === 1 ? "member" : "members"}</span></span></header>
     ${told && told.detail && html`<p class="told" role="status">${told.detail}</p>`}
     ${told && told.hints && told.hints.length > 0 && html`<ul class="hints">${told.hints.map((hint) => html`<li>${hint}</li>`)}</ul>`}
-    ${violations && violations.violations && violations.violations.length > 0 && html`<ul class="violations" aria-label="Violations">${violations.violations.slice(-5).map((each) => html`<li class=${each.level}><b>${each.oracle.replaceAll("_", " ")}</b> ${each.detail}${each.times > 1 ? ` (${each.times} times)` : ""}</li>`)}</ul>`}
+    <${Findings} found=${violations} kind="violations" label="Violations" />
+    <${Findings} found=${notices} kind="notices" label="Notices" />
     <div class="columns">
       <${Panel} id="p-state" title="State" note=${group.rebalance ? `${group.rebalance.cause}, for ${span(group.rebalance.open_ms)}${group.rebalance.left_ms ? `; ${span(group.rebalance.left_ms)} left` : ""}` : ""}>
         <${Machine} group=${group} />

@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.control.figures.durations import PHASES, Durations, durations_ms
 from coordinator.control.ledger.entry import LedgerEntry
-from coordinator.control.oracles.violation import Violation
+from coordinator.control.oracles.violation import Severity, Violation
 from coordinator.group.events import Event, GroupDeleted
 from coordinator.machine.outcome import Now
 from coordinator.server.tallies import Tallies, tallied
@@ -17,12 +17,13 @@ MOST_GROUPS: Final = 10_000
 class GroupHistory:
     """Of one group."""
 
-    __slots__ = ("completed", "spent_ms", "tallies", "violations")
+    __slots__ = ("completed", "notices", "spent_ms", "tallies", "violations")
 
     def __init__(self) -> None:
         self.tallies: Tallies = Counter()
         self.violations: Counter[str] = Counter()
-        """By oracle."""
+        self.notices: Counter[str] = Counter()
+        """Both by oracle."""
         self.completed = 0
         """Rebalances that came to their end."""
         self.spent_ms = (0, 0, 0)
@@ -31,7 +32,8 @@ class GroupHistory:
     def copy(self) -> "GroupHistory":
         """As it is now."""
         copied = GroupHistory()
-        copied.tallies, copied.violations = self.tallies.copy(), self.violations.copy()
+        copied.tallies = self.tallies.copy()
+        copied.violations, copied.notices = self.violations.copy(), self.notices.copy()
         copied.completed, copied.spent_ms = self.completed, self.spent_ms
         return copied
 
@@ -67,7 +69,9 @@ class GroupHistories:
 
     def found(self, violation: Violation) -> None:
         """An oracle found something, maybe again."""
-        self._of(violation.group_id).violations[violation.oracle] += 1
+        history = self._of(violation.group_id)
+        is_violation = violation.severity is Severity.VIOLATION
+        (history.violations if is_violation else history.notices)[violation.oracle] += 1
 
     def _of(self, group_id: str) -> GroupHistory:
         history = self.by_group.get(group_id)

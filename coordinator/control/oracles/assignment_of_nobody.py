@@ -4,7 +4,7 @@ from typing import Final
 
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
-from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.control.oracles.watch import Watch
 from coordinator.control.oracles.words import who
 from coordinator.group.events import AssignmentReceived, Event
@@ -19,6 +19,7 @@ class AssignmentOfNobody:
     """Hears of each assignment that a leader hands in."""
 
     name: Final = OracleName.ASSIGNMENT_OF_NOBODY
+    severities: Final = frozenset({Severity.NOTICE})
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -37,7 +38,7 @@ class AssignmentOfNobody:
         self._watch.found(
             Finding(
                 oracle=self.name,
-                level=Level.WARNING,
+                severity=Severity.NOTICE,
                 group_id=event.group_id,
                 generation_id=event.generation_id,
                 about=event.generation_id,
@@ -45,5 +46,6 @@ class AssignmentOfNobody:
                 f"{listed(ids, len(event.strangers))} in generation {event.generation_id}: there is no such "
                 f"member.",
                 members=[event.member],
+                subject=event.member.member_id,
             )
         )

@@ -7,7 +7,7 @@ from coordinator.control.oracles.commits import Commit
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
 from coordinator.control.oracles.partitions import name_of
-from coordinator.control.oracles.violation import Level, OracleName, WrittenOffset
+from coordinator.control.oracles.violation import OracleName, Severity, WrittenOffset
 from coordinator.control.oracles.watch import Watch
 from coordinator.control.oracles.words import who_at
 from coordinator.group.events import Event
@@ -18,6 +18,7 @@ class CommitBeyondEnd:
     """Hears of each offset that is stored."""
 
     name: Final = OracleName.COMMIT_BEYOND_END
+    severities: Final = frozenset({Severity.NOTICE})
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -36,7 +37,7 @@ class CommitBeyondEnd:
         self._watch.found(
             Finding(
                 oracle=self.name,
-                level=Level.WARNING,
+                severity=Severity.NOTICE,
                 group_id=commit.group_id,
                 generation_id=commit.generation_id if is_member else None,
                 about=(place, commit.writer.member_id, commit.writer.client_id),
@@ -53,5 +54,6 @@ class CommitBeyondEnd:
                     client_id=commit.writer.client_id,
                     generation_id=commit.generation_id,
                 ),
+                subject=commit.writer.member_id,
             )
         )

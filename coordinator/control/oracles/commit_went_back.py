@@ -7,7 +7,7 @@ from coordinator.control.oracles.commits import Commit
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
 from coordinator.control.oracles.partitions import name_of
-from coordinator.control.oracles.violation import Level, OracleName, WrittenOffset
+from coordinator.control.oracles.violation import OracleName, Severity, WrittenOffset
 from coordinator.control.oracles.watch import Watch
 from coordinator.control.oracles.words import who_at
 from coordinator.group.events import Event
@@ -23,6 +23,7 @@ class CommitWentBack:
     """Hears of each offset that is stored."""
 
     name: Final = OracleName.COMMIT_WENT_BACK
+    severities: Final = frozenset({Severity.NOTICE})
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -60,7 +61,7 @@ class CommitWentBack:
         self._watch.found(
             Finding(
                 oracle=self.name,
-                level=Level.WARNING,
+                severity=Severity.NOTICE,
                 group_id=commit.group_id,
                 generation_id=commit.generation_id,
                 about=(commit.topic, commit.partition, commit.writer.member_id),
@@ -80,5 +81,6 @@ class CommitWentBack:
                     client_id=commit.writer.client_id,
                     generation_id=commit.generation_id,
                 ),
+                subject=commit.writer.member_id,
             )
         )

@@ -1,9 +1,13 @@
 """One partition is two members': by one assignment, or because it was given to one while another one, who has it
 and goes on reading it, learns only now that it has to give it up.
 
-The latter is what cooperative assignors have to see to (KIP-429): who is to lose a partition gives it up and
+The latter is what Kafka's cooperative assignor has to see to (KIP-429): who is to lose a partition gives it up and
 rejoins before anybody else gets it. What a member says that it owns counts as it does for them (KIP-792): claims of
 an older generation, and of two members at once, count for nothing.
+
+Only Kafka's own assignors, and those of the coordinator (KIP-848), promise one owner for each partition. An
+assignor of another name may list a partition twice on purpose: Faust lists standby replicas in the assignment.
+That is a notice.
 """
 
 from collections import Counter
@@ -14,6 +18,8 @@ from typing import Final
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
 from coordinator.control.oracles.partitions import (
+    COOPERATIVE,
+    KAFKA_ASSIGNORS,
     Place,
     assigned,
     held,
@@ -22,7 +28,7 @@ from coordinator.control.oracles.partitions import (
     owned,
     subscribed,
 )
-from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.control.oracles.watch import SAMPLE_MS, Watch
 from coordinator.control.oracles.words import who
 from coordinator.group.consumer.events import MemberReconciled
@@ -31,10 +37,9 @@ from coordinator.group.group_type import GroupType
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned
 from coordinator.group.view import GroupView
+from coordinator.net.peer import printable
 from protocol.consumer_protocol import PROTOCOL_TYPE
 
-COOPERATIVE: Final = "cooperative"
-"""In the names of assignors that hand partitions over in two generations."""
 _MOST_PARTITIONS: Final = 200_000
 """Of one generation: no more are looked at, since their names need not be those of any that there are."""
 _MOST_PAIRS: Final = 10
@@ -48,6 +53,7 @@ class DoubleOwner:
     """Hears of each generation that is assigned."""
 
     name: Final = OracleName.DOUBLE_OWNER
+    severities: Final = frozenset({Severity.VIOLATION, Severity.NOTICE})
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -82,7 +88,7 @@ class DoubleOwner:
             self._watch.found(
                 Finding(
                     oracle=self.name,
-                    level=Level.ERROR,
+                    severity=Severity.VIOLATION,
                     group_id=view.group_id,
                     generation_id=view.generation_id,
                     about=(view.generation_id, one.member_id, other.member_id),
@@ -107,6 +113,10 @@ class DoubleOwner:
             if len(owners) > _MOST_PARTITIONS:
                 return
             yield
+        if event.protocol_name not in KAFKA_ASSIGNORS:
+            if twice:
+                self._notice(event, twice)
+            return
         for (one, other), places in islice(twice.items(), _MOST_PAIRS):
             places = in_order(places)
             said = (
@@ -133,13 +143,33 @@ class DoubleOwner:
             )
             self._found(event, (owner, before), places, said)
 
+    def _notice(self, event: RebalanceCompleted, twice: _Doubles) -> None:
+        """Report the shared partitions of an assignor that may share them on purpose."""
+        places = in_order({place for shared in twice.values() for place in shared})
+        one, other = next(iter(twice))
+        assignor = printable(event.protocol_name or "")
+        self._watch.found(
+            Finding(
+                oracle=self.name,
+                severity=Severity.NOTICE,
+                group_id=event.group_id,
+                generation_id=event.generation_id,
+                about=event.protocol_name,
+                detail=f"The assignor {assignor} assigned {names_of(places)} to more than one member in generation "
+                f"{event.generation_id}, for example to {who(one)} and {who(other)}. "
+                f"Some assignors do so on purpose, such as for standby replicas.",
+                members=(one, other),
+                places=places,
+            )
+        )
+
     def _found(
         self, event: RebalanceCompleted, members: Sequence[MemberName], places: list[Place], said: str
     ) -> None:
         self._watch.found(
             Finding(
                 oracle=self.name,
-                level=Level.ERROR,
+                severity=Severity.VIOLATION,
                 group_id=event.group_id,
                 generation_id=event.generation_id,
                 about=(event.generation_id, *(name.member_id for name in members)),

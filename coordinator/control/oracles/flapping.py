@@ -15,10 +15,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from coordinator.control.oracles.double_owner import COOPERATIVE
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
-from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.partitions import COOPERATIVE
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.control.oracles.watch import Watch
 from coordinator.control.oracles.words import who_at
 from coordinator.group.consumer.events import EpochBumped, EpochCause, TargetComputed
@@ -57,6 +57,7 @@ class Flapping:
     """Hears of each generation."""
 
     name: Final = OracleName.FLAPPING
+    severities: Final = frozenset({Severity.NOTICE})
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -129,13 +130,14 @@ class Flapping:
         self._watch.found(
             Finding(
                 oracle=self.name,
-                level=Level.WARNING,
+                severity=Severity.NOTICE,
                 group_id=event.group_id,
                 generation_id=event.generation_id,
                 about=key,
                 detail=f"{len(last)} {kind} in {span_s:.1f} s, {count} of them by {who_at(actor)} "
                 f"({listed(list(causes), len(causes))}).",
                 members=[actor],
+                subject=key,
             )
         )
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from coordinator.control.oracles.violation import OracleName
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.group.events import Event
 
 Hear = Callable[[Any], None]
@@ -15,6 +15,10 @@ class Oracle(Protocol):
     @property
     def name(self) -> OracleName:
         """The rule's."""
+
+    @property
+    def severities(self) -> frozenset[Severity]:
+        """The severities that its findings can have. `docs/control.md` has the reasons."""
 
     @property
     def hears(self) -> Mapping[type[Event], Hear]:

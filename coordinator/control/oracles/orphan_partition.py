@@ -4,8 +4,10 @@ Not everything without an owner is one. A cooperative assignor gives what moves 
 owner has given it up and rejoins: for that the owner has its rebalance timeout. A leader assigns what its metadata
 knows, and that may be minutes old: a topic that was made or has grown while the group had members counts when those
 must know of it, and so do the topics of a group that was there before this process. An assignor that is not among
-those which promise to hand out everything may leave out what it likes: then it is a warning. Where a member's
-subscription or assignment cannot be read, nothing is known.
+those which promise to hand out everything may leave out what it likes: then it is a notice. It is also a notice
+where the topic was created or grew after the group's first generation, or where the group is older than this
+process: a client may keep its metadata for longer than the default. Where a member's subscription or assignment
+cannot be read, nothing is known.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,9 +15,17 @@ from typing import Final
 
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
-from coordinator.control.oracles.partitions import Place, held, in_order, names_of, owned, subscribed
+from coordinator.control.oracles.partitions import (
+    KAFKA_ASSIGNORS,
+    Place,
+    held,
+    in_order,
+    names_of,
+    owned,
+    subscribed,
+)
 from coordinator.control.oracles.topic_ages import METADATA_MAX_AGE_MS, TopicAges
-from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.control.oracles.watch import Watch
 from coordinator.control.oracles.words import who
 from coordinator.group.consumer.events import MemberReconciled
@@ -30,12 +40,11 @@ from coordinator.group.events import (
 from coordinator.group.group_type import GroupType
 from coordinator.group.state import ClassicGroupState
 from coordinator.group.view import GroupView, MemberView
+from coordinator.net.peer import printable
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 
-COMPLETE_ASSIGNORS: Final = frozenset(
-    {"range", "roundrobin", "sticky", "cooperative-sticky", "RoundRobinAssigner"}
-)
-"""Those of Kafka's consumer, which other clients have by the same names, and kafkajs's."""
+MOST_GROUPS: Final = 10_000
+"""Groups whose first generation is remembered."""
 _STABLE: Final = ClassicGroupState.STABLE.value
 _EMPTY: Final = ClassicGroupState.EMPTY.value
 
@@ -44,30 +53,31 @@ class OrphanPartition:
     """Looks at a group some time after it became Stable, unless it has gone on by then."""
 
     name: Final = OracleName.ORPHAN_PARTITION
+    severities: Final = frozenset({Severity.VIOLATION, Severity.NOTICE})
 
     def __init__(self, watch: Watch, ages: TopicAges) -> None:
         self._watch = watch
         self._ages = ages
         self._stable_ms: dict[str, int] = {}
         """Since when the groups that are to be looked at are Stable; monotonic, the process's time."""
-        self._new: dict[str, int] = {}
-        """Groups that had no generation before, and when they began their first one; the newest last."""
+        self._first_ms: dict[str, int] = {}
+        """When groups began their first generation, if this process saw it; the newest last."""
         self.hears: dict[type[Event], Hear] = {
             RebalanceStarted: self._started,
             RebalanceCompleted: self._completed,
             GroupLoaded: self._loaded,
             MemberReconciled: self._reconciled,
             GroupEmptied: self._ended,
-            GroupDeleted: self._ended,
+            GroupDeleted: self._deleted,
         }
 
     def _started(self, event: RebalanceStarted) -> None:
         self._ended(event)
         if event.state == _EMPTY and event.generation_id == 0:
-            now_ms = self._watch.now_ms()
-            self._new[event.group_id] = now_ms
-            while now_ms - (oldest := next(iter(self._new.items())))[1] > METADATA_MAX_AGE_MS:
-                del self._new[oldest[0]]
+            self._first_ms.pop(event.group_id, None)
+            self._first_ms[event.group_id] = self._watch.now_ms()
+            if len(self._first_ms) > MOST_GROUPS:
+                del self._first_ms[next(iter(self._first_ms))]
 
     def _completed(self, event: RebalanceCompleted) -> None:
         if event.members and event.protocol_type == PROTOCOL_TYPE:
@@ -87,6 +97,10 @@ class OrphanPartition:
     def _ended(self, event: Event) -> None:
         if self._stable_ms.pop(event.group_id, None) is not None:
             self._watch.look_no_more(self.name, event.group_id)
+
+    def _deleted(self, event: GroupDeleted) -> None:
+        self._ended(event)
+        self._first_ms.pop(event.group_id, None)
 
     def look(self, group_id: str) -> None:
         """Whether a partition has no owner by now."""
@@ -140,21 +154,34 @@ class OrphanPartition:
         late = in_order(place for place in orphans if due_ms[place] <= now_ms)
         if late:
             del self._stable_ms[view.group_id]
-            self._found(view, late, now_ms - stable_ms)
+            sure = [place for place in late if self._must_be_assigned(view, place[0])]
+            self._found(view, sure or late, now_ms - stable_ms, is_sure=bool(sure))
         else:
             self._watch.look_in(self.name, view.group_id, min(due_ms.values()) - now_ms)
 
     def _known_ms(self, view: GroupView, topic: str) -> int:
         """When a group knows of all partitions of a topic, at the latest: a consumer group does with its next
-        heartbeat, others when their members do."""
+        heartbeat, which comes within a session, others when their members do."""
         since_ms = self._ages.since_ms(topic)
         if view.type is GroupType.CONSUMER:
-            return since_ms + self._watch.config.oracle_orphan_ms
-        new_ms = self._new.get(view.group_id)
-        return 0 if new_ms is not None and new_ms >= since_ms else since_ms + METADATA_MAX_AGE_MS
+            session_ms = max((member.session_timeout_ms for member in view.members), default=0)
+            return since_ms + session_ms + self._watch.config.oracle_orphan_ms
+        return 0 if self._is_younger_than(view, since_ms) else since_ms + METADATA_MAX_AGE_MS
 
-    def _found(self, view: GroupView, late: list[Place], stable_for_ms: int) -> None:
-        is_complete = view.type is GroupType.CONSUMER or view.protocol_name in COMPLETE_ASSIGNORS
+    def _is_younger_than(self, view: GroupView, since_ms: int) -> bool:
+        first_ms = self._first_ms.get(view.group_id)
+        return first_ms is not None and first_ms >= since_ms
+
+    def _must_be_assigned(self, view: GroupView, topic: str) -> bool:
+        """Whether the assignor promises to assign all partitions of a topic, and certainly knows all of them: the
+        members of a group that is younger than the topic's last change have fetched its metadata since."""
+        if view.type is GroupType.CONSUMER:
+            return True
+        return view.protocol_name in KAFKA_ASSIGNORS and self._is_younger_than(
+            view, self._ages.since_ms(topic)
+        )
+
+    def _found(self, view: GroupView, late: list[Place], stable_for_ms: int, *, is_sure: bool) -> None:
         leader = next(
             (member.name for member in view.members if member.name.member_id == view.leader_id), None
         )
@@ -162,11 +189,11 @@ class OrphanPartition:
             f"Nobody has {names_of(late)}, to which members subscribe: the group is Stable since "
             f"{stable_for_ms / 1000:.1f} s in generation {view.generation_id}"
         )
-        by = "" if leader is None else f", assigned by {who(leader)} ({view.protocol_name})"
+        by = "" if leader is None else f", assigned by {who(leader)} ({printable(view.protocol_name or '')})"
         self._watch.found(
             Finding(
                 oracle=self.name,
-                level=Level.ERROR if is_complete else Level.WARNING,
+                severity=Severity.VIOLATION if is_sure else Severity.NOTICE,
                 group_id=view.group_id,
                 generation_id=view.generation_id,
                 about=view.generation_id,

@@ -13,6 +13,15 @@ from protocol.malformed import Malformed
 Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
+KAFKA_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+"""The client-side assignors of Kafka's consumer, which other clients have under the same names. Each of them gives
+every partition of the subscribed topics to exactly one member. An assignor of another name may do as it likes:
+Faust's lists standby replicas, kafkajs's knows only the topics that its leader subscribes to. That of Kafka Streams
+(`stream`) lists active tasks only, with standby tasks in its user data, but it may leave partitions to a later
+rebalance."""
+COOPERATIVE: Final = "cooperative"
+"""Part of the names of assignors that move a partition in two rebalances (KIP-429)."""
+
 MOST_BYTES: Final = 131_072
 """Of what one member is assigned, or subscribes to: more would keep others waiting, and no consumer has it."""
 MOST_NAMED: Final = 5

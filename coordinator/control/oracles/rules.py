@@ -34,7 +34,7 @@ class Rules:
             self._beyond_end,
             AssignmentOfNobody(watch),
         ]
-        self._by_name = {oracle.name: oracle for oracle in oracles}
+        self.by_name = {oracle.name: oracle for oracle in oracles}
         self._hears: dict[type[Event], list[Hear]] = {}
         for oracle in oracles:
             for event, hear in oracle.hears.items():
@@ -52,4 +52,4 @@ class Rules:
 
     def look(self, oracle: OracleName, group_id: str) -> None:
         """The time has come for which an oracle had asked."""
-        self._by_name[oracle].look(group_id)
+        self.by_name[oracle].look(group_id)

@@ -1,15 +1,18 @@
-"""A member that is there sends no heartbeat for so long that less than a third of its session is left.
+"""A connected member whose heartbeats come so late that less than a third of its session is left.
 
-No heartbeat is looked at. Who was heard at some time cannot starve before two thirds of its session are over, so
-that a group is looked at again no earlier than that. A member without a connection is not starved but gone, and one
-whose request is parked has nothing to send.
+This is a notice: such a member may live for ever, as an idle kafkajs consumer does that is heard every 5 s in a
+session of 6 s. Each member is reported once.
+
+The oracle looks at no heartbeat. A member cannot starve before two thirds of its session are over, so the oracle
+looks at a group again no earlier than that. A member without a connection is gone rather than starved, and one with
+a parked request has nothing to send.
 """
 
 from typing import Final
 
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
-from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.control.oracles.watch import SAMPLE_MS, Watch
 from coordinator.control.oracles.words import who_at
 from coordinator.group.consumer.events import ConsumerMemberJoined
@@ -28,17 +31,23 @@ PART: Final = 3
 """The share of the session that has to be left."""
 LONGEST_MS: Final = 60_000
 """Without a member that could starve before, a group is looked at this often."""
+_CLASSIC_SETTINGS: Final = (
+    "session.timeout.ms (in kafkajs sessionTimeout)",
+    "heartbeat.interval.ms (in kafkajs heartbeatInterval)",
+)
+_CONSUMER_SETTINGS: Final = ("group.consumer.session.timeout.ms", "group.consumer.heartbeat.interval.ms")
 
 
 class StarvedHeartbeat:
     """Looks at every group that has members."""
 
     name: Final = OracleName.STARVED_HEARTBEAT
+    severities: Final = frozenset({Severity.NOTICE})
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._starved: dict[str, set[str]] = {}
-        """The ids of those who are just now, by group."""
+        self._reported: dict[str, set[str]] = {}
+        """The ids of the members that were reported, by group."""
         self.hears: dict[type[Event], Hear] = {
             RebalanceStarted: self._changed,
             RebalanceCompleted: self._changed,
@@ -52,40 +61,47 @@ class StarvedHeartbeat:
         self._watch.look_in(self.name, event.group_id, SAMPLE_MS)
 
     def _ended(self, event: Event) -> None:
-        self._starved.pop(event.group_id, None)
+        self._reported.pop(event.group_id, None)
         self._watch.look_no_more(self.name, event.group_id)
 
     def look(self, group_id: str) -> None:
-        """Who has little left now."""
+        """Report the members that have little of their session left, and have not been reported before."""
         view = self._watch.view(group_id)
-        before = self._starved.pop(group_id, set())
+        before = self._reported.pop(group_id, set())
         if view is None or not view.members:
             return
-        late = [member for member in view.members if _may_starve(member) and _spare_ms(member) < 0]
+        reported = before & {member.name.member_id for member in view.members}
+        candidates = [
+            member for member in view.members if member.name.member_id not in reported and _may_starve(member)
+        ]
+        late = [member for member in candidates if _spare_ms(member) < 0]
         if late:
             connections = self._watch.open_connections()
             late = [member for member in late if member.connection_id in connections]
         for member in late:
-            if member.name.member_id not in before:
-                self._found(view, member)
-        if late:
-            self._starved[group_id] = {member.name.member_id for member in late}
-        spare_ms = [_spare_ms(member) for member in view.members if _may_starve(member)]
+            self._report(view, member)
+            reported.add(member.name.member_id)
+        if reported:
+            self._reported[group_id] = reported
+        spare_ms = [_spare_ms(member) for member in candidates if member not in late]
         self._watch.look_in(
             self.name, group_id, min([LONGEST_MS, *(max(SAMPLE_MS, ms + 1) for ms in spare_ms)])
         )
 
-    def _found(self, view: GroupView, member: MemberView) -> None:
+    def _report(self, view: GroupView, member: MemberView) -> None:
+        is_classic = member.consumer is None or member.consumer.uses_classic_protocol
+        session, interval = _CLASSIC_SETTINGS if is_classic else _CONSUMER_SETTINGS
         self._watch.found(
             Finding(
                 oracle=self.name,
-                level=Level.WARNING,
+                severity=Severity.NOTICE,
                 group_id=view.group_id,
                 generation_id=view.generation_id,
                 about=member.name.member_id,
+                subject=member.name.member_id,
                 detail=f"{who_at(member.name)} is connected and was not heard for {seconds(member.silent_ms)}: "
                 f"{seconds(member.session_left_ms)} are left of its session of "
-                f"{seconds(member.session_timeout_ms)}.",
+                f"{seconds(member.session_timeout_ms)}. Raise {session} or lower {interval}.",
                 members=[member.name],
             )
         )

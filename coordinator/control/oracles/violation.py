@@ -1,15 +1,38 @@
-"""Something that must not happen, and did. Text of clients in `detail` is printable; elsewhere it is as it came."""
+"""A finding of the invariant checks as the API lists it. Text of clients in `detail` is printable; elsewhere it is
+as it came.
+"""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct, field
 
 
+class Severity(StrEnum):
+    """How sure a finding is.
+
+    A violation is wrong for every possible application: it is logged as an error, counts in
+    `groupd_violations_total` and fails tests. A notice is unusual, but some applications do it on purpose: it is
+    logged once at INFO, counts in `groupd_notices_total` only, and is listed.
+    """
+
+    VIOLATION = "violation"
+    NOTICE = "notice"
+
+
 class Level(StrEnum):
-    """An error is wrong whatever the application wants; a warning may be what somebody does on purpose."""
+    """The severity under the name that clients before `severity` know: a violation is an error, a notice a
+    warning."""
 
     ERROR = "error"
     WARNING = "warning"
+
+
+LEVELS: Final[Mapping[Severity, Level]] = {
+    Severity.VIOLATION: Level.ERROR,
+    Severity.NOTICE: Level.WARNING,
+}
 
 
 class OracleName(StrEnum):
@@ -45,16 +68,18 @@ class WrittenOffset(Struct, frozen=True, kw_only=True):
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """See the top of this file. `seq` counts up from 1; `at_ms` is Unix time, `last_at_ms` that of the last of
-    `times` that the same was found. `partitions` ("orders-3") are those that it is about, the first of them also as
-    `topic` and `partition`; of many only some are named. `members`: whose doing it is, first, and whom it concerns.
-    `from` and `to`, of commits: what was committed before, and what was written over it, or was to be."""
+    """A violation or a notice, as `severity` says; `level` follows from that. `seq` counts up from 1; `at_ms` is
+    Unix time, `last_at_ms` that of the last of `times` that the same was found. `partitions` ("orders-3") are those
+    that it is about, the first of them also as `topic` and `partition`; of many only some are named. `members`:
+    whose doing it is, first, and whom it concerns. `from` and `to`, of commits: what was committed before, and what
+    was written over it, or was to be."""
 
     seq: int
     at_ms: int
     last_at_ms: int
     times: int
     oracle: OracleName
+    severity: Severity
     level: Level
     group_id: str
     generation_id: int | None

@@ -1,4 +1,4 @@
-"""The violations that were found: a list with bounds, a count for each oracle, a line of the log for each."""
+"""The bounded list of violations and notices, their counts by oracle, and their log lines."""
 
 import logging
 from collections import OrderedDict
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from coordinator import clock
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.partitions import name_of
-from coordinator.control.oracles.violation import InvolvedMember, Level, Violation
+from coordinator.control.oracles.violation import LEVELS, InvolvedMember, Severity, Violation
 from coordinator.net.peer import printable
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.metrics import Metrics
@@ -23,6 +23,8 @@ MOST_BYTES: Final = 2 * 1024 * 1024
 _BASE_BYTES: Final = 500
 SAME_WITHIN_MS: Final = 60_000
 """What is found again within that time of the last is the same violation, which lasts."""
+MOST_LOGGED: Final = 10_000
+"""Notices of which it is remembered that they have their line in the log."""
 _MAX_DETAIL: Final = 1500
 _MOST_MEMBERS: Final = 20
 _MOST_PARTITIONS: Final = 20
@@ -35,7 +37,7 @@ class Violations:
 
     def __init__(self, metrics: Metrics, line_limit: LineLimit) -> None:
         self.listeners: list[Listener] = []
-        """Who is told of each violation, and again whenever it is found again."""
+        """Called with each violation and notice, and again whenever it is found again."""
         self.forgotten = 0
         """How many had to make room for later ones."""
         self.newest_seq = 0
@@ -47,6 +49,8 @@ class Violations:
         self._last: dict[Hashable, tuple[int, int]] = {}
         """By the key of the finding: the newest violation of that, and when it was found last (monotonic). What is
         gone longest ago comes first."""
+        self._logged: OrderedDict[int, None] = OrderedDict()
+        """Hashes of the `notice_key`s that have had their line, the oldest first: the keys come from clients."""
 
     def found(self, finding: Finding) -> None:
         """Takes what an oracle has found."""
@@ -58,10 +62,12 @@ class Violations:
         self._bytes += _size(violation)
         self._last[finding.key] = violation.seq, clock.monotonic_ms()
         while len(self._by_seq) > MOST or self._bytes > MOST_BYTES:
-            _, oldest = self._by_seq.popitem(last=False)
-            self._bytes -= _size(oldest)
-            self.forgotten += 1
-        self._tell(violation)
+            self._forget_oldest()
+        if finding.severity is Severity.VIOLATION:
+            self._log_violation(violation)
+        else:
+            self._log_notice(violation, finding.notice_key)
+        self._report(violation)
 
     def found_again(self, key: Hashable) -> bool:
         """Whether the same was found shortly before; then that lasts, and nothing more needs to be known of it."""
@@ -73,19 +79,28 @@ class Violations:
         lasting = replace(known, last_at_ms=clock.wall_ms(), times=known.times + 1)
         self._by_seq[seq] = lasting
         self._last[key] = seq, clock.monotonic_ms()
-        self._tell(lasting)
+        if lasting.severity is Severity.VIOLATION:
+            self._log_violation(lasting)
+        self._report(lasting)
         return True
 
     def after(
-        self, seq: int = -1, limit: int = 100, *, group_id: str | None = None, oracle: str | None = None
+        self,
+        seq: int = -1,
+        limit: int = 100,
+        *,
+        group_id: str | None = None,
+        oracle: str | None = None,
+        severity: Severity | None = None,
     ) -> list[Violation]:
-        """The first so many after one, oldest first."""
+        """Return the first `limit` entries after the number `seq`, oldest first; None means any."""
         fitting = (
             violation
             for violation in self._by_seq.values()
             if violation.seq > seq
             and group_id in (None, violation.group_id)
             and oracle in (None, violation.oracle)
+            and severity in (None, violation.severity)
         )
         return [violation for violation, _ in zip(fitting, range(limit), strict=False)]
 
@@ -94,8 +109,17 @@ class Violations:
         count = len(self._by_seq)
         self._by_seq.clear()
         self._last.clear()
+        self._logged.clear()
         self._bytes = 0
         return count
+
+    def _forget_oldest(self) -> None:
+        """Drop the oldest notice, or the oldest violation if there are no notices: notices, which clients can cause
+        at will, must not displace violations."""
+        notices = (seq for seq, kept in self._by_seq.items() if kept.severity is Severity.NOTICE)
+        seq = next(notices, next(iter(self._by_seq)))
+        self._bytes -= _size(self._by_seq.pop(seq))
+        self.forgotten += 1
 
     def _forget_past(self) -> None:
         oldest_ms = clock.monotonic_ms() - SAME_WITHIN_MS
@@ -105,20 +129,26 @@ class Violations:
                 return
             del self._last[key]
 
-    def _tell(self, violation: Violation) -> None:
-        self._metrics.violations[violation.oracle] += 1
+    def _log_violation(self, violation: Violation) -> None:
         times = self._line_limit.admit("violation", violation.oracle, violation.group_id)
         if times:
             again = f" ({times - 1} more since it was last told)" if times > 1 else ""
             group = printable(violation.group_id)
-            if violation.level is Level.ERROR:
-                _LOG.error(
-                    "Violation in group %s, %s: %s%s", group, violation.oracle, violation.detail, again
-                )
-            else:
-                _LOG.warning(
-                    "Violation in group %s, %s: %s%s", group, violation.oracle, violation.detail, again
-                )
+            _LOG.error("Violation in group %s, %s: %s%s", group, violation.oracle, violation.detail, again)
+
+    def _log_notice(self, notice: Violation, notice_key: Hashable) -> None:
+        key = hash(notice_key)
+        if key in self._logged or not self._line_limit.admit("notice", notice_key):
+            return
+        self._logged[key] = None
+        if len(self._logged) > MOST_LOGGED:
+            self._logged.popitem(last=False)
+        _LOG.info("Notice for group %s, %s: %s", printable(notice.group_id), notice.oracle, notice.detail)
+
+    def _report(self, violation: Violation) -> None:
+        is_violation = violation.severity is Severity.VIOLATION
+        counts = self._metrics.violations if is_violation else self._metrics.notices
+        counts[violation.oracle] += 1
         for listener in self.listeners:
             listener(violation)
 
@@ -131,7 +161,8 @@ def _violation(finding: Finding, seq: int, at_ms: int) -> Violation:
         last_at_ms=at_ms,
         times=1,
         oracle=finding.oracle,
-        level=finding.level,
+        severity=finding.severity,
+        level=LEVELS[finding.severity],
         group_id=finding.group_id,
         generation_id=finding.generation_id,
         topic=first[0],

@@ -6,7 +6,7 @@ from typing import Final
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
 from coordinator.control.oracles.partitions import Place, held, name_of
-from coordinator.control.oracles.violation import Level, OracleName, WrittenOffset
+from coordinator.control.oracles.violation import OracleName, Severity, WrittenOffset
 from coordinator.control.oracles.watch import Watch
 from coordinator.control.oracles.words import who, who_at
 from coordinator.group.events import CommitRefused, Event
@@ -33,6 +33,7 @@ class ZombieCommit:
     """Hears of each commit that is refused."""
 
     name: Final = OracleName.ZOMBIE_COMMIT
+    severities: Final = frozenset({Severity.NOTICE})
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -66,7 +67,7 @@ class ZombieCommit:
         self._watch.found(
             Finding(
                 oracle=self.name,
-                level=Level.WARNING,
+                severity=Severity.NOTICE,
                 group_id=event.group_id,
                 generation_id=event.generation_id,
                 about=about,
@@ -83,6 +84,7 @@ class ZombieCommit:
                     client_id=sender.client_id,
                     generation_id=event.generation_id,
                 ),
+                subject=sender.member_id,
             )
         )
 

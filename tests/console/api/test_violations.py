@@ -52,6 +52,7 @@ async def test_violations_are_listed_oldest_first_and_found_by_group_oracle_and_
     said, text = await asked(watch, ROUTE["GET"])
     first, second = said["violations"]
     assert (first["oracle"], first["level"], first["group_id"]) == ("double_owner", "error", "billing")
+    assert (first["severity"], second["severity"]) == ("violation", "notice")
     assert (first["topic"], first["partition"], first["from"], first["to"]) == ("orders", 3, None, None)
     assert (second["oracle"], second["level"], second["group_id"]) == ("zombie_commit", "warning", "audit")
     assert second["to"] == {
@@ -69,11 +70,14 @@ async def test_violations_are_listed_oldest_first_and_found_by_group_oracle_and_
     for query in (
         {"group": "audit"},
         {"oracle": "zombie_commit"},
+        {"severity": "notice"},
         {"after": str(first["seq"])},
         {"after": f"{mark}.{first['seq']}"},
     ):
         said, _ = await asked(watch, ROUTE["GET"], **query)
         assert [one["seq"] for one in said["violations"]] == [second["seq"]], query
+    said, _ = await asked(watch, ROUTE["GET"], severity="violation")
+    assert [one["seq"] for one in said["violations"]] == [first["seq"]]
     said, _ = await asked(watch, ROUTE["GET"], limit="1")
     assert [one["seq"] for one in said["violations"]] == [first["seq"]]
     assert said["next"] == first["seq"]
@@ -92,7 +96,9 @@ async def test_a_number_of_another_process_is_told_from_ones_own(watch: Watched)
     assert wrong.value.kind is ProblemKind.BAD_REQUEST
 
 
-@pytest.mark.parametrize("query", [{"oracle": "double"}, {"limit": "0"}, {"grup": "g"}])
+@pytest.mark.parametrize(
+    "query", [{"oracle": "double"}, {"severity": "error"}, {"limit": "0"}, {"grup": "g"}]
+)
 def test_a_query_that_means_nothing_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(query, ViolationsQuery, strict=False)

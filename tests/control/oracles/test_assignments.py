@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.control.oracles.partitions import MOST_BYTES
-from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.violation import OracleName, Severity
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from tests.control.oracles.watched import GROUP, Member, Watched, generation, orders, watched
 
@@ -46,7 +46,11 @@ async def test_a_partition_of_two_members_is_a_double_owner(watch: Watched) -> N
     async with Member(watch, "alice") as alice, Member(watch, "bob") as bob:
         await generation({alice: orders(0, 1, 2), bob: orders(2, 3)})
         found = await watch.found(OracleName.DOUBLE_OWNER)
-    assert (found.level, found.group_id, found.generation_id) == (Level.ERROR, GROUP, alice.generation_id)
+    assert (found.severity, found.group_id, found.generation_id) == (
+        Severity.VIOLATION,
+        GROUP,
+        alice.generation_id,
+    )
     assert (found.topic, found.partition, found.partitions) == ("orders", 2, ["orders-2"])
     assert {member.client_id for member in found.members} == {"alice", "bob"}
     assert "orders-2" in found.detail
@@ -104,7 +108,7 @@ async def test_a_partition_without_an_owner_is_an_orphan(watch: Watched) -> None
     async with Member(watch, "alice") as alice, Member(watch, "bob") as bob:
         await generation({alice: orders(0), bob: orders(2)})
         found = await watch.found(OracleName.ORPHAN_PARTITION)
-    assert (found.level, found.generation_id) == (Level.ERROR, alice.generation_id)
+    assert (found.severity, found.generation_id) == (Severity.VIOLATION, alice.generation_id)
     assert found.partitions == ["orders-1", "orders-3"]
     assert "range" in found.detail
 
@@ -113,7 +117,7 @@ async def test_an_assignor_of_an_unknown_name_may_leave_out_what_it_likes(watch:
     async with Member(watch, "alice") as alice:
         alice.protocol = "only-one-of-each"
         await generation({alice: orders(0)})
-        assert (await watch.found(OracleName.ORPHAN_PARTITION)).level is Level.WARNING
+        assert (await watch.found(OracleName.ORPHAN_PARTITION)).severity is Severity.NOTICE
 
 
 async def test_who_has_no_consumer_protocol_is_not_judged(watch: Watched) -> None:
@@ -165,6 +169,6 @@ async def test_an_assignment_to_ids_that_are_no_members_is_one_of_nobody(watch: 
     async with Member(watch, "alice") as alice:
         await generation({alice: orders(0, 1, 2)}, {"carol-9f": orders(3)})
         found = await watch.found(OracleName.ASSIGNMENT_OF_NOBODY)
-    assert found.level is Level.WARNING
+    assert found.severity is Severity.NOTICE
     assert "carol-9f" in found.detail
     assert [member.client_id for member in found.members] == ["alice"]

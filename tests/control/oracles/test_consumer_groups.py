@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from coordinator.control.oracles.violation import OracleName
+from coordinator.control.oracles.finding import Finding
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.group.view import GroupView, MemberView
 from coordinator.machine.outcome import Outcome
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -93,16 +94,17 @@ def test_what_a_group_says_of_itself_that_must_not_be(
     assert words in told[oracle]
 
 
-@pytest.mark.parametrize(("kept_for_ms", "is_stuck"), [(20_000, False), (40_000, True)])
-def test_a_member_that_does_not_give_up_what_it_has_to_is_stuck(kept_for_ms: int, is_stuck: bool) -> None:
+def kept(kept_for_ms: int, seen: Callable[[MemberView], MemberView] = lambda member: member) -> list[Finding]:
+    """What is found of a member that gives up its partitions only after so long; its rebalance timeout is 60 s."""
     members = WatchedMembers()
     watch = members.watch
     assert watch is not None
+    watch.seen = lambda view: replace(view, members=tuple(map(seen, view.members)))
     members.enter("a")
     members.advance(STEP_MS)
     members.beat("a", 1, owned={FOO: (0, 1, 2)})
     members.enter("b")
-    for at_ms in range(0, 60_000, STEP_MS):
+    for at_ms in range(0, 120_000, STEP_MS):
         members.advance(STEP_MS)
         view = members.shard.view(GROUP, members.now)
         assert view is not None
@@ -114,8 +116,27 @@ def test_a_member_that_does_not_give_up_what_it_has_to_is_stuck(kept_for_ms: int
                 has = (*has, *consumer.pending.get("foo", ()))
             members.beat(name, consumer.member_epoch, owned={FOO: has})
         watch.look()
-    told = [finding for finding in watch.findings if finding.oracle is OracleName.STUCK_REBALANCE]
-    assert [finding.members[0].member_id for finding in told] == ["a"] * is_stuck
+    return [finding for finding in watch.findings if finding.oracle is OracleName.STUCK_REBALANCE]
+
+
+@pytest.mark.parametrize("kept_for_ms", [20_000, 40_000, 120_000])
+def test_a_member_that_takes_its_time_to_give_up_partitions_is_fenced_and_not_stuck(kept_for_ms: int) -> None:
+    assert kept(kept_for_ms) == []
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "severity"), [(0, Severity.VIOLATION), (None, Severity.NOTICE), (5_000, Severity.NOTICE)]
+)
+def test_a_member_that_is_not_fenced_in_time_is_a_violation_unless_it_has_time_left(
+    left_ms: int | None, severity: Severity
+) -> None:
+    def unfenced(member: MemberView) -> MemberView:
+        assert member.consumer is not None
+        consumer = replace(member.consumer, revokes_left_ms=left_ms)
+        return replace(member, rebalance_timeout_ms=10_000, consumer=consumer)
+
+    told = kept(120_000, unfenced)
+    assert [(finding.severity, finding.members[0].member_id) for finding in told] == [(severity, "a")]
 
 
 def flapping(*does: tuple[str, str, str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.control.oracles.violation import OracleName
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.group.topics_image import TopicImage, TopicsImage
 from coordinator.topics.answer import PartitionsAdded
 from tests.control.oracles.virtual_watch import VirtualWatch
@@ -26,6 +26,10 @@ def orphans(story: WatchedStory) -> list[str]:
         if finding.oracle is OracleName.ORPHAN_PARTITION
         for topic, number in finding.places
     ]
+
+
+def severities(story: WatchedStory) -> set[Severity]:
+    return {finding.severity for finding in story.watch.findings}
 
 
 def test_a_partition_is_an_orphan_after_five_seconds_of_rest(story: WatchedStory) -> None:
@@ -63,6 +67,25 @@ def test_partitions_that_came_to_a_group_are_known_to_its_members_in_the_end(sto
     assert orphans(story) == []
     story.play("advance 1s")
     assert orphans(story) == ["orders-2"]
+    # A consumer with a longer metadata.max.age.ms, or librdkafka without a refresh interval, may learn of it later.
+    assert severities(story) == {Severity.NOTICE}
+
+
+def test_a_long_lived_group_is_known_to_be_younger_than_its_topics(story: WatchedStory) -> None:
+    story.play(
+        "given A=orders:0,orders:1 session=30m", "advance 20m", "join A", "sync A A=orders:0", "advance 5s"
+    )
+    assert orphans(story) == ["orders-1"]
+    assert severities(story) == {Severity.VIOLATION}
+
+
+def test_growth_long_ago_is_not_forgotten(story: WatchedStory) -> None:
+    story.play("given A=orders:0,orders:1 session=30m", "advance 1m")
+    story.watch.topics = orders(3)
+    story.watch.rules.ages.changed([PartitionsAdded("orders", bytes(16), 3)])
+    story.play("advance 20m", "join A", "sync A A=orders:0,orders:1", "advance 5s")
+    assert orphans(story) == ["orders-2"]
+    assert severities(story) == {Severity.NOTICE}
 
 
 def test_members_of_a_group_that_was_read_back_may_know_less_than_the_topics_say(story: WatchedStory) -> None:
@@ -72,3 +95,4 @@ def test_members_of_a_group_that_was_read_back_may_know_less_than_the_topics_say
     assert orphans(story) == []
     story.play("advance 1m")
     assert orphans(story) == ["orders-1"]
+    assert severities(story) == {Severity.NOTICE}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.violation import OracleName, Severity
 from coordinator.control.oracles.watch import SAMPLE_MS
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest
@@ -58,32 +58,19 @@ async def test_a_group_whose_time_was_moved_is_not_stuck_by_that(watch: Watched,
         assert watch.of(OracleName.STUCK_REBALANCE) == []
 
 
-async def test_a_group_that_cannot_finish_is_stuck(tmp_path: Path) -> None:
-    async with (
-        watched(tmp_path, {"oracle.stuck.ms": "300"}) as watch,
-        Member(watch, "alice") as alice,
-        Member(watch, "bob") as bob,
-    ):
-        alice.session_timeout_ms = bob.session_timeout_ms = 60_000
-        await generation({alice: ALL})
-        bob.ask_to_join()
-        found = await watch.found(OracleName.STUCK_REBALANCE)
-    assert found.level is Level.ERROR
-    assert "JoinGroup of alice" in found.detail
-    assert [member.client_id for member in found.members] == ["alice", "bob"]
-
-
-async def test_a_group_whose_clock_stands_still_is_stuck_in_real_time(tmp_path: Path) -> None:
+async def test_a_group_whose_clock_stands_still_is_not_stuck(tmp_path: Path) -> None:
     held = HeldClock()
     async with (
-        watched(tmp_path, {"oracle.stuck.ms": "300"}, group_clock=held) as watch,
+        watched(tmp_path, {"oracle.stuck.ms": "1"}, group_clock=held) as watch,
         Member(watch, "alice") as alice,
         Member(watch, "bob") as bob,
     ):
         await generation({alice: ALL})
         held.hold()
         bob.ask_to_join()
-        await watch.found(OracleName.STUCK_REBALANCE)
+        await looked(watch)
+        await looked(watch)
+        assert watch.of(OracleName.STUCK_REBALANCE) == []
 
 
 async def test_the_wait_for_first_members_is_no_stuck_rebalance(tmp_path: Path) -> None:
@@ -98,9 +85,7 @@ async def test_the_wait_for_first_members_is_no_stuck_rebalance(tmp_path: Path) 
         assert watch.of(OracleName.STUCK_REBALANCE) == []
 
 
-async def test_a_member_that_nearly_starves_is_found_once_until_it_is_heard(
-    watch: Watched, held: HeldClock
-) -> None:
+async def test_a_member_that_nearly_starves_is_reported_once(watch: Watched, held: HeldClock) -> None:
     async with Member(watch, "alice") as alice:
         await generation({alice: ALL})
         held.hold()
@@ -109,17 +94,14 @@ async def test_a_member_that_nearly_starves_is_found_once_until_it_is_heard(
         assert watch.of(OracleName.STARVED_HEARTBEAT) == []
         held.advance(1_000)
         found = await watch.found(OracleName.STARVED_HEARTBEAT)
-        assert (found.level, found.members[0].client_id) == (Level.WARNING, "alice")
-        await looked(watch)
-        (same,) = watch.of(OracleName.STARVED_HEARTBEAT)
-        assert same.times == 1
+        assert (found.severity, found.members[0].client_id) == (Severity.NOTICE, "alice")
 
         assert await alice.beat() == 0
         await looked(watch)
         held.advance(7_000)
         await looked(watch)
-        (again,) = watch.of(OracleName.STARVED_HEARTBEAT)
-        assert again.times == 2
+        (same,) = watch.of(OracleName.STARVED_HEARTBEAT)
+        assert same.times == 1
 
 
 async def test_a_member_without_a_connection_is_gone_and_not_starved(watch: Watched, held: HeldClock) -> None:
@@ -159,7 +141,7 @@ async def test_a_member_that_comes_and_goes_makes_its_group_flap(watch: Watched)
             await leave(bob)
             await generation_after_a_leave(alice)
         (found,) = watch.of(OracleName.FLAPPING)
-    assert found.level is Level.WARNING
+    assert found.severity is Severity.NOTICE
     assert [member.client_id for member in found.members] == ["bob"]
     assert "member left" in found.detail
     assert "member joined" in found.detail

@@ -8,7 +8,7 @@ import pytest
 from coordinator.console.metrics import FiguresCollector
 from coordinator.control.oracles import violations as kept
 from coordinator.control.oracles.finding import Finding
-from coordinator.control.oracles.violation import Level, OracleName, Violation
+from coordinator.control.oracles.violation import OracleName, Severity, Violation
 from coordinator.control.oracles.violations import MOST, MOST_BYTES, Violations
 from coordinator.server.broker import Broker
 from coordinator.server.line_limit import LineLimit
@@ -19,7 +19,7 @@ from tests.control.oracles.watched import Member, generation, orders, watched
 def finding(about: object = "it", *, group: str = "g", detail: str = "It is wrong.") -> Finding:
     return Finding(
         oracle=OracleName.DOUBLE_OWNER,
-        level=Level.ERROR,
+        severity=Severity.VIOLATION,
         group_id=group,
         generation_id=1,
         about=about,
