@@ -55,6 +55,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "group.consumer.heartbeat.interval.ms": "500",
         "group.consumer.min.heartbeat.interval.ms": "100",
         "group.consumer.min.session.timeout.ms": "100",
+        "oracle.commits": "true",
     }
 }
 """Opt-in sets of properties, by name.

@@ -7,8 +7,10 @@ in its order."""
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from coordinator.control.oracles.commits import Commit, WatchedShard
 from coordinator.group.events import Event, GroupLoaded
 from coordinator.machine.outcome import Now
 from coordinator.server.server import Server
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("Control")
 MOST_KEPT: Final = 20_000
-"""Events until the rooms are there: of more, the first are forgotten."""
+"""Events, and commits, until the rooms are there: of more, the first are forgotten."""
 
 
 class LateControl:
@@ -28,14 +30,18 @@ class LateControl:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._kept: deque[tuple[int, Event, int, Now]] = deque(maxlen=MOST_KEPT)
+        self._kept_commits: deque[Commit] = deque(maxlen=MOST_KEPT)
         self._control: Control | None = None
         self._making: asyncio.Task[None] | None = None
         self.made = asyncio.Event()
         """Set when it is there."""
         server.group_events.listeners.append(self._happened)
         config = server.settings.config
-        if config.oracle_commits or config.ledger_file:
-            # Who looks at commits has to be there before there are any, and a file misses nothing.
+        if config.oracle_commits:
+            # The shards have to be of this class before they read their groups.
+            server.offsets_topic.new_shard = partial(WatchedShard, self._committed)
+        if config.ledger_file:
+            # A file misses nothing.
             self.make()
 
     def make(self) -> "Control":
@@ -48,6 +54,9 @@ class LateControl:
             for kept in self._kept:
                 self._server.group_events.tell(*kept)
             self._kept.clear()
+            for commit in self._kept_commits:
+                self._control.oracles.committed(commit)
+            self._kept_commits.clear()
             self.made.set()
         return self._control
 
@@ -56,6 +65,12 @@ class LateControl:
         # Groups that were there before the start are none that somebody works with.
         if self._making is None and type(event) is not GroupLoaded:
             self._making = self._server.loop.create_task(self._make())
+
+    def _committed(self, commit: Commit) -> None:
+        if self._control is None:
+            self._kept_commits.append(commit)
+        else:
+            self._control.oracles.committed(commit)
 
     async def _make(self) -> None:
         try:

@@ -40,6 +40,7 @@ def test_the_test_profile_sets_exactly_what_it_says() -> None:
         "group.consumer.heartbeat.interval.ms": "500",
         "group.consumer.min.heartbeat.interval.ms": "100",
         "group.consumer.min.session.timeout.ms": "100",
+        "oracle.commits": "true",
     }
 
 

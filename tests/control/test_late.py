@@ -8,7 +8,13 @@ import pytest
 
 from coordinator.control.late import LateControl
 from coordinator.control.ledger.entry import EntryResult, LedgerEntry
+from coordinator.control.oracles.violation import OracleName
 from coordinator.server.server import Server
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.server.harness import TIMEOUT_S, Client, join_alone, settings, start
 
 
@@ -55,6 +61,37 @@ async def test_nobody_is_told_twice(server: Server) -> None:
     assert len(server.group_events.listeners) == listeners
     assert len(late.make().ledger.entries(None)) == 1
     late.close()
+
+
+async def test_commits_before_it_was_there_are_checked_and_do_not_load_it_at_the_start(
+    tmp_path: Path,
+) -> None:
+    server = Server(settings(tmp_path, {"oracle.commits": "true"}, topics=[("orders", 1)]))
+    server.open()
+    late = LateControl(server)
+    await server.listen()
+    await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)
+    assert not late.made.is_set()
+    async with Client(server) as client:
+        await join_alone(client, "billing")
+        for offset in (9, 8):
+            assert await commit(client, offset) == 0
+        control = late.make()
+        assert await commit(client, 7) == 0
+    found = control.oracles.violations.after(oracle=OracleName.COMMIT_BEYOND_END)
+    assert [one.to.offset for one in found if one.to is not None] == [9]
+    assert [one.times for one in found] == [3]
+    late.close()
+    await late.finish()
+    await server.close()
+
+
+async def commit(client: Client, offset: int) -> int:
+    """Commit an offset from outside of a group; the error of the answer."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
+    answer = await client.call(OffsetCommitRequest(group_id="audit", topics=[topic]), 7)
+    return int(answer.topics[0].partitions[0].error_code)
 
 
 async def test_a_stop_does_not_wait_for_it(server: Server) -> None:

@@ -13,6 +13,8 @@ from storage.files import Files
 
 LISTENER: Final = "PLAINTEXT"
 
+_DEFAULTS: Final = {"oracle.commits": "true"}
+"""Defaults of namespaces that differ from the daemon's: a namespace exists for a test."""
 _OWN: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -45,7 +47,7 @@ def settings_of(
             raise ConfigError(f"{name}: a namespace has it from the daemon, or not at all", name)
     inherited = {name: text for name, text in daemon.properties.items() if not _is_of_the_daemon(name)}
     asked = {SYNONYMS.get(name, name): text for name, text in given.items()}
-    texts = inherited | _OWN | (_IN_MEMORY if in_memory else {}) | asked
+    texts = _DEFAULTS | inherited | _OWN | (_IN_MEMORY if in_memory else {}) | asked
     texts |= {"node.id": str(daemon.config.node_id), "control.enable": daemon.config.control_enable}
     advertised = daemon.listeners[0].advertised
     return ServerSettings(

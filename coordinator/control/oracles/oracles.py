@@ -33,7 +33,7 @@ class Oracles:
         server.group_clock.on_moved.append(watch.look_anew)
         acts.listeners.append(self._acted)
         if watch.config.oracle_commits:
-            server.offsets_topic.new_shard = partial(WatchedShard, self._committed)
+            server.offsets_topic.new_shard = partial(WatchedShard, self.committed)
 
     @property
     def listeners(self) -> list[Listener]:
@@ -46,16 +46,17 @@ class Oracles:
             self._server.group_events.listeners.remove(self._happened)
         self.watch.close()
 
-    def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:
-        self._rules.happened(event)
-
-    def _committed(self, commit: Commit) -> None:
+    def committed(self, commit: Commit) -> None:
+        """Check a commit that was stored."""
         try:
             self._rules.committed(commit)
         except Exception as problem:  # noqa: BLE001 - the commit is stored, whatever is thought of it
             _LOG.error(
                 "The oracles of commits failed at group %s", printable(commit.group_id), exc_info=problem
             )
+
+    def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:
+        self._rules.happened(event)
 
     def _acted(self, act: Act) -> None:
         if act.kind == _CLOCK:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.config.sources import PROFILES
 from coordinator.control.namespaces.namespaces import MOST
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.control.stream.event_number import number_after
@@ -201,3 +202,25 @@ async def test_an_event_number_from_before_a_reset_names_the_reset() -> None:
         with pytest.raises(Problem, match="a reset of the namespace") as refused:
             number_after(made.control.stream, number)
         assert refused.value.kind is ProblemKind.RESTARTED
+
+
+@pytest.mark.parametrize(
+    ("daemon", "given", "is_on"),
+    [
+        ({}, {}, True),
+        ({"oracle.commits": "false"}, {}, False),
+        ({}, {"oracle.commits": "false"}, False),
+        ({"oracle.commits": "false"}, {"oracle.commits": "true"}, True),
+    ],
+    ids=["not set", "off in the daemon", "off in the namespace", "on in the namespace"],
+)
+async def test_commits_are_checked_in_namespaces_unless_a_property_says_otherwise(
+    daemon: dict[str, str], given: dict[str, str], is_on: bool
+) -> None:
+    async with controlled() as (server, control):
+        without_profile = {
+            name: text for name, text in server.settings.properties.items() if name not in PROFILES["test"]
+        }
+        server.settings.properties = without_profile | daemon
+        made = await control.namespaces.make(None, {}, given, is_durable=False, by=None)
+        assert made.server.settings.config.oracle_commits is is_on

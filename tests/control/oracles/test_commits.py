@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.oracles.violation import Level, OracleName, WrittenOffset
+from coordinator.control.oracles.violation import OracleName, Severity, WrittenOffset
 from coordinator.group.events import TransactionEnded
 from coordinator.group.shard import Shard
 from protocol.errors import ErrorCode
@@ -26,8 +26,8 @@ ALL = orders(0, 1, 2, 3)
 
 @pytest.fixture
 async def watch(tmp_path: Path) -> AsyncIterator[Watched]:
-    """Commits are watched."""
-    async with watched(tmp_path, {"oracle.commits": "true"}) as watch:
+    """A server with the profile for tests, in which commits are watched."""
+    async with watched(tmp_path) as watch:
         yield watch
 
 
@@ -39,7 +39,7 @@ async def test_a_commit_that_lowers_an_offset_names_both_writers(watch: Watched)
         await generation({alice: orders(0, 1), carol: orders(2, 3)})
         assert await alice.commit(0, 41) == 0
         (found,) = watch.of(OracleName.COMMIT_WENT_BACK)
-    assert (found.level, found.topic, found.partition) == (Level.WARNING, "orders", 0)
+    assert (found.severity, found.topic, found.partition) == (Severity.NOTICE, "orders", 0)
     assert found.from_ == WrittenOffset(
         offset=57, member_id=carol.member_id, client_id="carol", generation_id=written_by
     )
@@ -82,7 +82,7 @@ async def test_a_stale_commit_tells_what_the_owner_had_by_then(watch: Watched) -
         alice.generation_id -= 1
         assert await alice.commit(0, 41) == ErrorCode.ILLEGAL_GENERATION
         (found,) = watch.of(OracleName.ZOMBIE_COMMIT)
-        assert found.level is Level.WARNING
+        assert found.severity is Severity.NOTICE
         assert found.from_ is not None
         assert (found.from_.offset, found.from_.client_id) == (57, "carol")
         assert found.to == WrittenOffset(
@@ -112,13 +112,14 @@ async def test_an_offset_behind_the_end_is_found_and_the_end_itself_is_none(watc
         assert watch.of(OracleName.COMMIT_BEYOND_END) == []
         assert await alice.commit(0, 9) == 0
     (found,) = watch.of(OracleName.COMMIT_BEYOND_END)
-    assert (found.level, found.partitions) == (Level.WARNING, ["orders-0"])
+    assert (found.severity, found.partitions) == (Severity.NOTICE, ["orders-0"])
     assert found.to is not None
     assert found.to.offset == 9
 
 
-async def test_commits_are_not_watched_unless_that_was_asked_for(tmp_path: Path) -> None:
-    async with watched(tmp_path) as watch, Member(watch, "alice") as alice:
+async def test_commits_are_not_watched_where_that_is_off(tmp_path: Path) -> None:
+    properties = {"oracle.commits": "false"}
+    async with watched(tmp_path, properties) as watch, Member(watch, "alice") as alice:
         # Nothing stands in front of the groups.
         assert {type(part.machine) for part in watch.server.runtime.partitions} == {Shard}
         await generation({alice: ALL})
@@ -128,11 +129,10 @@ async def test_commits_are_not_watched_unless_that_was_asked_for(tmp_path: Path)
 
 
 async def test_what_a_reload_has_read_counts_as_committed(tmp_path: Path) -> None:
-    properties = {"oracle.commits": "true"}
-    async with watched(tmp_path, properties) as watch, Member(watch, "alice") as alice:
+    async with watched(tmp_path) as watch, Member(watch, "alice") as alice:
         await generation({alice: ALL})
         assert await alice.commit(0, 57) == 0
-    async with watched(tmp_path, properties) as watch, Member(watch, "alice") as again:
+    async with watched(tmp_path) as watch, Member(watch, "alice") as again:
         again.member_id, again.generation_id = alice.member_id, alice.generation_id
         assert await again.commit(0, 41) == 0
         (found,) = watch.of(OracleName.COMMIT_WENT_BACK)
