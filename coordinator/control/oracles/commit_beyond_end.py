@@ -33,6 +33,9 @@ class CommitBeyondEnd:
         if end is None or commit.offset <= end:
             return
         place = commit.topic, commit.partition
+        about = place, commit.writer.member_id, commit.writer.client_id
+        if self._watch.found_again((self.name, commit.group_id, about)):
+            return
         is_member = commit.generation_id >= 0
         self._watch.found(
             Finding(
@@ -40,7 +43,7 @@ class CommitBeyondEnd:
                 severity=Severity.NOTICE,
                 group_id=commit.group_id,
                 generation_id=commit.generation_id if is_member else None,
-                about=(place, commit.writer.member_id, commit.writer.client_id),
+                about=about,
                 detail=f"{who_at(commit.writer)} committed {commit.offset} of {printable(name_of(place))}, "
                 f"which ends at {end}.",
                 members=[commit.writer] if is_member else [],

@@ -1,6 +1,7 @@
 """A member's commit lowers an offset: what was processed is processed again, perhaps because an old owner wrote
 over the progress of a new one. Who sets the offsets of an empty group from outside is no member."""
 
+from collections.abc import Hashable
 from typing import Final
 
 from coordinator.control.oracles.commits import Commit
@@ -43,11 +44,14 @@ class CommitWentBack:
             del self._last[next(iter(self._last))]
         if commit.before is None or commit.offset >= commit.before or commit.generation_id < 0:
             return
+        about = commit.topic, commit.partition, commit.writer.member_id
+        if self._watch.found_again((self.name, commit.group_id, about)):
+            return
         # Somebody else may have written what is not remembered: a process before this one, or nobody any more.
         before = last if last is not None and last.offset == commit.before else None
-        self._found(commit, commit.before, before)
+        self._found(commit, commit.before, before, about)
 
-    def _found(self, commit: Commit, offset: int, before: Commit | None) -> None:
+    def _found(self, commit: Commit, offset: int, before: Commit | None, about: Hashable) -> None:
         partition = printable(name_of((commit.topic, commit.partition)))
         had = f"{offset} was committed"
         if before is not None:
@@ -64,7 +68,7 @@ class CommitWentBack:
                 severity=Severity.NOTICE,
                 group_id=commit.group_id,
                 generation_id=commit.generation_id,
-                about=(commit.topic, commit.partition, commit.writer.member_id),
+                about=about,
                 detail=f"{who_at(commit.writer)} set {partition} back to {commit.offset} in generation "
                 f"{commit.generation_id}, where {had}.",
                 members=[commit.writer] if before is None or is_same else [commit.writer, before.writer],

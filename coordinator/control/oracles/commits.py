@@ -76,16 +76,19 @@ class WatchedShard(Shard):
         return outcome
 
     def _commit(self, request: OffsetCommitRequest, context: Context, now: Now) -> Outcome:
-        places = [
-            (request.group_id, topic.name, part.partition_index)
+        group_id, value_of = request.group_id, self._groups.durable.offsets.get
+        before = {
+            (topic.name, part.partition_index): value_of(group_id, topic.name, part.partition_index)
             for topic in request.topics
             for part in topic.partitions
-        ]
-        before = {place: self.committed(*place) for place in places}
+        }
         outcome = super().handle(request, context, now)
-        written = _written(request, context)
-        for place, offset in _offsets(outcome.records):
-            self._hear(Commit(*place, offset, before[place], *written))
+        if outcome.records:
+            writer, generation_id = _written(request, context)
+            for (_, topic, partition), offset in _offsets(outcome.records):
+                value = before[topic, partition]
+                replaced = None if value is None else value.offset
+                self._hear(Commit(group_id, topic, partition, offset, replaced, writer, generation_id))
         return outcome
 
     def _end(self, request: EndTransaction, context: Context, now: Now) -> Outcome:

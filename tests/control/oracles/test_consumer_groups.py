@@ -94,13 +94,17 @@ def test_what_a_group_says_of_itself_that_must_not_be(
     assert words in told[oracle]
 
 
-def kept(kept_for_ms: int, seen: Callable[[MemberView], MemberView] = lambda member: member) -> list[Finding]:
-    """What is found of a member that gives up its partitions only after so long; its rebalance timeout is 60 s."""
+def kept(
+    kept_for_ms: int,
+    seen: Callable[[MemberView], MemberView] = lambda member: member,
+    rebalance_ms: int = 60_000,
+) -> list[Finding]:
+    """The findings about a member that gives up its partitions only after so long, with a rebalance timeout."""
     members = WatchedMembers()
     watch = members.watch
     assert watch is not None
     watch.seen = lambda view: replace(view, members=tuple(map(seen, view.members)))
-    members.enter("a")
+    members.enter("a", rebalance=rebalance_ms)
     members.advance(STEP_MS)
     members.beat("a", 1, owned={FOO: (0, 1, 2)})
     members.enter("b")
@@ -135,7 +139,7 @@ def test_a_member_that_is_not_fenced_in_time_is_a_violation_unless_it_has_time_l
         consumer = replace(member.consumer, revokes_left_ms=left_ms)
         return replace(member, rebalance_timeout_ms=10_000, consumer=consumer)
 
-    told = kept(120_000, unfenced)
+    told = kept(120_000, unfenced, rebalance_ms=120_000)
     assert [(finding.severity, finding.members[0].member_id) for finding in told] == [(severity, "a")]
 
 

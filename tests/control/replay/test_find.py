@@ -26,9 +26,13 @@ def test_a_commit_that_goes_back() -> None:
     assert found.number == recorded.inputs
 
 
-def test_a_rebalance_that_is_stuck_is_found_at_the_time_at_which_it_was() -> None:
+def test_a_rebalance_that_lasts_too_long_is_found_at_the_time_at_which_it_did() -> None:
+    """A static member sends heartbeats and does not rejoin: a notice after 2 * 12 s + 30 s."""
     recorded = RecordedStory().tell(
-        *JOINS, "sync A A=orders:0", "join B session=1m", "join B", *(["advance 9s", "heartbeat A"] * 5)
+        "client A instance=i1",
+        "given A=orders:0 B=orders:1 session=12s rebalance=5s",
+        "leave B",
+        *(["advance 4s", "heartbeat A"] * 20),
     )
     (found,) = find(recorded, OracleName.STUCK_REBALANCE, CONFIG)
     assert found.number < recorded.inputs
