@@ -1,4 +1,4 @@
-"""Plain and transactional commits for one partition of a group are told once for each group and load.
+"""Plain and transactional commits for one partition of a group cause one event for each group and load.
 
 Transactions commit without membership here, as those of producers before KIP-447 do.
 """

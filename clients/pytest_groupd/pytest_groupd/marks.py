@@ -8,8 +8,8 @@ import pytest
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`topics` with their partitions and `config`, by Kafka's names, of the broker; `allow` are oracles whose
-    violations do not fail the test, `errors` those whose notices do; `record` are groups that are recorded."""
+    """`topics` with their partitions and `config`, by Kafka's names, of the broker; `allow`: the test
+    accepts violations of these oracles; `errors`: it fails on notices of these; `record`: groups to record."""
 
     topics: dict[str, int] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)

@@ -1,9 +1,9 @@
 """One partition is two members': by one assignment, or because it was given to one while another one, who has it
 and goes on reading it, learns only now that it has to give it up.
 
-The latter is what Kafka's cooperative assignor has to see to (KIP-429): who is to lose a partition gives it up and
-rejoins before anybody else gets it. What a member says that it owns counts as it does for them (KIP-792): claims of
-an older generation, and of two members at once, count for nothing.
+Kafka's cooperative assignor has to prevent the latter (KIP-429): a member that is to lose a partition gives it up
+and rejoins before another member gets it. What a member says that it owns counts as it does for them (KIP-792):
+claims of an older generation, and of two members at once, count for nothing.
 
 Only Kafka's own assignors, and those of the coordinator (KIP-848), promise one owner for each partition. An
 assignor of another name may list a partition twice on purpose: Faust lists standby replicas in the assignment.

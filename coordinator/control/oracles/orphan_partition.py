@@ -1,13 +1,14 @@
 """A group is Stable, and a partition that its members subscribe to is nobody's.
 
 Not everything without an owner is one. A cooperative assignor gives what moves to nobody at first, until its old
-owner has given it up and rejoins: for that the owner has its rebalance timeout. A leader assigns what its metadata
-knows, and that may be minutes old: a topic that was made or has grown while the group had members counts when those
-must know of it, and so do the topics of a group that was there before this process. An assignor that is not among
-those which promise to hand out everything may leave out what it likes: then it is a notice. It is also a notice
-where the topic was created or grew after the group's first generation, or where the group is older than this
-process: a client may keep its metadata for longer than the default. Where a member's subscription or assignment
-cannot be read, nothing is known.
+owner has given it up and rejoins: for that the owner has its rebalance timeout. A leader assigns what its
+metadata knows, and that may be minutes old: a topic that was made or has grown while the group had members counts
+when those must know of it, and so do the topics of a group that was there before this process. Where a member's
+subscription or assignment cannot be read, nothing is known.
+
+An assignor other than Kafka's may leave partitions out: then it is a notice. It is also a notice where the topic
+was created or grew after the group's first generation, or where the group is older than this process: a client
+may keep its metadata for longer than the default.
 """
 
 from collections.abc import Collection, Iterator
@@ -44,7 +45,7 @@ from coordinator.net.peer import printable
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 
 MOST_GROUPS: Final = 10_000
-"""Groups whose first generation is remembered."""
+"""The number of groups of which the first generation is remembered."""
 _STABLE: Final = ClassicGroupState.STABLE.value
 _EMPTY: Final = ClassicGroupState.EMPTY.value
 

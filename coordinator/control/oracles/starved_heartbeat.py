@@ -1,7 +1,7 @@
-"""A connected member whose heartbeats come so late that less than a third of its session is left.
+"""A connected member with less than a third of its session left, because its heartbeats come late.
 
-This is a notice: such a member may live for ever, as an idle kafkajs consumer does that is heard every 5 s in a
-session of 6 s. Each member is reported once.
+This is a notice: such a member may live for ever. An idle kafkajs consumer, for example, sends something every 5 s,
+in a session of 6 s. Each member is reported once.
 
 The oracle looks at no heartbeat. A member cannot starve before two thirds of its session are over, so the oracle
 looks at a group again no earlier than that. A member without a connection is gone rather than starved, and one with

@@ -108,7 +108,7 @@ class StuckRebalance:
         self._watch = watch
         self._open: dict[str, _Wait] = {}
         self._revoking: dict[str, dict[str, _Wait]] = {}
-        """By group and member id: members that were asked to give up partitions and still have them."""
+        """By group and member id: members that have to give up partitions and still have them."""
         self.hears: dict[type[Event], Hear] = {
             RebalanceStarted: self._started,
             GroupStabilized: self._joined,

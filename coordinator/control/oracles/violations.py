@@ -114,8 +114,8 @@ class Violations:
         return count
 
     def _forget_oldest(self) -> None:
-        """Drop the oldest notice, or the oldest violation if there are no notices: notices, which clients can cause
-        at will, must not displace violations."""
+        """Drop the oldest notice, or without any the oldest violation: notices, which clients can cause at will,
+        must not displace violations."""
         notices = (seq for seq, kept in self._by_seq.items() if kept.severity is Severity.NOTICE)
         seq = next(notices, next(iter(self._by_seq)))
         self._bytes -= _size(self._by_seq.pop(seq))

@@ -1,8 +1,8 @@
 """Which of the current offsets came from transactions, as far as it is known.
 
-A record tells it, the value in it does not: of what was loaded it is not known, until the next commit, nor of the
-commits of clients without membership. So this is soft, and beside the durable half. There is an entry for each
-offset that was committed in a transaction since the load, at most.
+A record tells it, the value in it does not: of loaded offsets it is unknown until the next commit, and of offsets
+that clients without membership committed as well. So this is soft, and beside the durable half. There is an entry
+for each offset that was committed in a transaction since the load, at most.
 """
 
 from collections.abc import Collection, Iterable

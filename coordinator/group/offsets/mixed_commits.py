@@ -20,8 +20,8 @@ from protocol.records import OffsetCommitKey
 
 
 def check_plain(groups: Groups, request: OffsetCommitRequest, records: Iterable[Fact], turn: Turn) -> None:
-    """Tell it where a member's plain commit comes to an offset of a transaction, current or pending. In: what is
-    about to be written."""
+    """Report a member's plain commit of a partition that has an offset of a transaction, current or pending. In:
+    the records of the commit, which are not written yet."""
     group_id, kinds = request.group_id, groups.commit_kinds
     current = kinds.transactional_of(group_id)
     pending = groups.durable.offsets.pending_of(group_id)

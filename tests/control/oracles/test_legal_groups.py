@@ -67,7 +67,7 @@ def test_a_member_that_processes_its_records_for_as_long_as_it_may_between_two_p
 def test_a_rebalance_that_begins_again_and_again_is_a_notice_for_its_group(story: WatchedStory) -> None:
     story.play("given alice=orders:0 bob=orders:1 session=60s rebalance=60s")
     for number in range(10):
-        # The leader never gets to assign: somebody joins first.
+        # A new member joins each time before the leader has assigned.
         story.play(f"join late{number} v=3 session=60s rebalance=60s", "join alice", "join bob")
         story.play(*(f"join late{before}" for before in range(number)), "advance 20s")
     assert stuck(story) == [Severity.NOTICE]
@@ -141,7 +141,7 @@ def test_an_assignor_of_another_name_moves_partitions_as_it_likes(story: Watched
 
 
 def test_an_idle_kafkajs_member_has_one_notice_that_names_its_settings(story: WatchedStory) -> None:
-    """It is heard every 5 s, when an empty fetch has returned, in a session of 6 s."""
+    """It sends a heartbeat every 5 s, after an empty fetch, in a session of 6 s."""
     story.watch.open_connections = lambda: {0}  # type: ignore[method-assign]
     story.play("given alice=orders:0,orders:1 session=6s rebalance=60s")
     for _ in range(60):
