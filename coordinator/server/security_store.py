@@ -134,7 +134,7 @@ class _InDirectory:
 
 
 def _note_security(directory: DataDirectory) -> None:
-    """Note that the directory has ACLs and users. A failure does not refuse the change, which is durable already: the
+    """Note that the directory has ACLs and users. A failure does not refuse the change, which is durable: the
     next change and the next start try again."""
     try:
         directory.note_security()
