@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from coordinator.suggestions import nearest_names
+
 
 class Subcommands(click.Group):
     """Each subcommand is `command` in the module of its name; of `import` that is `import_`."""
@@ -36,9 +38,7 @@ class Subcommands(click.Group):
         return super().resolve_command(ctx, args)
 
     def _suggestion(self, name: str) -> str:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name.lower(), self._described, 1)
+        near = nearest_names(name, self._described)
         return f" Did you mean '{near[0]}'?" if near else ""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -43,6 +43,7 @@ from coordinator.config.properties import (
 )
 from coordinator.config.properties_file import parse_properties
 from coordinator.names import SecurityProtocol
+from coordinator.suggestions import nearest_names, suggest
 
 if TYPE_CHECKING:
     from coordinator.config.listener_settings import ListenerSettings
@@ -191,9 +192,7 @@ def read_settings(
     _read_defaults(settings, environment or {})
     if profile is not None:
         if profile not in PROFILES:
-            raise ConfigError(
-                f"--profile {profile}: there is no such profile; there is: {', '.join(PROFILES)}"
-            )
+            raise ConfigError(f"--profile {profile} is not a profile {suggest(profile, PROFILES)}")
         for name, text in PROFILES[profile].items():
             settings.set(name, text, Origin("the profile", f"--profile {profile}"))
     if file_text is not None:
@@ -227,20 +226,24 @@ def _set_known(settings: Settings, name: str, text: str, origin: Origin) -> None
     elif is_ignored_property(name) or is_ignored(name):
         settings.ignored.setdefault(origin.source, []).append(name)
     else:
-        near = _nearest(name)
-        raise ConfigError(f"{origin.label}: {name} is not a property{near and f'; did you mean {near}?'}")
+        raise ConfigError(f"{origin.label}: {unknown_property(name)}")
+
+
+def unknown_property(name: str) -> str:
+    """Return the sentence that refuses the name of a property, with the nearest one or where all are listed."""
+    near = _nearest(name)
+    hint = f"did you mean {near}?" if near else "docs/configuration.md lists all properties"
+    return f"{name} is not a property; {hint}"
 
 
 def _nearest(name: str) -> str:
     """The property that a name may be meant for, or nothing."""
-    from difflib import get_close_matches  # for mistakes alone, and not small
-
     if name.startswith(PREFIX):
         listener, dot, rest = name.removeprefix(PREFIX).partition(".")
         near = _nearest(rest)
         return near and f"{PREFIX}{listener}{dot}{near}"
     known = [*PROPERTIES, *TOPIC_PROPERTIES, *IGNORED_PROPERTIES]
-    return next(iter(get_close_matches(name, known, 1, _ALIKE)), "")
+    return next(iter(nearest_names(name, known, cutoff=_ALIKE)), "")
 
 
 def property_of_variable(variable: str) -> str:

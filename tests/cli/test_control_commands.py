@@ -123,6 +123,29 @@ def test_no_such_group_and_no_sense(daemon: Daemon) -> None:
     assert run(daemon, "explain", "a/b ü?%").returncode in (0, 1)
 
 
+def test_a_misspelt_name_is_answered_with_the_nearest(daemon: Daemon) -> None:
+    hold = ("--at", "request", "--hold")
+    for arguments, meant in (
+        (("fault", "add", "x", "--match", "api=SyncGruop", *hold), "SyncGroup"),
+        (("fault", "add", "x", "--match", "clinet_id=bob", *hold), "client_id"),
+        (
+            ("fault", "add", "x", "--at", "request", "--error", "rebalance_in_progres"),
+            "REBALANCE_IN_PROGRESS",
+        ),
+        (("fault", "add", "lost-comit-answer"), "lost-commit-answer"),
+        (("wait", "billing", "--state", "Stabel"), "Stable"),
+        (("namespace", "add", "-o", "group.initial.rebalance.dely.ms=0"), "group.initial.rebalance.delay.ms"),
+    ):
+        refused = run(daemon, *arguments)
+        assert refused.returncode == 2, refused
+        assert f"did you mean {meant}?" in refused.stderr
+    assert "There are no faults" in done(daemon, "fault")
+
+
+def test_names_that_are_empty_are_no_condition(daemon: Daemon) -> None:
+    assert "nobody" in done(daemon, "wait", "nobody", "--absent", "", "--clients", "", "--within", "1s")
+
+
 def test_what_happens_is_watched(daemon: Daemon) -> None:
     command = [sys.executable, "-m", "coordinator", "watch", "watched", "--after", "-1", "--json"]
     url = ["--url", f"127.0.0.1:{daemon.http_port}"]

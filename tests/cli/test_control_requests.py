@@ -297,6 +297,20 @@ def test_a_fault_may_take_the_place_of_another(daemon: FakeDaemon) -> None:
     assert daemon.last().line == "PUT /v1/faults/slow"
 
 
+def test_an_empty_value_names_nothing(daemon: FakeDaemon) -> None:
+    """As from a variable of the shell that is not set: the daemon gets the empty list."""
+    daemon.texts["POST /v1/groups/billing/wait"] = "it is\n"
+    empty = [part for name in ("absent", "clients", "owned", "topics") for part in (f"--{name}", "")]
+    pairs = ["--owner", "", "--committed", ""]
+    assert daemon.run("wait", "billing", "--state", "Stable", *empty, *pairs).exit_code == 0
+    lists = {key: [] for key in ("absent", "clients", "owned", "topics")}
+    assert daemon.last().body == {"state": "Stable", "within": "10s", **lists, "owner": {}, "committed": {}}
+    daemon.texts["POST /v1/faults"] = "made\n"
+    fault = ("fault", "add", "slow", "--at", "request", "--hold", "--match", "", "--partitions", "")
+    assert daemon.run(*fault).exit_code == 0
+    assert daemon.last().body == {"name": "slow", "do": {"at": "request", "hold": True}}
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -1,7 +1,7 @@
 """What people write on the command line about groups, partitions, numbers and durations, as the API has it."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import click
@@ -68,21 +68,24 @@ def event_number(_: click.Context, __: click.Parameter, said: str | None) -> int
     return int(said)
 
 
-def listed(_: click.Context, __: click.Parameter, values: Iterable[str]) -> list[str] | None:
-    """The names in the values of an option that may be repeated, and have commas between names; None for none."""
+def listed(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[str] | None:
+    """The names in the values of an option that may be repeated, and have commas between names.
+
+    None where the option is not given; [] where its value is empty, as that of an unset variable of the shell.
+    """
     names = [name for value in values for name in commas(value)]
     if "" in names:
         raise click.BadParameter("a name is missing before or after a comma")
-    return names or None
+    return names if values else None
 
 
 def commas(text: str) -> list[str]:
-    r"""The parts between commas; `\,` is a comma in a part."""
-    return [part.replace("\\,", ",").strip() for part in _NOT_ESCAPED_COMMA.split(text)]
+    r"""The parts between commas; `\,` is a comma in a part. An empty text has none."""
+    return [part.replace("\\,", ",").strip() for part in _NOT_ESCAPED_COMMA.split(text) if text.strip()]
 
 
-def pairs(_: click.Context, __: click.Parameter, values: Iterable[str]) -> dict[str, str] | None:
-    """NAME=VALUE of an option that may be repeated, and have commas between them; None for none."""
+def pairs(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, str] | None:
+    """NAME=VALUE of an option that may be repeated, and have commas between them; None where it is not given."""
     found: dict[str, str] = {}
     for pair in (pair for value in values for pair in commas(value)):
         name, _equals, text = pair.partition("=")
@@ -90,18 +93,20 @@ def pairs(_: click.Context, __: click.Parameter, values: Iterable[str]) -> dict[
             raise click.BadParameter(f"{printable(pair)} is not NAME=VALUE")
         if found.setdefault(name, text) != text:
             raise click.BadParameter(f"{printable(name)} is there twice")
-    return found or None
+    return found if values else None
 
 
 def offsets(
-    context: click.Context, parameter: click.Parameter, values: Iterable[str]
+    context: click.Context, parameter: click.Parameter, values: Sequence[str]
 ) -> dict[str, int] | None:
     """The same where the values are offsets."""
-    found = pairs(context, parameter, values) or {}
+    found = pairs(context, parameter, values)
+    if found is None:
+        return None
     for text in found.values():
         if not (text.isascii() and text.isdigit() and len(text) < _OFFSET_DIGITS):
             raise click.BadParameter(f"{printable(text)} is no offset")
-    return {name: int(text) for name, text in found.items()} or None
+    return {name: int(text) for name, text in found.items()}
 
 
 def count(_: click.Context, __: click.Parameter, value: str | None) -> int | dict[str, int] | None:

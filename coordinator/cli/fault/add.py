@@ -120,7 +120,7 @@ def command(
 
 def _do(given: dict[str, Any]) -> Fields:
     """What it does, {} for nothing."""
-    do: Fields = {field: given[field] for field in _VALUES if given[field] is not None}
+    do: Fields = {field: given[field] for field in _VALUES if given[field] not in (None, [])}
     do |= {flag: True for flag in _FLAGS if given[flag]}
     do |= _delay(given["delay"], given["jitter"])
     if given["throttle"] is not None:

@@ -28,6 +28,7 @@ from coordinator.control.replay.scrub import scrubbed
 from coordinator.control.replay.told import Told
 from coordinator.control.replay.what_if import WhatIf
 from coordinator.net.peer import printable
+from coordinator.suggestions import suggest
 from storage.files import OsFiles, read_input
 from storage.os_error import reason_of
 
@@ -147,7 +148,7 @@ def _find(recorded: Recorded, name: str) -> int:
     try:
         oracle = OracleName(name)
     except ValueError:
-        raise BadChange(f"{printable(name)} is no oracle; these are: {', '.join(OracleName)}") from None
+        raise BadChange(f"{printable(name)} is not an oracle {suggest(name, list(OracleName))}") from None
     found = find(recorded, oracle, parse_config({}).view(OracleConfig, oracle_commits=True))
     for one in found:
         _print(

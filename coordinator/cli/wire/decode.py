@@ -1,7 +1,6 @@
 """`groupd wire decode`: one message."""
 
 import sys
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -9,6 +8,8 @@ import click
 
 from coordinator.cli.wire.bytes_given import given
 from coordinator.cli.wire.fields import as_json, as_lines, with_inner
+from coordinator.net.peer import printable
+from coordinator.suggestions import suggest
 from protocol.annotated import Annotated, annotate, annotate_request, annotate_response
 from protocol.apis import APIS, Api
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -37,9 +38,8 @@ def _class_of(name: str) -> type[Any]:
     """A message by its name. Raises BadParameter."""
     found = _messages().get(name)
     if found is None:
-        near = get_close_matches(name, _messages(), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise click.BadParameter(f"there is no message {name} here{hint}", param_hint="MESSAGE")
+        hint = suggest(name, _messages())
+        raise click.BadParameter(f"there is no message {printable(name)} {hint}", param_hint="MESSAGE")
     if isinstance(found, Api):
         cls: type[Any] = found.request if name.endswith("Request") else found.response
         return cls

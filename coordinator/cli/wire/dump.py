@@ -9,6 +9,8 @@ import click
 
 from coordinator.cli.wire.bytes_given import from_hex, given
 from coordinator.cli.wire.fields import as_json, as_lines, with_inner
+from coordinator.net.peer import printable
+from coordinator.suggestions import suggest
 from protocol.annotated import Annotated, annotate_request, annotate_response
 from protocol.apis import APIS
 from protocol.malformed import Malformed
@@ -61,7 +63,8 @@ def command(path: str, apis: tuple[str, ...], is_json: bool) -> None:
     """Print recorded frames of FILE ("-": standard input), field by field."""
     unknown = sorted(set(apis) - set(_BY_NAME))
     if unknown:
-        raise click.BadParameter(f"there is no API {unknown[0]} here", param_hint="--api")
+        hint = suggest(unknown[0], _BY_NAME)
+        raise click.BadParameter(f"there is no API {printable(unknown[0])} {hint}", param_hint="--api")
     is_sound = True
     for number, entry in _exchanges(given(path, None)):
         if apis and entry["api"] not in apis:

@@ -1,4 +1,4 @@
-"""The bodies of requests: taken where a route declares one, as JSON, within bounds of size and time."""
+"""The bodies of requests: JSON, within bounds of size and time."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from aiohttp import web
+from msgspec import Struct
 
 from coordinator.console.api.request_values import bad_request, body_value
 from coordinator.console.api.responses import JSON
@@ -20,6 +21,10 @@ SMALL_BODY_BYTES: Final = 64 * 1024
 Receiving = Callable[[web.Request], AbstractContextManager[None]]
 
 
+class NoParameters(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a route that declares none: many HTTP clients send `{}` with every POST."""
+
+
 class Bodies:
     """All that are being received."""
 
@@ -30,14 +35,16 @@ class Bodies:
         self._bytes = 0
 
     async def value(self, wanted: Any, request: web.Request) -> Any:
-        """What a body says; None where none is wanted. Raises Problem."""
-        if wanted is None:
-            refuse_body(request)
-            return None
+        """Read and decode the body of a request.
+
+        `wanted` is the type that the route declares; None for a route without parameters, which accepts an empty
+        object. Raises Problem (bad-request, not-json, too-large, too-many).
+        """
+        kind = NoParameters if wanted is None else wanted
         if not request.body_exists:
-            return body_value(wanted, b"")
+            return body_value(kind, b"")
         _check_json(request)
-        return body_value(wanted, await self._read(request))
+        return body_value(kind, await self._read(request))
 
     async def _read(self, request: web.Request) -> bytearray:
         if (request.content_length or 0) > MAX_BODY_BYTES:
@@ -71,12 +78,6 @@ class Bodies:
 def is_read(request: web.Request) -> bool:
     """Whether nothing of a request is still to come."""
     return request.content.at_eof() if request.body_exists else True
-
-
-def refuse_body(request: web.Request) -> None:
-    """Raises Problem where there is one."""
-    if request.body_exists:
-        raise Problem(ProblemKind.TOO_LARGE, "There is a body", "This takes no body, and there is one.")
 
 
 def _check_json(request: web.Request) -> None:

@@ -64,10 +64,6 @@ class OffsetsExpireRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     topics: list[str] = []
 
 
-class Nothing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """There is nothing to say."""
-
-
 def _group(call: Call) -> str | None:
     return call.path.get("group")
 
@@ -200,7 +196,6 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         path="/groups/{group}/members/{member}/expire",
         summary="End the session of a member now",
         handle=_expire,
-        body=Nothing,
         answer=MemberExpired,
         text=expired_text,
         changes=True,
@@ -222,7 +217,6 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         path="/groups/{group}/members/{member}/disconnect",
         summary="Close the connections of a member",
         handle=_disconnect,
-        body=Nothing,
         answer=MemberDisconnected,
         text=disconnected_text,
         changes=True,

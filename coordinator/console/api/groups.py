@@ -12,6 +12,7 @@ from coordinator.control.groups.description import GroupDescription, GroupSummar
 from coordinator.control.problem import ProblemKind
 from coordinator.group.state_names import STATE_NAMES
 from coordinator.net.peer import printable
+from coordinator.suggestions import suggest
 
 MOST_REMOVED: Final = 100
 
@@ -35,7 +36,7 @@ async def list_groups(control: Control, call: Call) -> GroupList:
     """All groups, or some."""
     query: GroupsQuery = call.query
     if query.state is not None and query.state.lower() not in map(str.lower, STATE_NAMES):
-        detail = f"{printable(query.state)} is no state of a group: {', '.join(STATE_NAMES)}."
+        detail = f"{printable(query.state)} is not a state of a group {suggest(query.state, STATE_NAMES)}."
         raise bad_request("/state", "There is no such state", detail)
     groups = await control.groups.summaries(query.state, query.prefix)
     if query.state is not None:

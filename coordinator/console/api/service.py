@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from msgspec import Struct
 
-from coordinator.console.api.bodies import Bodies, Receiving, is_read, refuse_body
+from coordinator.console.api.bodies import Bodies, Receiving, is_read
 from coordinator.console.api.openapi import openapi
 from coordinator.console.api.piecewise import Piecewise
 from coordinator.console.api.request_values import bad_request, path_values, query_value
@@ -167,7 +167,7 @@ class ApiService:
 
     def _stream_handler(self, route: StreamRoute) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
-            refuse_body(request)
+            await self._bodies.value(None, request)
             pieces = await route.open(self._control_of(request), self._call(request, route.query, None))
             with self._lasting():
                 async with aclosing(pieces):
@@ -176,7 +176,7 @@ class ApiService:
         return answer
 
     async def _answer_openapi(self, request: web.Request) -> web.StreamResponse:
-        refuse_body(request)
+        await self._bodies.value(None, request)
         return web.Response(body=self._openapi, content_type=JSON, headers=HEADERS)
 
 

@@ -24,6 +24,7 @@ from coordinator.control.stream.stream import Following, StreamEvent
 from coordinator.net.peer import printable
 from coordinator.server.consumer_group_lines import CONSUMER_LINES
 from coordinator.server.log_lines import LINES, SILENT
+from coordinator.suggestions import suggest
 
 KINDS: Final = frozenset(kind.__name__ for kind in (*LINES, *CONSUMER_LINES) if kind not in SILENT)
 """What may be followed."""
@@ -60,7 +61,7 @@ def _where(query: StreamQuery, last_event_id: str | None) -> _Where:
     kinds = frozenset(word.strip() for words in query.kind for word in words.split(",")) - {""}
     unknown = sorted(kinds - KINDS)
     if unknown:
-        what = f"There is no kind of event {printable(unknown[0])!r}."
+        what = f"There is no kind of event {printable(unknown[0])!r} {suggest(unknown[0], sorted(KINDS))}."
         raise bad_request("/kind", "kind is wrong", what)
     pointer, said = ("", last_event_id) if last_event_id else ("/after", query.after)
     if said is None:

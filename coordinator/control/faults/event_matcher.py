@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator.control.faults.patterns import any_fits, impossible, names_pattern, number_pattern, wrong
+from coordinator.control.faults.patterns import (
+    any_fits,
+    impossible,
+    known_names,
+    names_pattern,
+    number_pattern,
+)
 from coordinator.control.faults.rule import OnEvent
 from coordinator.group import events
 from coordinator.group.events import Event
@@ -31,10 +37,8 @@ class EventMatcher:
     """What is awaited, made ready. Raises Problem where it could never come."""
 
     def __init__(self, on: OnEvent) -> None:
-        pattern = names_pattern(on.event, "/on/event")
-        self._kinds = frozenset(kind for name, kind in KINDS.items() if pattern(name))
-        if not self._kinds:
-            raise wrong("/on/event", f"{on.event!r} never happens; there are {', '.join(sorted(KINDS))}")
+        names = known_names(on.event, KINDS, "/on/event", "an event of a group")
+        self._kinds = frozenset(KINDS[name] for name in names)
         if self._kinds <= set(SILENT):
             raise impossible("/on/event", f"Nobody is told of {on.event}")
         self._group = None if on.group is None else names_pattern(on.group, "/on/group")

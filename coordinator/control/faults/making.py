@@ -1,6 +1,7 @@
 """A fault, made of a rule: what no rule can say, and what could never act, is said now."""
 
 from collections.abc import Container
+from typing import Final
 
 from msgspec import structs
 
@@ -11,14 +12,21 @@ from coordinator.control.faults.fault import Fault
 from coordinator.control.faults.matcher import Matcher
 from coordinator.control.faults.patterns import impossible, wrong
 from coordinator.control.faults.ready_made import filled_in
-from coordinator.control.faults.rule import FaultRule, Match
+from coordinator.control.faults.rule import FaultRule, Match, OnEvent
 from coordinator.names import LogFlush
+
+_FILTERS: Final = {
+    "match": Match.__struct_fields__,
+    "on": tuple(name for name in OnEvent.__struct_fields__ if name != "event"),
+    "do": ("partitions",),
+}
+"""The fields of a rule's parts that restrict what the fault is about."""
 
 
 def made(name: str, rule: FaultRule, by: str | None, flush: LogFlush, brokers: Container[int]) -> Fault:
     """A fault that has met nothing yet. In: when logs are synced; the ids of all brokers, also those that are
     stopped. Raises Problem (bad-request, not-possible)."""
-    rule = structs.replace(filled_in(rule), name=name)
+    rule = structs.replace(filled_in(_without_empty_lists(rule)), name=name)
     _check_counts(rule)
     if rule.on is not None and rule.match is not None:
         raise wrong("/on", "a fault has match or on, not both")
@@ -32,6 +40,16 @@ def made(name: str, rule: FaultRule, by: str | None, flush: LogFlush, brokers: C
     if action.at in DISK_POINTS and action.at in ("sync", "after_sync") and flush is not LogFlush.ALWAYS:
         raise impossible("/do/at", f"No answer waits for a sync here (log.flush={flush.value})")
     return Fault(name, rule, matcher, None, action, by)
+
+
+def _without_empty_lists(rule: FaultRule) -> FaultRule:
+    """Return the rule with null in place of each empty list that restricts nothing."""
+    for field, filters in _FILTERS.items():
+        part = getattr(rule, field)
+        if part is not None:
+            empty = {name: None for name in filters if getattr(part, name) == []}
+            rule = structs.replace(rule, **{field: structs.replace(part, **empty)})
+    return rule
 
 
 def _check_counts(rule: FaultRule) -> None:

@@ -4,9 +4,18 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator.control.faults.asked import DEAD, Asked
-from coordinator.control.faults.patterns import any_fits, impossible, names_pattern, number_pattern, wrong
+from coordinator.control.faults.patterns import (
+    any_fits,
+    impossible,
+    known_names,
+    names_pattern,
+    number_pattern,
+    unknown_name,
+    wrong,
+)
 from coordinator.control.faults.rule import Match, Number, Text
 from coordinator.control.faults.scope import API_BY_NAME, CARRIED_BY
+from coordinator.group.state_names import STATE_NAMES
 from coordinator.group.view import GroupView
 from protocol.apis import APIS
 from protocol.errors import ErrorCode
@@ -33,6 +42,8 @@ class Matcher:
         self._host = _names(match.host, "host")
         self._role = match.role
         self._state = _names(match.state, "state")
+        if match.state is not None:
+            known_names(match.state, STATE_NAMES, "/match/state", "a state of a group")
         self._generation = _numbers(match.generation, "generation")
         self._members = _numbers(match.members, "members")
         self._first_join = match.first_join
@@ -116,13 +127,8 @@ class Matcher:
 def _keys(match: Match) -> frozenset[int]:
     keys = frozenset(API_BY_NAME.values())
     if match.api is not None:
-        names = [match.api] if isinstance(match.api, str) else match.api
-        pattern = names_pattern(match.api, "/match/api")
-        keys = frozenset(key for name, key in API_BY_NAME.items() if pattern(name))
-        known = ", ".join(sorted(API_BY_NAME))
-        for name in names:
-            if not any(map(names_pattern(name, "/match/api"), API_BY_NAME)):
-                raise wrong("/match/api", f"{name!r} is no API that is served; there are {known}")
+        names = known_names(match.api, API_BY_NAME, "/match/api", "a Kafka API")
+        keys = frozenset(API_BY_NAME[name] for name in names)
     for field, carriers in CARRIED_BY.items():
         if getattr(match, field) is not None:
             carried = frozenset(key for key in keys if key in carriers)
@@ -164,16 +170,16 @@ def _numbers(number: Number | None, field: str) -> _Numbers:
 
 
 def _errors(names: Text) -> frozenset[int]:
-    pattern = names_pattern(names, "/match/error")
-    found = frozenset(int(code) for code in ErrorCode if pattern(code.name))
-    if not found:
-        raise wrong("/match/error", f"{names!r} is no error of Kafka's")
-    return found
+    found = known_names(names, ErrorCode.__members__, "/match/error", "a Kafka error")
+    return frozenset(int(ErrorCode[name]) for name in found)
 
 
 def error_of(error: str | int) -> ErrorCode:
     """An error by its name or number. Raises Problem (bad-request)."""
     try:
         return ErrorCode[error] if isinstance(error, str) else ErrorCode(error)
-    except (KeyError, ValueError):
-        raise wrong("/do/error", f"{error!r} is no error of Kafka's") from None
+    except KeyError:
+        raise unknown_name(str(error), ErrorCode.__members__, "/do/error", "a Kafka error") from None
+    except ValueError:
+        codes = f"{min(ErrorCode)} to {max(ErrorCode)}"
+        raise wrong("/do/error", f"{error} is not the code of a Kafka error ({codes})") from None

@@ -2,12 +2,13 @@
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from coordinator.control.faults.rule import Number, Text
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.net.peer import printable
+from coordinator.suggestions import suggest
 
 MOST_NAMES: Final = 1000
 """In one list."""
@@ -32,6 +33,23 @@ def names_pattern(names: Text, pointer: str) -> Callable[[str], bool]:
     if not wild:
         return exact.__contains__
     return lambda name: name in exact or any(fits(name) for fits in wild)
+
+
+def known_names(names: Text, known: Collection[str], pointer: str, what: str) -> list[str]:
+    """Return the known names that `names` select. Raises Problem (bad-request) for a name that selects none.
+
+    `what` is the kind of name, with its article: "a Kafka API".
+    """
+    selected = list(filter(names_pattern(names, pointer), known))
+    for name in [names] if isinstance(names, str) else names:
+        if not any(map(names_pattern(name, pointer), known)):
+            raise unknown_name(name, known, pointer, what)
+    return selected
+
+
+def unknown_name(name: str, known: Collection[str], pointer: str, what: str) -> Problem:
+    """Return the problem of a name that is not known. `what`: as `known_names` takes it."""
+    return wrong(pointer, f"{printable(name)!r} is not {what} {suggest(name, known)}")
 
 
 def _wildcard(pattern: str) -> Callable[[str], bool]:

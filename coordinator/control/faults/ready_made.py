@@ -7,6 +7,7 @@ from msgspec import UNSET, structs
 from coordinator.control.faults.rule import Do, FaultRule, Match, ToldCoordinator
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.net.peer import printable
+from coordinator.suggestions import suggest
 
 OF_COORDINATOR: Final = [
     "JoinGroup",
@@ -45,8 +46,7 @@ def filled_in(rule: FaultRule) -> FaultRule:
         return structs.replace(rule, times=1) if rule.times is UNSET else rule
     made = READY_MADE.get(rule.use)
     if made is None:
-        known = ", ".join(READY_MADE)
-        detail = f"use: there is no ready-made fault {printable(rule.use)}; there are {known}."
+        detail = f"use: there is no ready-made fault {printable(rule.use)} {suggest(rule.use, READY_MADE)}."
         raise Problem(ProblemKind.BAD_REQUEST, "no such ready-made fault", detail, {"pointer": "/use"})
     match = made.match
     if rule.match is not None and match is not None:

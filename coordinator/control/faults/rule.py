@@ -30,7 +30,8 @@ At = Literal[
 
 
 class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a request has to be; all of it must fit, and what a request does not carry never does.
+    """What a request has to be; all of it must fit, and what a request does not carry never does. An empty list is
+    no condition.
 
     `state`, `members` and `role` are the group's, and the sender's in it, when the request is reached; `generation`
     is the one that the request names, else the group's. `first_join`: the sender of a JoinGroup is no member yet.
@@ -56,7 +57,8 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
 
 class OnEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What has to happen in a group: an event by the name of its class, such as GroupStabilized."""
+    """What has to happen in a group: an event by the name of its class, such as GroupStabilized. An empty list is
+    no condition, except for `event`, which names at least one."""
 
     event: Text
     group: Text | None = None
@@ -92,8 +94,8 @@ class FailoverSpans(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 class Do(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a fault does: one thing. `partitions` ("orders-0", "orders-*") are those that an `error` is about, the
-    others are answered as ever; `torn_bytes` are those of an append that reach the file before it fails, or before
-    the process ends.
+    others are answered as ever; an empty list is no restriction. `torn_bytes` are those of an append that reach the
+    file before it fails, or before the process ends.
 
     On an event: `failover`, `freeze`, `disconnect` and `expire` are about the group of the event; the latter two
     name members by member id, instance id or client id; `release` names a fault.

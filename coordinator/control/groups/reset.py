@@ -65,7 +65,7 @@ def work_out(reset: OffsetReset, committed: Committed, plane: DataPlane) -> Iter
     if sum(ways) != 1:
         raise _bad("", "One of offsets, to and to_time_ms has to be there, and no more than one.")
     if reset.offsets is not None:
-        if reset.topics is not None:
+        if reset.topics:
             raise _bad("/topics", "offsets names its topics itself.")
         for name, place in reset.offsets.items():
             pointer = f"/offsets/{printable(name)}"

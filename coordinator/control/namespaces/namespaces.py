@@ -25,6 +25,7 @@ from coordinator.server.bind import LISTEN, bind
 from coordinator.server.server import Server
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
+from coordinator.suggestions import suggest
 from storage.errors import StorageError
 from storage.files import Files, OsFiles
 from storage.memory_files import MemoryFiles
@@ -146,7 +147,7 @@ class Namespaces:
         there = {endpoint.listener.name for endpoint in server.endpoints}
         for listener in addresses:
             if listener not in there:
-                detail = f"There is no listener {printable(listener)}: {', '.join(sorted(there))}."
+                detail = f"There is no listener {printable(listener)} {suggest(listener, sorted(there))}."
                 fields = {"pointer": f"/{printable(listener)}"}
                 raise Problem(ProblemKind.BAD_REQUEST, "There is no such listener", detail, fields)
         if name == DEFAULT:

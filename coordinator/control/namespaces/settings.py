@@ -7,6 +7,7 @@ from typing import Final
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import Address, Listener
 from coordinator.config.properties import SYNONYMS, is_property, parse_config
+from coordinator.config.sources import unknown_property
 from coordinator.names import SecurityProtocol
 from coordinator.server.settings import ServerSettings
 from storage.files import Files
@@ -42,7 +43,7 @@ def settings_of(
     lie. Raises ConfigError that names a property which a namespace cannot have, or a bad value."""
     for name in given:
         if not is_property(name):
-            raise ConfigError(f"{name}: there is no such property", name)
+            raise ConfigError(unknown_property(name), name)
         if _is_of_the_daemon(name):
             raise ConfigError(f"{name}: a namespace has it from the daemon, or not at all", name)
     inherited = {name: text for name, text in daemon.properties.items() if not _is_of_the_daemon(name)}

@@ -11,6 +11,7 @@ from coordinator.control.replay.recorded import Line, Recorded
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.net.peer import printable
+from coordinator.suggestions import suggest
 
 _NAMES: Final = frozenset(
     one.name.replace("_", ".") for kind in (GroupConfig, ConsumerGroupConfig) for one in fields(kind)
@@ -29,8 +30,8 @@ def changed_properties(recorded: Recorded, options: Iterable[str]) -> Mapping[st
         if not equals:
             raise BadChange(f"{printable(option)}: it should be NAME=VALUE, such as group.max.size=2")
         if name not in _NAMES:
-            known = ", ".join(sorted(_NAMES))
-            raise BadChange(f"{printable(name)} is no property that groups obey; these are: {known}")
+            hint = suggest(name, sorted(_NAMES))
+            raise BadChange(f"{printable(name)} is not a property of groups {hint}")
         asked[name] = text
     texts = {name: _text(value) for name, value in recorded.header["config"].items()}
     try:

@@ -5,12 +5,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
 from coordinator.control.acts import Acts
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.control.slices import Slices
 from coordinator.control.topics.asking import TopicAsker
 from coordinator.net.peer import printable
 from coordinator.server.server import Server
+from coordinator.suggestions import suggest
 from coordinator.topics.topic import ZERO_ID, Topic
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
@@ -74,9 +76,11 @@ class Topics:
     async def _create(self, wanted: list[CreatableTopic]) -> list[TopicDescription]:
         request = CreateTopicsRequest(topics=wanted, timeout_ms=_TIMEOUT_MS)
         answer: CreateTopicsResponse = await self._asker.ask(request, "CreateTopics", _CREATE_VERSION)
+        hints = {topic.name: _config_hint(topic) for topic in wanted}
         for result in answer.topics:
             what = f"Topic {printable(result.name)} was not made"
-            self._check(result.error_code, result.error_message, what)
+            hint = hints[result.name] if result.error_code == ErrorCode.INVALID_CONFIG else ""
+            self._check(result.error_code, result.error_message, what, hint)
         return [
             TopicDescription(
                 name=result.name,
@@ -96,12 +100,12 @@ class Topics:
         self._acts.note("topic", f"deleted {name}", by=by)
 
     @staticmethod
-    def _check(code: int, message: str | None, what: str) -> None:
+    def _check(code: int, message: str | None, what: str, hint: str = "") -> None:
         error = ErrorCode(code)
         if error is ErrorCode.NONE:
             return
         kind = _KINDS.get(error, ProblemKind.REFUSED)
-        detail = f"{what}: {printable(message or error.message)}"
+        detail = f"{what}: {printable(message or error.message)}{hint}"
         raise Problem(kind, what, detail, {"error": error.name})
 
 
@@ -113,6 +117,13 @@ def _wanted(name: str, partitions: int | None, configs: Mapping[str, str]) -> Cr
         assignments=[],
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )
+
+
+def _config_hint(topic: CreatableTopic) -> str:
+    """Suggest the property that the first unknown one was meant to be; Kafka's own message does not."""
+    known = [*TOPIC_CONFIG_KEYS, INTERNAL_SEGMENT_BYTES.name]
+    unknown = next((config.name for config in topic.configs if config.name not in known), None)
+    return "" if unknown is None else f" {suggest(unknown, known)}"
 
 
 def _described(topic: Topic) -> TopicDescription:

@@ -1,7 +1,7 @@
 """What somebody waits for, as it is said in the body of a request, and what it means."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -22,10 +22,12 @@ from coordinator.control.waits.ownership import Owned, OwnedBy
 from coordinator.control.waits.progress import Committed, LagAtMost
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state_names import STATE_NAMES
+from coordinator.suggestions import suggest
 
 LONGEST_WAIT_MS: Final = 10 * 60_000
 MOST_NAMES: Final = 1_000
 """In each list of a body."""
+_NO_NAMES: Final[tuple[Any, ...]] = ([], {})
 _CAUSES: Final = [cause.value for cause in RebalanceCause]
 
 
@@ -39,7 +41,7 @@ class MembersBetween(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class GenerationFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """This generation or a later one."""
 
-    min: int
+    min: int = 0
 
 
 class Rebalanced(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +52,7 @@ class Rebalanced(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Conditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a group is to be; what is null is not asked. All must hold at once.
+    """What a group is to be; null, an empty list and an empty object are no condition. All must hold at once.
 
     `state` is one of those of classic and consumer groups (Dead: there is no such group). A member whose first
     JoinGroup is parked does not count yet. `clients` and `absent` are names: client, instance or member ids.
@@ -93,23 +95,19 @@ def within_ms(body: WaitConditions) -> int:
 def conditions_of(body: Conditions) -> list[Condition]:
     """What a body asks for, in the order in which it is looked at. Raises Problem (bad-request)."""
     _check_names(body)
-    if body.topics is not None and body.lag_max is None:
+    if body.topics and body.lag_max is None:
         raise _refused("topics", "says of which topics the lag is meant, and lag_max is missing")
     if body.after is not None and body.rebalanced is None:
         raise _refused("after", "says after which event it has to have rebalanced, and rebalanced is missing")
-    found = [make(body) for field, make in _MAKERS.items() if getattr(body, field) is not None]
-    if not found:
+    given = [field for field in _MAKERS if getattr(body, field) is not None]
+    if not given:
         raise _refused("", "it says nothing of what the group is to be")
-    return found
+    return [_MAKERS[field](body) for field in given if getattr(body, field) not in _NO_NAMES]
 
 
 def _check_names(body: Conditions) -> None:
     for field in ("clients", "absent", "owned", "owner", "committed", "topics"):
-        names = getattr(body, field)
-        if names is None:
-            continue
-        if not names:
-            raise _refused(field, "it is empty")
+        names = getattr(body, field) or ()
         if len(names) > MOST_NAMES:
             raise _refused(field, f"it has {len(names)} entries, more than {MOST_NAMES}")
 
@@ -153,7 +151,7 @@ _MAKERS: Final[dict[str, Callable[[Conditions], Condition]]] = {
     "owned": lambda body: Owned(body.owned or []),
     "owner": _owner,
     "committed": _committed,
-    "lag_max": lambda body: LagAtMost(_least(body.lag_max or 0, "lag_max"), body.topics),
+    "lag_max": lambda body: LagAtMost(_least(body.lag_max or 0, "lag_max"), body.topics or None),
     "rebalanced": _rebalanced,
 }
 
@@ -166,7 +164,7 @@ def _least(value: int, field: str) -> int:
 
 def _one_of(value: str, words: list[str], field: str) -> str:
     if value not in words:
-        raise _refused(field, f"{named(value)!r} is none of {', '.join(words)}")
+        raise _refused(field, f"{named(value)!r} is not valid {suggest(value, words)}")
     return value
 
 

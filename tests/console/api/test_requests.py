@@ -2,17 +2,20 @@
 
 import asyncio
 import logging
+import re
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from coordinator.console.api.bodies import MAX_BODY_BYTES
+from coordinator.console.api.routes import ALL_ROUTES
 from tests.console.api.api_port import JSON, serving_api
 from tests.console.test_http import Caller, asked
 from tests.server.test_recovery import SlowFiles
 
 PATH: Final = "/v1/groups/billing/offsets"
+_NAME: Final = re.compile(r"{\w+}")
 RESET: Final = {"to": "latest", "topics": ["orders"]}
 TOO_MANY: Final = {f"orders-{number}": 1 for number in range(20_000)}
 
@@ -97,8 +100,9 @@ async def test_below_v1_everything_is_a_problem(tmp_path: Path) -> None:
             answer = await api.call(method, "/v1/groups")
             assert answer.problem == "no-such-method", method
             assert answer.headers["Allow"] == "GET, HEAD"
-        assert (await api.call("GET", "/v1/groups", {"a": 1})).problem == "too-large"
-        assert (await api.call("DELETE", "/v1/groups/billing", {"a": 1})).problem == "too-large"
+        for method, path in (("GET", "/v1/groups"), ("DELETE", "/v1/groups/billing"), ("GET", "/v1/stream")):
+            answer = await api.call(method, path, {"a": 1})
+            assert (answer.problem, answer.value["pointer"]) == ("bad-request", "/a")
         strange = await api.call("GET", "/v1/groups/%ED%A0%80%1b%5B31m%0a")
         assert strange.problem in ("no-such-group", "bad-request")
         assert (await api.call("GET", "/v1x")).content_type == "text/plain"
@@ -112,6 +116,65 @@ async def test_what_has_no_body_may_say_any_type_of_it(tmp_path: Path) -> None:
             assert (await api.call("DELETE", "/v1/groups/nobody", headers=headers)).problem == "no-such-group"
             assert (await api.call("PUT", PATH, headers=headers)).problem == "bad-request"
             assert (await api.call("GET", "/v1/groups", headers=headers)).status == 200
+
+
+@pytest.mark.parametrize("body", [b"{}", b" {} ", b"null"])
+async def test_a_route_without_parameters_accepts_an_empty_body(body: bytes, tmp_path: Path) -> None:
+    """Many HTTP clients send `{}` with every POST. The answer is the one to a request without a body."""
+    async with serving_api(tmp_path) as api:
+        routes = [route for route in ALL_ROUTES if route.body is None and route.method != "GET"]
+        assert any(route.method == "POST" for route in routes)
+        for route in routes:
+            path = "/v1" + _NAME.sub("nobody", route.path)
+            plain = await api.call(route.method, path)
+            empty = await api.call(route.method, path, data=body, headers={"Content-Type": JSON})
+            assert empty.status == plain.status, (route.method, path, empty)
+        for path in ("/v1/groups", "/v1/openapi.json"):
+            assert (await api.call("GET", path, data=body, headers={"Content-Type": JSON})).status == 200
+        assert (await api.call("DELETE", "/v1/faults", data=body)).problem == "not-json"
+
+
+async def test_a_wait_for_an_empty_list_is_over_at_once(tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api:
+        for end in ("wait", "check"):
+            assert (await api.call("POST", f"/v1/groups/billing/{end}", {"absent": []})).status == 200
+        expired = await api.call("POST", "/v1/groups/billing/offsets/expire", {"at": "+8d", "topics": []})
+        assert expired.problem == "no-such-group"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "meant"),
+    [
+        ("POST", "/v1/groups/billing/wait", {"sate": "Stable"}, "state"),
+        ("POST", "/v1/groups/billing/check", {"members": {"mn": 1}}, "min"),
+        ("POST", "/v1/faults", {"match": {"apii": "JoinGroup"}}, "api"),
+        ("POST", "/v1/faults", {"match": {"role": "ledaer"}}, "leader"),
+        ("POST", "/v1/faults", {"do": {"at": "requets"}}, "request"),
+        ("POST", "/v1/faults", {"do": {"at": "request", "error": "UNKNOWN_MEMBER"}}, "UNKNOWN_MEMBER_ID"),
+        ("POST", "/v1/faults", {"fro": "5s"}, "for"),
+        ("PUT", "/v1/clock", {"frozen": True, "excpet": "gone"}, "except"),
+        ("POST", "/v1/topics", {"name": "a", "config": {"retention.sm": "1"}}, "retention.ms"),
+        ("POST", "/v1/namespaces", {"config": {"group.max.sise": "1"}}, "group.max.size"),
+        ("GET", "/v1/groups?state=Stabel", None, "Stable"),
+        ("GET", "/v1/violations?oracle=flaping", None, "flapping"),
+        ("GET", "/v1/stream?kind=MemberLeaft", None, "MemberLeft"),
+    ],
+)
+async def test_a_misspelt_name_is_answered_with_the_nearest(
+    method: str, path: str, body: Any, meant: str, tmp_path: Path
+) -> None:
+    async with serving_api(tmp_path) as api:
+        answer = await api.call(method, path, body)
+        assert answer.status in (400, 409)
+        assert f"did you mean {meant}?" in answer.value["detail"]
+
+
+async def test_where_no_name_is_near_all_are_listed(tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api:
+        unlike = await api.call("POST", "/v1/faults", {"match": {"role": "x"}})
+        assert "(valid: follower, leader)" in unlike.value["detail"]
+        nothing = await api.call("DELETE", "/v1/faults", {"x": 1})
+        assert "no parameters" in nothing.value["detail"]
 
 
 async def test_what_is_asked_with_head_is_answered_without_a_body(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from coordinator.console.api import faults as api
 from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.faults import faults as faults_module
-from coordinator.control.faults.rule import FaultRule
+from coordinator.control.faults.ready_made import READY_MADE
+from coordinator.control.faults.rule import FaultRule, Match, OnEvent
 from coordinator.control.problem import Problem, ProblemKind
 from tests.control.faults.lab import Lab
 
@@ -19,6 +21,31 @@ HOLD = {"at": "request", "hold": True}
     ("rule", "kind", "says"),
     [
         ({"do": {"at": "request", "error": "NO_SUCH"}}, ProblemKind.BAD_REQUEST, "NO_SUCH"),
+        (
+            {"do": {"at": "request", "error": "REBALANCE_IN_PROGRES"}},
+            ProblemKind.BAD_REQUEST,
+            "did you mean REBALANCE_IN_PROGRESS?",
+        ),
+        ({"do": {"at": "request", "error": 4711}}, ProblemKind.BAD_REQUEST, "4711"),
+        ({"match": {"api": "Synchgroup"}, "do": HOLD}, ProblemKind.BAD_REQUEST, "did you mean SyncGroup?"),
+        (
+            {"match": {"api": ["JoinGroup", "SyncGruop"]}, "do": HOLD},
+            ProblemKind.BAD_REQUEST,
+            "did you mean SyncGroup?",
+        ),
+        (
+            {"match": {"error": ["NOT_COORDINATOR", "NOT_LEADER"]}, "do": {"at": "answer", "hold": True}},
+            ProblemKind.BAD_REQUEST,
+            "did you mean NOT_LEADER_OR_FOLLOWER?",
+        ),
+        ({"match": {"state": "Stabel"}, "do": HOLD}, ProblemKind.BAD_REQUEST, "did you mean Stable?"),
+        (
+            {"on": {"event": "GroupStabilised"}, "do": {"failover": True}},
+            ProblemKind.BAD_REQUEST,
+            "did you mean GroupStabilized?",
+        ),
+        ({"use": "not-cordinator"}, ProblemKind.BAD_REQUEST, "did you mean not-coordinator?"),
+        ({"on": {"event": []}, "do": {"failover": True}}, ProblemKind.BAD_REQUEST, "event"),
         ({"do": {"at": "request"}}, ProblemKind.BAD_REQUEST, "nothing"),
         ({"do": {"at": "request", "hold": True, "drop": True}}, ProblemKind.BAD_REQUEST, "hold, drop"),
         ({"do": {"hold": True}}, ProblemKind.BAD_REQUEST, "where"),
@@ -106,6 +133,20 @@ async def test_rules(lab: Lab, rule: dict[str, Any], kind: ProblemKind | None, s
     assert says in caught.value.detail
     assert not lab.faults.all()
     assert lab.is_plain()
+
+
+async def test_an_empty_list_restricts_nothing(lab: Lab) -> None:
+    """It is the same as leaving the field out, also where a ready-made fault fills it."""
+    empty = {name: [] for name in ("api", "client_id", "group", "error", "state")}
+    plain, listed = lab.fault(do=HOLD), lab.fault(match=empty, do=HOLD)
+    assert lab.status(listed).rule.match == Match()
+    assert lab.status(plain).rule.do == lab.status(listed).rule.do
+    ready = lab.fault(match={"api": [], "group": "billing"}, use="loading")
+    assert lab.status(ready).rule.match == structs.replace(READY_MADE["loading"].match, group="billing")
+    error = {"at": "answer", "error": "NOT_COORDINATOR", "partitions": []}
+    assert lab.status(lab.fault(do=error)).rule.do.partitions is None
+    on = {"event": "GroupStabilized", "group": [], "client_id": []}
+    assert lab.status(lab.fault(on=on, do={"failover": True})).rule.on == OnEvent(event="GroupStabilized")
 
 
 @pytest.mark.parametrize(

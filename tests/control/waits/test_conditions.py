@@ -35,10 +35,10 @@ def test_what_is_misspelt_is_no_body(body: Any) -> None:
     ("body", "pointer", "word"),
     [
         ({}, "", "nothing"),
-        ({"state": "stable"}, "/state", "Stable"),
+        ({"state": "stable"}, "/state", "did you mean Stable?"),
+        ({"state": "up"}, "/state", "PreparingRebalance"),
         ({"members": -1}, "/members", "less than 0"),
         ({"members": {"min": 3, "max": 2}}, "/members/max", "less than min"),
-        ({"clients": []}, "/clients", "empty"),
         ({"owned": ["x"] * 1001}, "/owned", "1001"),
         ({"owner": {"orders": "alice"}}, "/owner/orders", "orders-3"),
         ({"owner": {"orders-": "alice"}}, "/owner/orders-", "orders-3"),
@@ -47,6 +47,7 @@ def test_what_is_misspelt_is_no_body(body: Any) -> None:
         ({"state": "Stable", "topics": ["orders"]}, "/topics", "lag_max"),
         ({"state": "Stable", "after": 3}, "/after", "rebalanced"),
         ({"rebalanced": {"cause": "boredom"}}, "/rebalanced/cause", "session expired"),
+        ({"rebalanced": {"cause": "sesion expired"}}, "/rebalanced/cause", "did you mean session expired?"),
         ({"quiet": "soon"}, "/quiet", "duration"),
     ],
 )
@@ -68,3 +69,19 @@ def test_how_long_is_bounded() -> None:
 def test_a_check_has_no_duration() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"state": "Stable", "within": "1s"}', type=Conditions)
+
+
+EMPTY: dict[str, Any] = {"clients": [], "absent": [], "owned": [], "owner": {}, "committed": {}}
+
+
+@pytest.mark.parametrize("field", EMPTY)
+def test_an_empty_list_is_no_condition(field: str) -> None:
+    """A test that computes the list need not leave the field out where nothing is in it."""
+    assert conditions_of(read({field: EMPTY[field]})) == []
+    assert len(conditions_of(read({field: EMPTY[field], "state": "Stable"}))) == 1
+
+
+def test_empty_topics_and_an_empty_range_restrict_nothing() -> None:
+    assert len(conditions_of(read({"state": "Stable", "topics": []}))) == 1
+    for body in ({"lag_max": 0, "topics": []}, {"generation": {}}, {"members": {}}, {"rebalanced": {}}):
+        assert len(conditions_of(read(body))) == 1, body
