@@ -1,6 +1,8 @@
 """groupd-client against a daemon: the same for both forms."""
 
+import re
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -18,6 +20,7 @@ from groupd_client import (
     NoSuchMember,
     NoSuchNamespace,
     NotMet,
+    Problem,
     Unreachable,
 )
 from groupd_client.asynchronous import AsyncGroupd
@@ -152,6 +155,47 @@ def test_namespaces_are_apart_and_go(daemon: Daemon) -> None:
     with pytest.raises(BadRequest) as wrong:
         daemon.namespace(config={"listeners": "PLAINTEXT://:1"})
     assert "listeners" in str(wrong.value)
+
+
+async def test_a_misspelt_name_is_answered_with_the_nearest(daemon: Daemon, broker: Namespace) -> None:
+    match = {"api": "SyncGruop"}
+    mistakes: list[tuple[Callable[[], Any], str]] = [
+        (lambda: broker.fault(match=match, do={"at": "request", "hold": True}), "SyncGroup"),
+        (
+            lambda: broker.fault(do={"at": "request", "error": "REBALANCE_IN_PROGRES"}),
+            "REBALANCE_IN_PROGRESS",
+        ),
+        (lambda: broker.fault(use="not-cordinator"), "not-coordinator"),
+        (lambda: broker.group("billing").wait(sate="Stable"), "state"),  # type: ignore[call-arg]
+        (lambda: broker.group("billing").wait(state="Stabel"), "Stable"),
+        (lambda: broker.violations(oracle="flaping"), "flapping"),
+        (lambda: daemon.namespace(config={"group.max.sise": 3}), "group.max.size"),
+    ]
+    for mistake, meant in mistakes:
+        with pytest.raises(BadRequest, match=re.escape(f"did you mean {meant}?")):
+            mistake()
+    with pytest.raises(Problem, match=re.escape("did you mean retention.ms?")):
+        broker.topic("payments", config={"retention.sm": "1"})
+    async with AsyncGroupd(daemon.url) as groupd:
+        with pytest.raises(BadRequest, match=re.escape("did you mean SyncGroup?")):
+            async with groupd.fault(match=match, do={"at": "request", "hold": True}):
+                pass
+
+
+async def test_empty_lists_and_objects_are_no_condition(daemon: Daemon, broker: Namespace) -> None:
+    empty: dict[str, Any] = {"clients": (), "absent": set(), "owned": [], "owner": {}, "committed": {}}
+    broker.group("billing").wait(absent=[], within="1s")
+    broker.group("billing").check(**empty, state="Dead", topics=[])
+    with broker.fault(match={}, do={"at": "request", "hold": True}) as fault:
+        assert fault.release().released == 0
+    with broker.fault(match={"client_id": [], "api": []}, do={"at": "request", "hold": True}):
+        pass
+    broker.call("DELETE", "faults", body={})
+    broker.call("POST", "namespaces", broker.name, "reset", body={})
+    async with AsyncGroupd(daemon.url) as groupd:
+        await groupd.group("billing").wait(absent=[], within="1s")
+        await groupd.group("billing").check(**empty)
+        await groupd.call("DELETE", "faults", body={})
 
 
 class _Stranger(BaseHTTPRequestHandler):

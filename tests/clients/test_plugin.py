@@ -189,6 +189,8 @@ def test_what_cannot_be_begun_is_told(
     result = run(project, *arguments)
     result.assert_outcomes(errors=1)
     assert said in result.stdout.str()
+    assert "During handling" not in result.stdout.str()
+    assert "direct cause" not in result.stdout.str()
 
 
 def test_a_mark_that_says_something_else_is_refused(project: pytest.Pytester, daemon: Daemon) -> None:
@@ -196,6 +198,25 @@ def test_a_mark_that_says_something_else_is_refused(project: pytest.Pytester, da
     result = run(project, f"--groupd={daemon.url}")
     assert result.ret != 0
     assert "topics" in result.stdout.str() + result.stderr.str()
+
+
+def test_a_mark_with_a_misspelt_name_is_answered_with_the_nearest(
+    project: pytest.Pytester, daemon: Daemon
+) -> None:
+    project.makepyfile("""
+        import pytest
+
+        @pytest.mark.groupd(allow=["flaping"])
+        def test_oracle(broker): pass
+
+        @pytest.mark.groupd(config={"group.max.sise": 3})
+        def test_property(broker): pass
+    """)
+    result = run(project, f"--groupd={daemon.url}")
+    result.assert_outcomes(errors=2)
+    for meant in ("flapping", "group.max.size"):
+        assert f"did you mean {meant}?" in result.stdout.str()
+    assert [each.name for each in daemon.namespaces()] == ["default"]
 
 
 @pytest.mark.timeout(240)

@@ -11,6 +11,7 @@ import aiohttp
 
 from groupd_client import operations
 from groupd_client.asynchronous_group import AsyncClock, AsyncFault, AsyncGroup
+from groupd_client.cleanup import cleaning_up
 from groupd_client.fault import fault_rule
 from groupd_client.operation import Door, Operation, door
 from groupd_client.value import Value
@@ -50,7 +51,7 @@ class AsyncTransport:
         except TimeoutError:
             raise through.unreachable(f"it said nothing for {request.timeout_s:g} s") from None
         except aiohttp.ClientError as error:
-            raise through.unreachable(str(error)) from error
+            raise through.unreachable(str(error)) from None
         return through.answer(operation, response.status, kind, data)
 
     def open(self) -> None:
@@ -127,11 +128,8 @@ class AsyncBroker:
     ) -> AsyncIterator[AsyncFault]:
         """A fault for as long as the block; see `Broker.fault`."""
         made = await self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
-        fault = AsyncFault(made.name, self._run)
-        try:
+        async with AsyncFault(made.name, self._run) as fault:
             yield fault
-        finally:
-            await fault.remove()
 
     async def remove_faults(self) -> None:
         """All of them."""
@@ -244,4 +242,5 @@ class AsyncNamespace(AsyncBroker):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.remove()
+        with cleaning_up(error, f"removing the namespace {self.name}"):
+            await self.remove()

@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Unpack
+from types import TracebackType
+from typing import Any, Self, Unpack
 
 from groupd_client import operations
+from groupd_client.cleanup import cleaning_up
 from groupd_client.conditions import Conditions
 from groupd_client.group import MOST_ENTRIES, committed_of, rebalanced
 from groupd_client.operation import Operation, Span
@@ -45,6 +47,15 @@ class AsyncFault:
         except Problem as problem:
             if problem.kind != "no-such-fault":
                 raise
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with cleaning_up(error, f"removing the fault {self.name}"):
+            await self.remove()
 
 
 class AsyncGroup:

@@ -39,9 +39,9 @@ class Transport:
         except ReadTimeoutError:
             raise through.unreachable(f"it said nothing for {request.timeout_s:g} s") from None
         except NewConnectionError as error:
-            raise through.unreachable(str(error.__cause__ or error)) from error
+            raise through.unreachable(str(error.__cause__ or error)) from None
         except HTTPError as error:
-            raise through.unreachable(str(error)) from error
+            raise through.unreachable(str(error)) from None
         return through.answer(
             operation, response.status, response.headers.get("Content-Type", ""), response.data
         )

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from groupd_client import operations
+from groupd_client.cleanup import cleaning_up
 from groupd_client.operation import Operation, Span
 from groupd_client.problem import Problem
 from groupd_client.value import Value
@@ -60,8 +61,9 @@ class Fault:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self.remove()
-        except Problem as problem:
-            if problem.kind != "no-such-fault":  # it has acted as often as it should
-                raise
+        with cleaning_up(error, f"removing the fault {self.name}"):
+            try:
+                self.remove()
+            except Problem as problem:
+                if problem.kind != "no-such-fault":  # it has acted as often as it should
+                    raise

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from groupd_client import operations
+from groupd_client.cleanup import cleaning_up
 from groupd_client.fault import Fault, fault_rule
 from groupd_client.group import Clock, Group
 from groupd_client.operation import Door, Operation
@@ -165,4 +166,5 @@ class Namespace(Broker):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.remove()
+        with cleaning_up(error, f"removing the namespace {self.name}"):
+            self.remove()

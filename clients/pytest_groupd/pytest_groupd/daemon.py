@@ -96,7 +96,7 @@ class SpawnedDaemon(Daemon):
                     env=environment,
                 )
             except OSError as error:
-                raise CannotStart(f"{shlex.join(command)} cannot be run: {error.strerror}") from error
+                raise CannotStart(f"{shlex.join(command)} cannot be run: {error.strerror}") from None
         ready = _READY.match(self._first_line(self._process.stdout))
         if ready is None:
             self._process.kill()

@@ -7,7 +7,7 @@ test that passes fails all the same where an oracle found a violation. Notices o
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 from groupd_client import GroupdError, Namespace
@@ -55,6 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
 
 
+def _fail(reason: str) -> NoReturn:
+    """Fail the test with one sentence, without the exception that is being handled."""
+    raise pytest.fail.Exception(reason, pytrace=False) from None
+
+
 @pytest.fixture(scope="session")
 def groupd(pytestconfig: pytest.Config) -> Iterator[Daemon]:
     """The daemon, as `groupd_client.Groupd`: one for each process of tests, or the one that --groupd names."""
@@ -66,7 +71,7 @@ def groupd(pytestconfig: pytest.Config) -> Iterator[Daemon]:
             command = found_command(pytestconfig.getini("groupd_command"))
             daemon = SpawnedDaemon(command, pytestconfig.getini("groupd_properties"))
     except (CannotStart, ValueError) as error:
-        pytest.fail(str(error), pytrace=False)
+        _fail(str(error))
     with daemon:
         yield daemon
 
@@ -77,13 +82,15 @@ def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace
     wanted = wanted_of(request.node)
     try:
         groupd.ensure()
+        for oracle in sorted(wanted.allow | wanted.errors):
+            groupd.violations(oracle=oracle, limit=1)  # the daemon refuses a misspelt name
         made = groupd.namespace(topics=wanted.topics, config=wanted.config)
         for group_id in wanted.record:
             made.call("PUT", "recordings", group_id, body={})
         if request.config.getoption("--groupd-artifacts"):
             made.call("PUT", "recordings", body={})
     except GroupdError as error:
-        pytest.fail(str(error), pytrace=False)
+        _fail(str(error))
     request.node.stash[_BROKER] = made
     request.node.stash[_DAEMON] = groupd
     yield made
@@ -92,7 +99,7 @@ def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace
         made.remove()
     except GroupdError as error:
         if groupd.end() is None:  # otherwise there is nothing to be removed, and the report has said so
-            pytest.fail(f"the broker of the test cannot be removed: {error}", pytrace=False)
+            _fail(f"the broker of the test cannot be removed: {error}")
 
 
 @pytest.fixture
@@ -101,7 +108,7 @@ def async_broker(broker: Namespace) -> "AsyncNamespace":
     try:
         from groupd_client.asynchronous import AsyncNamespace, AsyncTransport
     except ModuleNotFoundError:
-        pytest.fail("async_broker needs aiohttp: install pytest-groupd[async]", pytrace=False)
+        _fail("async_broker needs aiohttp: install pytest-groupd[async]")
     return AsyncNamespace(broker.door, AsyncTransport().run, broker.described)
 
 

@@ -39,7 +39,7 @@ def _class_of(name: str) -> type[Any]:
     found = _messages().get(name)
     if found is None:
         hint = suggest(name, _messages())
-        raise click.BadParameter(f"there is no message {printable(name)} {hint}", param_hint="MESSAGE")
+        raise click.BadParameter(f"{printable(name)} is not a message {hint}", param_hint="MESSAGE")
     if isinstance(found, Api):
         cls: type[Any] = found.request if name.endswith("Request") else found.response
         return cls

@@ -64,7 +64,7 @@ def command(path: str, apis: tuple[str, ...], is_json: bool) -> None:
     unknown = sorted(set(apis) - set(_BY_NAME))
     if unknown:
         hint = suggest(unknown[0], _BY_NAME)
-        raise click.BadParameter(f"there is no API {printable(unknown[0])} {hint}", param_hint="--api")
+        raise click.BadParameter(f"{printable(unknown[0])} is not an API {hint}", param_hint="--api")
     is_sound = True
     for number, entry in _exchanges(given(path, None)):
         if apis and entry["api"] not in apis:

@@ -61,7 +61,7 @@ def _where(query: StreamQuery, last_event_id: str | None) -> _Where:
     kinds = frozenset(word.strip() for words in query.kind for word in words.split(",")) - {""}
     unknown = sorted(kinds - KINDS)
     if unknown:
-        what = f"There is no kind of event {printable(unknown[0])!r} {suggest(unknown[0], sorted(KINDS))}."
+        what = f"{printable(unknown[0])!r} is not a kind of event {suggest(unknown[0], sorted(KINDS))}."
         raise bad_request("/kind", "kind is wrong", what)
     pointer, said = ("", last_event_id) if last_event_id else ("/after", query.after)
     if said is None:

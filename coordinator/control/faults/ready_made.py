@@ -46,7 +46,7 @@ def filled_in(rule: FaultRule) -> FaultRule:
         return structs.replace(rule, times=1) if rule.times is UNSET else rule
     made = READY_MADE.get(rule.use)
     if made is None:
-        detail = f"use: there is no ready-made fault {printable(rule.use)} {suggest(rule.use, READY_MADE)}."
+        detail = f"use: {printable(rule.use)} is not a ready-made fault {suggest(rule.use, READY_MADE)}."
         raise Problem(ProblemKind.BAD_REQUEST, "no such ready-made fault", detail, {"pointer": "/use"})
     match = made.match
     if rule.match is not None and match is not None:

@@ -94,7 +94,7 @@ class FailoverSpans(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 class Do(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a fault does: one thing. `partitions` ("orders-0", "orders-*") are those that an `error` is about, the
-    others are answered as ever; an empty list is no restriction. `torn_bytes` are those of an append that reach the
+    others are answered as ever; an empty list means all. `torn_bytes` are those of an append that reach the
     file before it fails, or before the process ends.
 
     On an event: `failover`, `freeze`, `disconnect` and `expire` are about the group of the event; the latter two

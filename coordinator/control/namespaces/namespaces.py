@@ -147,7 +147,7 @@ class Namespaces:
         there = {endpoint.listener.name for endpoint in server.endpoints}
         for listener in addresses:
             if listener not in there:
-                detail = f"There is no listener {printable(listener)} {suggest(listener, sorted(there))}."
+                detail = f"{printable(listener)} is not a listener {suggest(listener, sorted(there))}."
                 fields = {"pointer": f"/{printable(listener)}"}
                 raise Problem(ProblemKind.BAD_REQUEST, "There is no such listener", detail, fields)
         if name == DEFAULT:

@@ -52,7 +52,7 @@ class Rebalanced(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Conditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a group is to be; null, an empty list and an empty object are no condition. All must hold at once.
+    """What a group is to be; null, an empty list and an empty object ask for nothing. All must hold at once.
 
     `state` is one of those of classic and consumer groups (Dead: there is no such group). A member whose first
     JoinGroup is parked does not count yet. `clients` and `absent` are names: client, instance or member ids.
