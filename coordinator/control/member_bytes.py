@@ -1,23 +1,33 @@
 """What members were assigned, and subscribe to: read from the bytes of the consumer protocol, or told by the group
 itself where it is a consumer group."""
 
+from collections.abc import Iterable
+
 from coordinator.group.view import MemberView
 from protocol.consumer_protocol import decode_assignment, subscribed_topics
 from protocol.malformed import Malformed
 
 
 def assigned_partitions(assignment: bytes) -> dict[str, list[int]] | None:
-    """The partitions of an assignment by topic, as they come; nothing of an empty one. None where it is none of the
-    consumer protocol's."""
-    partitions: dict[str, list[int]] = {}
+    """Return the partitions of an assignment by topic, in the order of the bytes.
+
+    Topics without partitions, which some assignors list, are left out. None: the bytes are not of the consumer
+    protocol.
+    """
     if not assignment:
-        return partitions
+        return {}
     try:
-        for topic in decode_assignment(assignment).assigned_partitions:
-            partitions.setdefault(topic.topic, []).extend(topic.partitions)
+        assigned = decode_assignment(assignment).assigned_partitions
     except Malformed:
         return None
-    return partitions
+    return _merged((topic.topic, topic.partitions) for topic in assigned)
+
+
+def _merged(parts: Iterable[tuple[str, Iterable[int]]]) -> dict[str, list[int]]:
+    partitions: dict[str, list[int]] = {}
+    for topic, numbers in parts:
+        partitions.setdefault(topic, []).extend(numbers)
+    return {topic: numbers for topic, numbers in partitions.items() if numbers}
 
 
 def wanted_topics(metadata: bytes) -> frozenset[str] | None:
@@ -32,11 +42,7 @@ def partitions_of(member: MemberView) -> dict[str, list[int]] | None:
     """What a member has, by topic; in a consumer group what it has yet to give up, too. None as above."""
     if member.consumer is None:
         return assigned_partitions(member.assignment)
-    partitions: dict[str, list[int]] = {}
-    for part in (member.consumer.assigned, member.consumer.pending):
-        for topic, numbers in part.items():
-            partitions.setdefault(topic, []).extend(numbers)
-    return partitions
+    return _merged((*member.consumer.assigned.items(), *member.consumer.pending.items()))
 
 
 def topics_of(member: MemberView) -> frozenset[str] | None:

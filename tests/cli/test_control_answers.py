@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from coordinator.cli.control.failure import Refused
 from coordinator.cli.control.sentences import sentences
+from coordinator.cli.groups.describe import shortest_ends
 from tests.cli.control_answers import description, member, offsets, rebalance, summary
 from tests.cli.fake_daemon import FakeDaemon
 from tests.cli.terminal import COLORED, Terminal, environment, screen
@@ -177,6 +178,35 @@ def test_a_group_described(daemon: FakeDaemon) -> None:
     assert ["orders", "5", "-", "0", "50", "-", "-"] in words
     both = json.loads(daemon.run("groups", "describe", "billing", "--json").stdout)
     assert both == {"group": description(), "offsets": offsets()}
+
+
+def test_members_that_share_a_client_id_are_told_apart(daemon: FakeDaemon) -> None:
+    """By the shortest end of the member id that is theirs alone, in every place that names them."""
+    ids = [f"worker-{end}" for end in ("aaaa-0000-4f2a", "bbbb-1111-4f2a", "cccc-2222-9d01")]
+    members = [member("worker", member_id=member_id) for member_id in ids] + [member("alice")]
+    waiting = rebalance(awaited=[rebalance()["awaited"][0] | {"member_id": ids[2], "client_id": "worker"}])
+    daemon.values["GET /v1/groups/billing"] = description(members=members, rebalance=waiting)
+    one = offsets()["offsets"][0]
+    owned = [one | {"partition": at, "member_id": each["member_id"]} for at, each in enumerate(members)]
+    daemon.values["GET /v1/groups/billing/offsets"] = offsets() | {"offsets": owned}
+    out = daemon.run("groups", "describe", "billing").stdout
+    words = [line.split() for line in out.splitlines()]
+    labels = ["worker-…0-4f2a", "worker-…1-4f2a", "worker-…9d01", "alice"]
+    assert [row[-1] for row in words if row[:1] == ["orders"]] == labels
+    assert [row[0] for row in words if len(row) > 2 and row[1] in (*ids, "alice-1")] == labels
+    assert "JoinGroup of worker-…9d01" in out
+
+
+@given(st.lists(st.text("01", max_size=8), min_size=1, max_size=12, unique=True))
+def test_the_end_of_a_member_id_is_the_shortest_that_is_its_own(member_ids: list[str]) -> None:
+    ends = shortest_ends(member_ids)
+    assert ends.keys() == set(member_ids)
+    for member_id, end in ends.items():
+        assert member_id.endswith(end)
+        others = [other for other in member_ids if other != member_id and other.endswith(end)]
+        assert not others or end == member_id
+        shorter = end[1:]
+        assert len(shorter) < 4 or any(other.endswith(shorter) for other in {*member_ids} - {member_id})
 
 
 def test_a_lag_says_that_it_lacks_partitions_whose_end_is_not_known(daemon: FakeDaemon) -> None:

@@ -114,6 +114,15 @@ def test_a_group_is_waited_for_listed_described_and_explained(daemon: Daemon) ->
         assert "4 members wanted" in late.stderr.splitlines()[0]
 
 
+def test_a_group_whose_members_share_a_client_id_is_described(daemon: Daemon) -> None:
+    with consuming(daemon, "shared", "worker", "worker"):
+        settle(daemon, "shared", 2)
+        rows = [line.split() for line in done(daemon, "groups", "describe", "shared").splitlines()]
+        owners = {row[-1] for row in rows if row[:1] == ["orders"]}
+        assert len(owners) == 2
+        assert all(owner.startswith("worker-…") for owner in owners)
+
+
 def test_no_such_group_and_no_sense(daemon: Daemon) -> None:
     unknown = run(daemon, "groups", "describe", "nobody")
     assert (unknown.returncode, unknown.stderr.count("\n")) == (1, 1)

@@ -1,6 +1,7 @@
 """`groupd groups describe`: one group, its members, its offsets."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from coordinator.cli.control.answers import description_of, offsets_of
@@ -22,6 +23,7 @@ groupd groups describe billing
 groupd groups describe billing --json | jq .offsets.lag"""
 
 _MOST_RANGES: Final = 12
+_SHORTEST_END: Final = 4
 
 
 def _gone_style(text: str) -> str:
@@ -67,11 +69,12 @@ def command(asking: Asking, group: str) -> int:
 
 
 def _show(group: GroupDescription, offsets: GroupOffsets, output: Output) -> None:
-    print_fields(_fields(group, offsets), output)
-    names = {member.member_id: _name(member) for member in group.members}
+    labels = _labels(group.members)
+    print_fields(_fields(group, offsets, labels), output)
     if group.members:
         print()
-        print_table(_MEMBERS, [_member_row(member) for member in group.members], output)
+        rows = [_member_row(member, labels[member.member_id]) for member in group.members]
+        print_table(_MEMBERS, rows, output)
     if offsets.offsets:
         rows = [
             [
@@ -81,7 +84,7 @@ def _show(group: GroupDescription, offsets: GroupOffsets, output: Output) -> Non
                 cell(one.log_start_offset),
                 cell(one.end_offset),
                 cell(one.lag),
-                cell(names.get(one.member_id or "", one.member_id)),
+                cell(labels.get(one.member_id or "", one.member_id)),
             ]
             for one in offsets.offsets
         ]
@@ -89,7 +92,9 @@ def _show(group: GroupDescription, offsets: GroupOffsets, output: Output) -> Non
         print_table(_OFFSETS, rows, output)
 
 
-def _fields(group: GroupDescription, offsets: GroupOffsets) -> Iterator[tuple[str, str]]:
+def _fields(
+    group: GroupDescription, offsets: GroupOffsets, labels: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     yield "group", printable(group.group_id)
     since = "" if group.state_since_ms is None else f" since {iso_time(group.state_since_ms)}"
     yield "state", f"{group.state}{since}"
@@ -109,7 +114,7 @@ def _fields(group: GroupDescription, offsets: GroupOffsets) -> Iterator[tuple[st
         yield "rebalance", f"open for {span(rebalance.open_ms)}: {printable(rebalance.cause)}{actor}"
         for one in rebalance.awaited:
             heard = f"last heard {span(one.silent_ms)} ago{'' if one.is_connected else ', not connected'}"
-            whom = f"{one.request} of {printable(one.client_id)}"
+            whom = f"{one.request} of {printable(labels.get(one.member_id, one.client_id))}"
             yield "awaits", f"{whom}, {heard}; {span(one.left_ms)} at most"
     for member in group.members:
         if member.consumer is not None and member.consumer.revoking:
@@ -119,7 +124,7 @@ def _fields(group: GroupDescription, offsets: GroupOffsets) -> Iterator[tuple[st
             )
             left_ms = member.consumer.revokes_left_ms
             at_most = "" if left_ms is None else f", {span(left_ms)} at most"
-            yield "awaits", f"{printable(_name(member))} to give up {revoking}{at_most}"
+            yield "awaits", f"{printable(labels[member.member_id])} to give up {revoking}{at_most}"
     for pending in group.pending:
         client = printable(pending.client_id)
         yield "pending", f"{client} got a member id {span(pending.since_ms)} ago and has not joined with it"
@@ -133,16 +138,49 @@ def _fields(group: GroupDescription, offsets: GroupOffsets) -> Iterator[tuple[st
         yield "lag", f"{offsets.lag}{lacking}"
 
 
+def _labels(members: Sequence[MemberDescription]) -> dict[str, str]:
+    """Return a distinct label for each member, by member id.
+
+    The label is the instance id or the client id; members that share one get the end of their member ids as well:
+    `worker-…4f2a`.
+    """
+    shared = Counter(map(_name, members))
+    ends = shortest_ends(member.member_id for member in members)
+    return {
+        member.member_id: name if shared[name] == 1 else f"{name}-…{ends[member.member_id]}"
+        for member, name in zip(members, map(_name, members), strict=True)
+    }
+
+
 def _name(member: MemberDescription) -> str:
     return member.group_instance_id or member.client_id or member.member_id
 
 
-def _member_row(member: MemberDescription) -> list[str]:
+def shortest_ends(member_ids: Iterable[str]) -> dict[str, str]:
+    """Return the shortest end of each id, of at least 4 characters, that no other id has.
+
+    Member ids differ from their end on: a client id and a UUID. An id that is the end of another one stays whole.
+    """
+    backwards = sorted({member_id[::-1] for member_id in member_ids})
+    ends = {}
+    for before, each, after in zip(["", *backwards], backwards, [*backwards[1:], ""], strict=False):
+        common = max(_common_length(each, before), _common_length(each, after))
+        ends[each[::-1]] = each[: max(common + 1, _SHORTEST_END)][::-1]
+    return ends
+
+
+def _common_length(one: str, other: str) -> int:
+    """How many characters two texts begin with that are the same."""
+    different = (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
+    return next(different, min(len(one), len(other)))
+
+
+def _member_row(member: MemberDescription, label: str) -> list[str]:
     assigned = [f"{topic}: {ranges(numbers)}" for topic, numbers in (member.assignment or {}).items()]
     closed_ms = member.connection_closed_ms_ago
     gone = "no" if closed_ms is None else f"closed {span(closed_ms)} ago"
     return [
-        cell(_name(member)),
+        cell(label),
         cell(member.member_id),
         cell(member.client_host.removeprefix("/")),
         "yes" if member.is_connected else gone,

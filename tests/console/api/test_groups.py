@@ -168,6 +168,17 @@ async def test_members_whose_bytes_say_nothing_are_shown_all_the_same(tmp_path: 
         assert (await api.call("GET", GROUP)).value["unowned"] == {}
 
 
+async def test_an_assignment_has_no_topics_without_partitions(tmp_path: Path) -> None:
+    """Some assignors list every subscribed topic."""
+    async with serving_api(tmp_path) as api:
+        owned = {0: {"clicks": [], "orders": [0, 1, 2]}}
+        async with members(api, ("alice", None), owned=owned):
+            (member,) = (await api.call("GET", GROUP)).value["members"]
+            assert member["assignment"] == {"orders": [0, 1, 2]}
+            (entry,) = (await api.call("GET", f"{GROUP}/ledger")).value["entries"]
+            assert entry["members"][0]["owned"] == {"orders": [0, 1, 2]}
+
+
 async def test_a_member_whose_connection_is_gone_says_so(tmp_path: Path) -> None:
     async with serving_api(tmp_path) as api:
         async with members(api, ("alice", None), owned={0: {"orders": [0, 1, 2]}}):
