@@ -7,6 +7,7 @@ connected, is in no recording: what needs that (`commit_beyond_end`, a member th
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from coordinator.control.oracles.commits import WatchedShard
 from coordinator.control.oracles.finding import Finding
@@ -18,6 +19,9 @@ from coordinator.control.replay.recorded import Recorded
 from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Now
+
+_MOST_LOOKS: Final = 3_600
+"""Between two inputs: a look each second for an hour, longer than any session lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,17 @@ class _Watch:
         self.rules = Rules(self)
 
     def look_until(self, at_ms: int) -> None:
-        """Takes the looks that are due by then, each at its time."""
+        """Take the looks that are due by then, each at its time.
+
+        Nothing happens to the group meanwhile. After `_MOST_LOOKS` the remaining looks are taken at the end, so
+        that the work does not grow with the time between two inputs.
+        """
+        looks = 0
         while due := [(due_ms, key) for key, due_ms in self._due.items() if due_ms <= at_ms]:
             due_ms, (oracle, group_id) = min(due)
+            looks += 1
+            if looks > _MOST_LOOKS:
+                due_ms = at_ms
             del self._due[oracle, group_id]
             ahead_ms = max(0, due_ms - self.now.monotonic_ms)
             self.now = Now(self.now.monotonic_ms + ahead_ms, self.now.wall_ms + ahead_ms)

@@ -21,6 +21,8 @@ _NAMES: Final = {
     "unload": (),
 }
 """The fields that say which input of its kind a line is."""
+_LATEST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999. A later time is no time of a clock, and cannot be printed."""
 _OUTCOMES: Final = ("out", "raised", "reply")
 _MAX_SHOWN: Final = 200
 
@@ -138,7 +140,7 @@ def _check_header(header: dict[str, Json], *, any_version: bool) -> None:
             f"groupd {printable(str(version), _MAX_SHOWN)} wrote it and this is {__version__}: play it with that "
             "one, or say --any-version to see whether this one does the same"
         )
-    if not all(type(header.get(name)) is int for name in ("mono_ms", "wall_ms")):
+    if not all(_is_time(header.get(name)) for name in ("mono_ms", "wall_ms")):
         raise BadRecording("its first line does not say when it begins")
     if type(header.get("config")) is not dict or "start" not in header or "topics" not in header:
         raise BadRecording("its first line does not say how the group begins")
@@ -157,10 +159,10 @@ def _line(said: dict[str, Json], place: int, due: int) -> Line:
     count = 1
     if kind == "beat":
         at = said.get("at")
-        if type(at) is not list or not at or not all(type(one) is int for one in at):
+        if type(at) is not list or not at or not all(map(_is_time, at)):
             raise BadRecording(f"line {place} does not say when its heartbeats came")
         count = len(at)
-    elif kind != "unload" and not all(type(said.get(name)) is int for name in ("mono_ms", "wall_ms")):
+    elif kind != "unload" and not all(_is_time(said.get(name)) for name in ("mono_ms", "wall_ms")):
         raise BadRecording(f"line {place} does not say when it came")
     if not any(name in said for name in _OUTCOMES):
         raise BadRecording(f"line {place} does not say what came of it")
@@ -170,3 +172,8 @@ def _line(said: dict[str, Json], place: int, due: int) -> Line:
     if not all(type(said.get(name)) is str for name in _NAMES[kind]):
         raise BadRecording(f"line {place} does not say which {kind} it is")
     return Line(due, count, kind, said)
+
+
+def _is_time(value: Json) -> bool:
+    """Whether a value is a time in milliseconds, of either clock."""
+    return type(value) is int and abs(value) <= _LATEST_MS

@@ -8,7 +8,7 @@ that nobody did there, is done here.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from coordinator.control.recording.inputs import digest_of
 from coordinator.control.replay.changes import Dropped
@@ -19,6 +19,9 @@ from coordinator.group.consumer.target import compute_target
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey
 from coordinator.machine.outcome import Context, Now, Outcome, Work, WorkDone
+
+_MOST_TIMERS: Final = 20_000
+"""Between two inputs: a timer that is armed anew whenever it fires could fire for centuries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class WhatIf:
         return self.player.play_done(line, _done(work))
 
     def _fire_before(self, line: Line, at_ms: int) -> Iterator[Added]:
-        while True:
+        for _ in range(_MOST_TIMERS):
             due = [
                 timer
                 for timer in self._timers.items()
@@ -95,6 +98,7 @@ class WhatIf:
                 ) from problem
             yield Added(f"fire {key}", now, outcome)
             yield from self._follow(outcome, now, None)
+        raise BadRecording(f"more than {_MOST_TIMERS} timers would fire before input {line.number}")
 
     def _follow(self, outcome: Outcome, now: Now, line: Line | None) -> Iterator[Added]:
         """Arms its timers, and does the work that the recording does not have."""

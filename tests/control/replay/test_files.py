@@ -48,6 +48,8 @@ Spoil = Callable[[list[bytes]], list[bytes]]
         (lambda lines: [changed(lines[0], config={}), *lines[1:]], "property"),
         (lambda lines: [changed(lines[0], config=[]), *lines[1:]], "how the group begins"),
         (lambda lines: [changed(lines[0], mono_ms=None), *lines[1:]], "when it begins"),
+        (lambda lines: [changed(lines[0], wall_ms=10**24), *lines[1:]], "when it begins"),
+        (lambda lines: [*lines[:3], changed(lines[3], mono_ms=10**24), *lines[4:]], "line 4"),
         (lambda lines: [changed(lines[0], topics=[]), *lines[1:]], "topics"),
         (lambda lines: [changed(lines[0], start={"$": "os.system"}), *lines[1:]], "no such class"),
         (lambda lines: [changed(lines[0], start={"$": "cut.Cut", "x": 1}), *lines[1:]], "no field"),
@@ -149,3 +151,19 @@ def test_other_values_end_in_a_sentence_too() -> None:
             continue
         bad += 1
     assert 0 < bad < rounds
+
+
+def test_a_gap_of_centuries_is_played_to_its_end() -> None:
+    """The work does not grow with the time between two inputs."""
+    lines = as_lines(two_members("join C", "join C"))
+    far = [changed(line, mono_ms=10**14, wall_ms=10**14) for line in lines[-3:-1]]
+    recorded = read([*lines[:-3], *far, lines[-1]])
+    for oracle in OracleName:
+        find(
+            recorded,
+            oracle,
+            OracleConfig(oracle_orphan_ms=5_000, oracle_stuck_ms=30_000, oracle_commits=True),
+        )
+    for dropped in ((), ("fire",)):
+        with suppress(BadRecording):
+            list(WhatIf(recorded, {}, Dropped(dropped)).steps())

@@ -104,7 +104,7 @@ def test_until_an_input(recorded: Recorded) -> None:
     [
         ("group.max.size", "NAME=VALUE"),
         ("group.max.sise=2", "group.max.size"),
-        ("node.id=2", "no property"),
+        ("node.id=2", "not a property"),
         ("group.max.size=many", "group.max.size"),
         ("group.max.size=0", "group.max.size"),
     ],
