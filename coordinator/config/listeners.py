@@ -20,7 +20,6 @@ HTTP_OFF: Final = "off"
 MAX_PORT: Final = 65_535
 _ANONYMOUS: Final = "User:ANONYMOUS"
 _IPV6_LOOPBACK: Final = bytes(15) + b"\1"
-_WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
 _PROTOCOLS: Final = frozenset(SecurityProtocol)
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _HOST: Final = re.compile(r"[0-9a-zA-Z%._:-]*")
@@ -42,8 +41,9 @@ class Address(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for every interface."""
-        return self.host in _WILDCARDS
+        """Whether it stands for every interface: no host, 0.0.0.0, or ::, however it is written."""
+        packed = packed_address(self.host)
+        return not self.host or (bool(packed) and not any(packed))
 
     @property
     def is_loopback(self) -> bool:

@@ -20,8 +20,9 @@ _PRIVILEGED_PORTS: Final = range(1, 1024)
 def bind(address: Address, backlog: int, option: str) -> list[socket.socket]:
     """The listening sockets of an address, all on one port.
 
-    A name like localhost may stand for addresses that a machine has and others that it has not, such as those of
-    IPv6 in many containers: one socket for each that there is.
+    A wildcard, of IPv4 or IPv6, accepts connections of both, as Java's sockets do. A name like localhost may
+    stand for addresses that a machine has and others that it has not, such as those of IPv6 in many containers:
+    one socket for each that there is.
 
     In: the option that sets the address, to be named with what to do. Raises StartFailed.
     """
@@ -38,7 +39,7 @@ def bind(address: Address, backlog: int, option: str) -> list[socket.socket]:
 
 def _bind(address: Address, backlog: int, sockets: list[socket.socket]) -> None:
     port = address.port
-    if not address.host and socket.has_dualstack_ipv6():
+    if address.is_wildcard and socket.has_dualstack_ipv6():
         sockets.append(
             socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
         )

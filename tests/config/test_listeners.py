@@ -82,6 +82,13 @@ def test_addresses(text: str, address: Address) -> None:
     assert parse_address(str(address), "test") == address
 
 
+def test_a_wildcard_may_be_written_in_any_way() -> None:
+    for host in ("", "0.0.0.0", "::", "0:0:0:0:0:0:0:0", "::0"):
+        assert Address(host, 1).is_wildcard, host
+    for host in ("127.0.0.1", "::1", "0.0.0.1", "localhost", "0"):
+        assert not Address(host, 1).is_wildcard, host
+
+
 def test_the_http_listener_is_an_address_or_off() -> None:
     assert parse_http_listener(Config()) == Address("127.0.0.1", 9080)
     assert parse_http_listener(Config(http_listener="[::]:0")) == Address("::", 0)

@@ -107,9 +107,10 @@ async def test_a_port_of_this_machine_answers_no_foreign_host(tmp_path: Path, pa
 
 
 async def test_a_port_for_everybody_answers_by_any_name(tmp_path: Path) -> None:
-    async with console(tmp_path, host="0.0.0.0") as port:
-        for host in (*OWN, *FOREIGN):
-            assert (await asked(port, get("/health", host)))[0] == 200, host
+    for own_host in ("0.0.0.0", "::"):
+        async with console(tmp_path / own_host, host=own_host) as port:
+            for host in (*OWN, *FOREIGN):
+                assert (await asked(port, get("/health", host)))[0] == 200, host
 
 
 async def test_only_old_clients_may_leave_the_host_out(tmp_path: Path) -> None:

@@ -110,7 +110,9 @@ class Client:
         *,
         port: int | None = None,
         tls: ssl.SSLContext | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
+        self._host = host
         if port is None:
             assert server is not None, "where to?"
             port = server.endpoints[0].port
@@ -122,7 +124,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         self.reader, self.writer = await asyncio.wait_for(
-            asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls), TIMEOUT_S
+            asyncio.open_connection(self._host, self._port, ssl=self._tls), TIMEOUT_S
         )
         return self
 

@@ -1,5 +1,6 @@
 """ApiVersions, FindCoordinator, DescribeCluster, and the address that clients are told."""
 
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -160,10 +161,16 @@ async def brokers(client: Client) -> list[tuple[str, int]]:
 
 
 async def test_a_wildcard_listener_answers_with_the_address_that_the_client_used(tmp_path: Path) -> None:
-    for host in ("0.0.0.0", ""):
+    """It accepts IPv4 and IPv6 however it is written, as Java's sockets do."""
+    for host in ("0.0.0.0", "", "[::]", "[0:0:0:0:0:0:0:0]"):
         properties = {"listeners": f"PLAINTEXT://{host}:0"}
-        async with serving(tmp_path, properties) as server, Client(server) as client:
-            assert await brokers(client) == [("127.0.0.1", server.endpoints[0].port)]
+        async with serving(tmp_path, properties) as server:
+            port = server.endpoints[0].port
+            async with Client(server) as client:
+                assert await brokers(client) == [("127.0.0.1", port)]
+            if socket.has_dualstack_ipv6():
+                async with Client(server, host="::1") as client:
+                    assert await brokers(client) == [("::1", port)]
 
 
 async def test_each_listener_answers_with_what_it_advertises(tmp_path: Path) -> None:
