@@ -47,6 +47,15 @@ export function follow(namespace, happened, connected) {
   return () => source.close();
 }
 
+// People write addresses by hand: what no percent-escape can be stays as it is written.
+export function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 export function asCurl(namespace, method, where, body) {
@@ -68,7 +77,7 @@ const python = (value) => {
 };
 
 export function asPytest(method, where, body) {
-  const names = where.slice(1).split("/").map((name) => JSON.stringify(decodeURIComponent(name)));
+  const names = where.slice(1).split("/").map((name) => JSON.stringify(decoded(name)));
   const more = body === undefined ? "" : `, body=${python(body)}`;
   return `def test_it(broker):\n    broker.call(${JSON.stringify(method)}, ${names.join(", ")}${more})\n`;
 }

@@ -1,7 +1,7 @@
 // The page: all groups at the left, one of them at the right; what is where is in the address (#/namespace/group).
 
 import { html, render, useState, useEffect, useCallback } from "./vendor/preact.js";
-import { ask, base, follow, token } from "./api.js";
+import { ask, base, decoded, follow, token } from "./api.js";
 import { State, count, span } from "./parts.js";
 import { Group } from "./group.js";
 
@@ -9,7 +9,7 @@ const AGAIN_MS = 2000;
 const SOON_MS = 150;
 
 const placeOf = () => {
-  const [namespace, group] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [namespace, group] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
   return { namespace: namespace || "default", group: group || null };
 };
 const goTo = (namespace, group) => `#/${encodeURIComponent(namespace)}${group === undefined ? "" : "/" + encodeURIComponent(group)}`;

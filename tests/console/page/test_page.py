@@ -109,6 +109,21 @@ async def test_markup_in_names_is_text(daemon: SpawnedDaemon, tmp_path: Path) ->
         assert page.troubles == []
 
 
+async def test_an_address_with_a_malformed_escape_is_taken_as_it_is_written(
+    daemon: SpawnedDaemon, tmp_path: Path
+) -> None:
+    """When the page is opened, and when somebody edits the address of an open page."""
+    async with shown(daemon.url, "#/default/%zz", tmp_path) as page:
+        assert await page.until(text_of("h2")) == "%zz"
+        for group in ("100%", "%ED%A0%80", "a%20b%"):
+            await page.evaluate(f"location.hash = '#/default/{group}'; true")
+            await page.until(f"{text_of('h2')} === '{group}'")
+        await page.evaluate("location.hash = '#/%zz'; true")
+        assert "%zz" in await page.until(text_of(".banner.loss"))
+        # The browser itself logs that there is no such group and no such namespace.
+        assert [trouble for trouble in page.troubles if "'source': 'network'" not in trouble] == []
+
+
 async def test_a_page_whose_daemon_is_gone_says_so_and_one_that_is_back_goes_on(tmp_path: Path) -> None:
     for daemon in daemon_in_trouble():
         async with shown(daemon.url, "#/default/billing", tmp_path) as page:
