@@ -2,15 +2,30 @@
 
 import logging
 import sys
-from typing import Final
+from typing import Any, Final
+
+from coordinator.printable_text import escape_unprintable
 
 _LINE: Final = "[%(asctime)s] %(levelname)s [%(name)s] %(message)s"
+
+
+class PrintableFormatter(logging.Formatter):
+    """Escapes the unprintable characters of lines and tracebacks, the second guard of those who read the log.
+
+    The first one is the code that logs a name: it escapes and shortens it.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is of logging
+        return escape_unprintable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is of logging
+        return "\n".join(map(escape_unprintable, super().formatException(ei).split("\n")))
 
 
 def start_log(level: str = "INFO") -> None:
     """Sends everything from `level` up to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(_LINE))
+    handler.setFormatter(PrintableFormatter(_LINE))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator.config.errors import ConfigError, one_line
+from coordinator.config.errors import ConfigError
 from coordinator.config.ignored_names import (
     IGNORED_PROPERTIES,
     is_ignored_property,
@@ -43,6 +43,7 @@ from coordinator.config.properties import (
 )
 from coordinator.config.properties_file import parse_properties
 from coordinator.names import SecurityProtocol
+from coordinator.printable_text import escape_unprintable
 from coordinator.suggestions import nearest_names, suggest
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Settings:
         if self.unknown:
             names = ", ".join(self.unknown)
             lines.append(f"Ignored from {_ENVIRONMENT}, as there is no such property: {names}")
-        return [one_line(line) for line in lines]
+        return list(map(escape_unprintable, lines))
 
     def _located(self, error: ConfigError) -> ConfigError:
         """The error with what set the properties at fault in front."""

@@ -108,7 +108,9 @@ def _add_metrics(router: web.UrlDispatcher, page: MetricsPage) -> None:
         try:
             if unknown is not None:
                 raise wrong(unknown, "there is no such parameter, but match")
-            text = await page.groups_text(request.query.getall("match", [EVERY_GROUP]))
+            text = await page.groups_text(
+                request.query.getall("match", [EVERY_GROUP]), request.headers.get("Accept", "")
+            )
         except Problem as problem:
             return web.Response(status=400, text=f"{printable(problem.detail, MAX_TEXT)}\n")
         return web.Response(body=text, headers=_METRICS_HEADERS)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from coordinator.printable_text import escape_unprintable
+
 MAX_PRINTED: Final = 200
 
 
@@ -27,9 +29,4 @@ def printable(text: str, most: int = MAX_PRINTED) -> str:
     """
     if len(text) > most:
         text = text[:most] + "…"
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
+    return escape_unprintable(text)

@@ -1,6 +1,7 @@
 """What Prometheus makes of an answer."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -40,8 +41,12 @@ class Scraped:
         ]
 
 
-async def scrape(api: Api, path: str = "/metrics") -> Scraped:
+ACCEPT: Final = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+"""As Prometheus asks."""
+
+
+async def scrape(api: Api, path: str = "/metrics", accept: str = ACCEPT) -> Scraped:
     """Asks once."""
-    answer = await api.call("GET", path)
+    answer = await api.call("GET", path, headers={"Accept": accept})
     assert (answer.status, answer.content_type) == (200, "text/plain"), answer
     return Scraped(tuple(text_string_to_metric_families(answer.body.decode())))

@@ -152,6 +152,22 @@ async def test_any_name_is_only_a_name(api: Api) -> None:
     assert len((await scrape(api, f"{PAGE}?match={quote(names[0])}")).labels(MEMBERS, "consumergroup")) == 1
 
 
+@pytest.mark.parametrize("page", [PAGE, f"/v1{PAGE}", f"/v1/namespaces/default{PAGE}"])
+async def test_a_person_sees_no_character_that_steers_a_terminal(api: Api, page: str) -> None:
+    """Only a scraper, which names the version of the format, gets every name as it is."""
+    for name in NAMES.values():
+        await commit(api, name, 1)
+    for accept in ("*/*", "text/plain", "text/html,*/*;q=0.8"):
+        answer = await api.call("GET", page, headers={"Accept": accept})
+        assert answer.body.decode().replace("\n", "").isprintable()
+        labels = (await scrape(api, page, accept)).labels(MEMBERS, "consumergroup")
+        assert NAMES["quotes"] in labels
+        assert r"\x1b[31mred\x1b[0m" in labels
+        assert r"\u202egnp.exe" in labels
+    exact = (await scrape(api, page)).labels(MEMBERS, "consumergroup")
+    assert sorted(exact) == sorted(NAMES.values())
+
+
 async def test_others_have_their_turn_while_many_groups_are_looked_at(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,8 @@ def broken(broker: Namespace, wanted: Wanted) -> list[Any]:
 def violations_text(violations: list[Any]) -> str:
     """A line for each."""
     lines = [f"{each.severity} {each.oracle} in {each.group_id}: {each.detail}" for each in violations]
-    return "\n".join(lines)
+    return "
+".join(map(_printable, lines))
 
 
 def sections(broker: Namespace) -> list[tuple[str, str]]:
@@ -43,7 +44,7 @@ def sections(broker: Namespace) -> list[tuple[str, str]]:
         of_group = ("groups", group_id)
         explained = _said(partial(broker.text, *of_group, "explain"))
         ledger = _said(partial(broker.text, *of_group, "ledger", last=10))
-        found.append((f"groupd: {group_id}", f"{explained}\n{ledger}"))
+        found.append((f"groupd: {_printable(group_id)}", f"{explained}\n{ledger}"))
     if len(groups) > MOST_GROUPS:
         found.append(("groupd", f"{len(groups) - MOST_GROUPS} groups more"))
     for title, findings in (("violations", broker.violations), ("notices", broker.notices)):
@@ -72,6 +73,11 @@ def write_artifacts(broker: Namespace, directory: Path, test: str) -> Path:
         recording = _said(partial(broker.text, "recordings", group_id))
         (target / f"{_file_name(group_id)}.groupd-rec").write_text(f"{recording}\n")
     return target
+
+
+def _printable(line: str) -> str:
+    """The line with control and bidirectional characters escaped: a report is read at a terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
 
 
 def _recorded(broker: Namespace) -> list[str]:

@@ -25,7 +25,7 @@ async def metrics(control: Control, call: Call) -> Pieces:
 
 async def group_metrics(control: Control, call: Call) -> Pieces:
     """Those of single groups. Raises Problem (bad-request)."""
-    return _piece(await _page(control).groups_text(call.query.match))
+    return _piece(await _page(control).groups_text(call.query.match, call.accept))
 
 
 def _page(control: Control) -> MetricsPage:

@@ -15,15 +15,16 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request. `path` are the names in the path, `query` and `body` instances of what the route declares;
-    `actor` is who asks, in their own words (X-Groupd-Actor), None where they do not say; `last_event_id` is the
-    last event that a reader of a stream has seen (Last-Event-ID), None where it begins; `host` is the name or the
-    address by which they have come to this machine (Host); `why_off`: why nothing may be changed, None where
-    it may, by who has a token where `needs_token`."""
+    `actor` is who asks, in their own words (X-Groupd-Actor), None where they do not say; `accept` is the
+    header Accept, "" without one; `last_event_id` is the last event that a reader of a stream has seen
+    (Last-Event-ID), None where it begins; `host` is the name or the address by which they have come to this machine
+    (Host); `why_off`: why nothing may be changed, None where it may, by who has a token where `needs_token`."""
 
     path: Mapping[str, str]
     query: Any
     body: Any
     actor: str | None
+    accept: str = ""
     last_event_id: str | None = None
     host: str = "localhost"
     why_off: str | None = None

@@ -96,6 +96,7 @@ class ApiService:
             query=query_value(query, request.query.items()),
             body=body,
             actor=printable(actor, _MAX_ACTOR) or None,
+            accept=request.headers.get("Accept", ""),
             last_event_id=request.headers.get("Last-Event-ID"),
             why_off=self._access.why_off(),
             needs_token=self._access.token is not None,

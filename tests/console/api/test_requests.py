@@ -5,6 +5,7 @@ import logging
 import re
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import pytest
 
@@ -12,6 +13,7 @@ from coordinator.console.api.bodies import MAX_BODY_BYTES
 from coordinator.console.api.routes import ALL_ROUTES
 from tests.console.api.api_port import JSON, serving_api
 from tests.console.test_http import Caller, asked
+from tests.hostile.test_names import NAMES, one_life
 from tests.server.test_recovery import SlowFiles
 
 PATH: Final = "/v1/groups/billing/offsets"
@@ -195,6 +197,24 @@ async def test_people_get_text_where_there_is_some(tmp_path: Path) -> None:
         for accept in ("*/*", "application/json", "application/json, text/plain", "text/html"):
             assert (await api.call("GET", "/v1", headers={"Accept": accept})).content_type == JSON
         assert (await api.call("GET", "/v1/groups", headers={"Accept": "text/plain"})).content_type == JSON
+
+
+async def test_no_text_for_people_steers_a_terminal(tmp_path: Path) -> None:
+    async with serving_api(tmp_path, {"log.dirs": str(tmp_path)}) as api:
+        for name in NAMES.values():
+            await one_life(api.server, name)
+            path = quote(name, safe="")
+            stand_in = {"client_id": name[:200], "topics": ["orders"], "group_instance_id": name[:200]}
+            await api.call("POST", f"/v1/groups/{path}/stand-ins", stand_in)
+            await api.call("PUT", f"/v1/groups/{path}/clock", {"frozen": True})
+            await api.call("PUT", f"/v1/recordings/{path}")
+        for route in ALL_ROUTES:
+            if route.method != "GET" or route.text is None:
+                continue
+            for name in NAMES.values() if "{group}" in route.path else ("",):
+                where = "/v1" + _NAME.sub(quote(name, safe=""), route.path)
+                answer = await api.call("GET", where, headers={"Accept": "text/plain"})
+                assert all(map(str.isprintable, answer.body.decode().split("\n"))), where
 
 
 async def test_nothing_is_kept_by_caches_or_read_by_other_sites(tmp_path: Path) -> None:
