@@ -19,3 +19,8 @@ def declared(kind: ConfigType, default: Any, documentation: str, bounds: Bounds 
         repr=kind is not ConfigType.PASSWORD,
         metadata={"declared": (kind, text, documentation, bounds)},
     )
+
+
+def declared_names(*classes: type[Any]) -> frozenset[str]:
+    """Return the names of the properties that these classes declare themselves, without those of their bases."""
+    return frozenset(name.replace("_", ".") for each in classes for name in each.__annotations__)

@@ -4,9 +4,14 @@ one partition each for offsets and transactions, and what whoever makes it has a
 from collections.abc import Mapping
 from typing import Final
 
+from coordinator.config.cluster_properties import ClusterProperties
 from coordinator.config.errors import ConfigError
+from coordinator.config.ignored_names import is_ignored_property
 from coordinator.config.listeners import Address, Listener
+from coordinator.config.namespace_properties import NamespaceProperties
 from coordinator.config.properties import SYNONYMS, is_property, parse_config
+from coordinator.config.property import declared_names
+from coordinator.config.security_properties import SecurityProperties
 from coordinator.config.sources import unknown_property
 from coordinator.names import SecurityProtocol
 from coordinator.server.settings import ServerSettings
@@ -22,12 +27,15 @@ _OWN: Final = {
 }
 _IN_MEMORY: Final = {"log.flush": "os", "log.journal.file.bytes": "0"}
 """There a sync would do nothing, but take its turn."""
-_OF_THE_DAEMON: Final = (
-    *("listener", "advertised.listeners", "inter.broker.", "controller.listener", "http.", "control."),
-    *("sasl.", "ssl.", "security.", "principal.", "authorizer.", "super.users", "allow.everyone."),
-    *("log.dir", "ledger.file", "namespace.", "node.id", "broker.id", "early.start.listeners"),
+_OF_THE_DAEMON: Final = declared_names(SecurityProperties, ClusterProperties, NamespaceProperties) - {
+    "broker.rack"
+} | {"socket.listen.backlog.size"}
+"""The properties that cannot act in a namespace: it has no security and no cluster; the daemon opens its port."""
+_BEGINNINGS_OF_THE_DAEMON: Final = (
+    *("listener", "advertised.listeners", "controller.listener", "early.start.listeners"),
+    *("http.", "control.", "log.dir", "ledger.file", "node.id", "broker.id"),
 )
-"""How the properties begin that a namespace has not from the daemon, nor for itself."""
+"""The beginnings of the names of others: its ports and directories are the daemon's choice."""
 
 
 def settings_of(
@@ -42,10 +50,16 @@ def settings_of(
     """In: what the daemon was started with, and the properties that were asked for; where to listen; where files
     lie. Raises ConfigError that names a property which a namespace cannot have, or a bad value."""
     for name in given:
+        if _is_of_the_daemon(name):
+            raise ConfigError(
+                f"{name} cannot act in a namespace, which has no security, no cluster, and ports and directories "
+                "from the daemon. Leave it out, or set it where the daemon is started",
+                name,
+            )
+        if is_ignored_property(name):
+            raise ConfigError(f"{name} has no effect in groupd. Leave it out", name)
         if not is_property(name):
             raise ConfigError(unknown_property(name), name)
-        if _is_of_the_daemon(name):
-            raise ConfigError(f"{name}: a namespace has it from the daemon, or not at all", name)
     inherited = {name: text for name, text in daemon.properties.items() if not _is_of_the_daemon(name)}
     asked = {SYNONYMS.get(name, name): text for name, text in given.items()}
     texts = _DEFAULTS | inherited | _OWN | (_IN_MEMORY if in_memory else {}) | asked
@@ -68,4 +82,4 @@ def settings_of(
 
 
 def _is_of_the_daemon(name: str) -> bool:
-    return name.startswith(_OF_THE_DAEMON)
+    return name in _OF_THE_DAEMON or name.startswith(_BEGINNINGS_OF_THE_DAEMON)

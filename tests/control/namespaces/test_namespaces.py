@@ -5,21 +5,30 @@ import gc
 import logging
 import os
 import socket
+import sys
 import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coordinator.config.errors import ConfigError
+from coordinator.config.listeners import Address
+from coordinator.config.properties import PROPERTIES, SYNONYMS, Config
 from coordinator.config.sources import PROFILES
 from coordinator.control.namespaces.namespaces import MOST
+from coordinator.control.namespaces.settings import settings_of
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.control.stream.event_number import number_after
+from coordinator.server.server import Server
 from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.metadata import MetadataRequest
 from tests.control.serving import controlled
 from tests.server.harness import Client, join_alone, join_request
 from tests.server.test_consumer_groups import joining
 from tests.server.test_group_configs import INTERVAL, SESSION, alter
+from tests.storage.faulty_files import FaultyFiles
 
 
 def leftovers() -> tuple[int, int]:
@@ -102,6 +111,64 @@ async def test_what_cannot_start_leaves_nothing_behind() -> None:
         assert control.namespaces.all() == []
         assert leftovers() == before
         await control.namespaces.make("a", {}, {}, is_durable=False, by=None)
+
+
+def refusal(server: Server, name: str, value: str) -> ConfigError | None:
+    """Why a namespace cannot have a property; None: it can."""
+    given, address = {name: value}, Address("", 0)
+    try:
+        settings_of(server.settings, given, address, FaultyFiles(), "/d", in_memory=True)
+    except ConfigError as error:
+        return error
+    return None
+
+
+async def test_a_property_acts_in_a_namespace_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its server never reads could be set and ignored."""
+    read: set[str] = set()
+
+    def record(config: Config, name: str) -> Any:
+        # Not by what checks the values, nor by the daemon's own broker.
+        if config is not own and not sys._getframe(1).f_code.co_name.startswith(("__post_init__", "check_")):
+            read.add(name.replace("_", "."))
+        return object.__getattribute__(config, name)
+
+    async with controlled() as (server, control):
+        own = server.settings.config
+        refusals = {
+            name: refusal(server, name, PROPERTIES[SYNONYMS.get(name, name)].default)
+            for name in (*PROPERTIES, *SYNONYMS)
+        }
+        monkeypatch.setattr(Config, "__getattribute__", record)
+        made = await control.namespaces.make("a", {}, {"log.flush": "interval"}, is_durable=False, by=None)
+        async with Client(made.server) as client:
+            await client.call(MetadataRequest(topics=[]), 1)
+            await client.call(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4)
+        monkeypatch.undo()
+    refused = {name for name, error in refusals.items() if error is not None}
+    assert all(error.names == (name,) for name, error in refusals.items() if error is not None)
+    assert PROPERTIES.keys() - refused <= read
+    assert {"cluster.etcd.endpoints", "connections.max.reauth.ms", "socket.listen.backlog.size"} <= refused
+    assert refused.isdisjoint({"group.max.size", "broker.rack", "transaction.max.timeout.ms", "log.flush"})
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("cluster.etcd.endpoints", "namespace"),
+        ("listener.name.plaintext.ssl.keystore.location", "namespace"),
+        ("early.start.listeners", "namespace"),
+        ("background.threads", "no effect"),
+        ("group.max.sise", "group.max.size"),
+    ],
+)
+async def test_a_property_that_is_refused_is_named_with_the_reason(name: str, says: str) -> None:
+    async with controlled() as (_, control):
+        with pytest.raises(Problem) as refused:
+            await control.namespaces.make("a", {}, {name: "127.0.0.1:1"}, is_durable=False, by=None)
+        assert refused.value.kind is ProblemKind.BAD_REQUEST
+        assert name in refused.value.detail
+        assert says in refused.value.detail
 
 
 async def test_a_namespace_is_full_when_its_memory_is_and_no_other_is() -> None:
