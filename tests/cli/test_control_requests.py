@@ -303,7 +303,7 @@ def test_an_empty_value_names_nothing(daemon: FakeDaemon) -> None:
     empty = [part for name in ("absent", "clients", "owned", "topics") for part in (f"--{name}", "")]
     pairs = ["--owner", "", "--committed", ""]
     assert daemon.run("wait", "billing", "--state", "Stable", *empty, *pairs).exit_code == 0
-    lists = {key: [] for key in ("absent", "clients", "owned", "topics")}
+    lists: dict[str, list[str]] = {key: [] for key in ("absent", "clients", "owned", "topics")}
     assert daemon.last().body == {"state": "Stable", "within": "10s", **lists, "owner": {}, "committed": {}}
     daemon.texts["POST /v1/faults"] = "made\n"
     fault = ("fault", "add", "slow", "--at", "request", "--hold", "--match", "", "--partitions", "")

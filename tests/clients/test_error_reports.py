@@ -3,7 +3,6 @@
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -53,13 +52,9 @@ def url() -> Iterator[str]:
             serving.join()
 
 
-@contextmanager
-def reported(error: type[BaseException]) -> Iterator[None]:
-    """The block raises an error that stands alone in its report."""
-    with pytest.raises(error) as caught:
-        yield
-    report = "".join(traceback.format_exception(caught.value))
-    assert report.count("Traceback") == 1, report
+def stands_alone(error: BaseException) -> bool:
+    """Whether the report of an error shows no other one."""
+    return "".join(traceback.format_exception(error)).count("Traceback") == 1
 
 
 SYNC: dict[str, Callable[[Groupd], Any]] = {
@@ -80,46 +75,50 @@ ASYNC: dict[str, Callable[[AsyncGroupd], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("what", SYNC)
 async def test_an_error_stands_alone_in_its_report(url: str, what: str) -> None:
-    error = ValueError if "duration" in what else GroupdError
-    with Groupd(url) as groupd, reported(error):
+    kind = ValueError if "duration" in what else GroupdError
+    with Groupd(url) as groupd, pytest.raises(kind) as sync:
         SYNC[what](groupd)
+    assert stands_alone(sync.value)
     async with AsyncGroupd(url) as groupd_:
-        with reported(error):
+        with pytest.raises(kind) as not_sync:
             await ASYNC[what](groupd_)
+    assert stands_alone(not_sync.value)
 
 
 async def test_an_unreachable_daemon_stands_alone_in_its_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("groupd_client.operation.PATIENCE_S", 0.2)
     with HTTPServer(("127.0.0.1", 0), _Daemon) as silent:
         for url in ("http://127.0.0.1:1", "http://name.invalid:1", f"http://127.0.0.1:{silent.server_port}"):
-            with Groupd(url) as groupd, reported(GroupdError):
+            with Groupd(url) as groupd, pytest.raises(GroupdError) as sync:
                 groupd.groups()
+            assert stands_alone(sync.value)
             async with AsyncGroupd(url) as groupd_:
-                with reported(GroupdError):
+                with pytest.raises(GroupdError) as not_sync:
                     await groupd_.groups()
+            assert stands_alone(not_sync.value)
 
 
 async def test_a_cleanup_that_fails_as_well_does_not_replace_the_error_of_the_block(url: str) -> None:
     """A test whose daemon was killed is reported with its own failure; the cleanup becomes a note."""
     with Groupd(url) as groupd:
         for made in (groupd.fault(use="loading"), groupd.namespace()):
-            with reported(AssertionError), made:
+            with pytest.raises(AssertionError) as own, made:
                 raise AssertionError("of the test")
-            with reported(GroupdError), made:
+            assert stands_alone(own.value)
+            assert "slow failed as well" in own.value.__notes__[0]
+            with pytest.raises(GroupdError) as cleanup, made:
                 pass
+            assert stands_alone(cleanup.value)
     async with AsyncGroupd(url) as groupd_:
-        with reported(AssertionError):
+        with pytest.raises(AssertionError) as own:
             async with groupd_.fault(use="loading"):
                 raise AssertionError("of the test")
-        with reported(AssertionError):
+        assert stands_alone(own.value)
+        with pytest.raises(AssertionError) as own:
             async with await groupd_.namespace():
                 raise AssertionError("of the test")
-        with reported(GroupdError):
+        assert stands_alone(own.value)
+        with pytest.raises(GroupdError) as cleanup:
             async with groupd_.fault(use="loading"):
                 pass
-
-
-def test_a_note_says_what_cleanup_failed(url: str) -> None:
-    with Groupd(url) as groupd, pytest.raises(AssertionError) as caught, groupd.fault(use="loading"):
-        raise AssertionError("of the test")
-    assert "the fault slow failed as well" in caught.value.__notes__[0]
+        assert stands_alone(cleanup.value)

@@ -83,5 +83,11 @@ def test_an_empty_list_is_no_condition(field: str) -> None:
 
 def test_empty_topics_and_an_empty_range_restrict_nothing() -> None:
     assert len(conditions_of(read({"state": "Stable", "topics": []}))) == 1
-    for body in ({"lag_max": 0, "topics": []}, {"generation": {}}, {"members": {}}, {"rebalanced": {}}):
+    bodies: list[Any] = [
+        {"lag_max": 0, "topics": []},
+        {"generation": {}},
+        {"members": {}},
+        {"rebalanced": {}},
+    ]
+    for body in bodies:
         assert len(conditions_of(read(body))) == 1, body
