@@ -10,9 +10,9 @@ _LINE: Final = "[%(asctime)s] %(levelname)s [%(name)s] %(message)s"
 
 
 class PrintableFormatter(logging.Formatter):
-    """Escapes the unprintable characters of lines and tracebacks, the second guard of those who read the log.
+    """Escapes the unprintable characters of lines and tracebacks, so that they cannot steer a reader's terminal.
 
-    The first one is the code that logs a name: it escapes and shortens it.
+    The code that logs a name of a client escapes and shortens it already; this is the second guard.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is of logging

@@ -60,8 +60,9 @@ _OF_GROUPS: Final = f"""
 `/metrics/groups?match=billing*` has the metrics of the groups with such an id (`match` may come several times;
 without it, of every group), at most {MOST_GROUPS:,}: the first in the order of their ids. `/metrics` names no
 group, so that its size does not grow with them. Those that begin with `kafka_` have the names and labels of
-kafka_exporter. Counts are since groupd first heard of a group after its start; it remembers
-{MOST_HISTORIES:,} groups.
+kafka_exporter. A scraper that names the version of the format in `Accept`, as Prometheus does, gets ids as they
+are; other readers get control and bidirectional characters in them as escapes. Counts are since groupd first heard
+of a group after its start; it remembers {MOST_HISTORIES:,} groups.
 
 | metric | type | what |
 |---|---|---|

@@ -46,7 +46,7 @@ class MetricsPage:
 
         `accept` is the request's header. A scraper names the version of the format and gets every name as it is:
         the value of a label is the identity of a series, and the format can only escape line feeds, quotes and
-        backslashes. For all others, who may read the page at a terminal, unprintable characters are escaped.
+        backslashes. Other readers may show the page at a terminal: they get unprintable characters as escapes.
 
         One page is made at a time, with a rest as in `Shared`. Raises Problem (bad-request) for invalid names.
         """
@@ -84,7 +84,7 @@ def _write(collectors: Sequence[Collector]) -> bytes:
 
 
 def _escaped(page: bytes) -> bytes:
-    """The page with unprintable characters as escapes, whose backslash the format escapes in its turn."""
+    """Return the page with unprintable characters as escapes; the format wants their backslashes doubled."""
     text = page.decode()
     if text.replace("\n", "").isprintable():
         return page

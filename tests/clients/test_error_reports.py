@@ -14,7 +14,7 @@ PROBLEM = b'{"type": "urn:groupd:no-such-group", "title": "", "status": 404, "de
 
 
 class _Daemon(BaseHTTPRequestHandler):
-    """Makes what it is asked for, and closes the connection on whoever wants to remove it."""
+    """Answers a POST, and closes the connection of a DELETE without an answer."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -99,7 +99,7 @@ async def test_an_unreachable_daemon_stands_alone_in_its_report(monkeypatch: pyt
 
 
 async def test_a_cleanup_that_fails_as_well_does_not_replace_the_error_of_the_block(url: str) -> None:
-    """A test whose daemon was killed is reported with its own failure; the cleanup becomes a note."""
+    """The report of a test that killed its daemon shows the failure of the test; the cleanup becomes a note."""
     with Groupd(url) as groupd:
         for made in (groupd.fault(use="loading"), groupd.namespace()):
             with pytest.raises(AssertionError) as own, made:

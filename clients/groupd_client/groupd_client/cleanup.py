@@ -1,4 +1,4 @@
-"""Cleanup at the end of a `with` block whose own failure must stay the one that is reported."""
+"""Cleanup at the end of a `with` block: it must not replace the failure of the block."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ def cleaning_up(block_error: BaseException | None, what: str) -> Iterator[None]:
     """Run the cleanup of a block.
 
     If `block_error` already ends the block, a GroupdError of the cleanup becomes a note on it; otherwise it is
-    raised. `what` says what is cleaned up, for the note.
+    raised. `what` names the cleanup in the note.
     """
     try:
         yield

@@ -22,7 +22,7 @@ _NAMES: Final = {
 }
 """The fields that say which input of its kind a line is."""
 _LATEST_MS: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999. A later time is no time of a clock, and cannot be printed."""
+"""The last millisecond of the year 9999. Python cannot print a later time as a date."""
 _OUTCOMES: Final = ("out", "raised", "reply")
 _MAX_SHOWN: Final = 200
 

@@ -112,7 +112,7 @@ async def test_markup_in_names_is_text(daemon: SpawnedDaemon, tmp_path: Path) ->
 async def test_an_address_with_a_malformed_escape_is_taken_as_it_is_written(
     daemon: SpawnedDaemon, tmp_path: Path
 ) -> None:
-    """When the page is opened, and when somebody edits the address of an open page."""
+    """At the first load, and after an edit of the address of an open page."""
     async with shown(daemon.url, "#/default/%zz", tmp_path) as page:
         assert await page.until(text_of("h2")) == "%zz"
         for group in ("100%", "%ED%A0%80", "a%20b%"):
@@ -120,7 +120,7 @@ async def test_an_address_with_a_malformed_escape_is_taken_as_it_is_written(
             await page.until(f"{text_of('h2')} === '{group}'")
         await page.evaluate("location.hash = '#/%zz'; true")
         assert "%zz" in await page.until(text_of(".banner.loss"))
-        # The browser itself logs that there is no such group and no such namespace.
+        # Chromium logs the 404s of the unknown group and namespace.
         assert [trouble for trouble in page.troubles if "'source': 'network'" not in trouble] == []
 
 
