@@ -81,7 +81,8 @@ def listed(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list
 
 def commas(text: str) -> list[str]:
     r"""The parts between commas; `\,` is a comma in a part. An empty text has none."""
-    return [part.replace("\\,", ",").strip() for part in _NOT_ESCAPED_COMMA.split(text) if text.strip()]
+    parts = _NOT_ESCAPED_COMMA.split(text) if text.strip() else []
+    return [part.replace("\\,", ",").strip() for part in parts]
 
 
 def pairs(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, str] | None:

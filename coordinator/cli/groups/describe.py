@@ -159,7 +159,7 @@ def _name(member: MemberDescription) -> str:
 def shortest_ends(member_ids: Iterable[str]) -> dict[str, str]:
     """Return the shortest end of each id, of at least 4 characters, that no other id has.
 
-    Member ids differ from their end on: a client id and a UUID. An id that is the end of another one stays whole.
+    A member id is a client id and a UUID, so the ends differ. An id that is the end of another one stays whole.
     """
     backwards = sorted({member_id[::-1] for member_id in member_ids})
     ends = {}

@@ -13,7 +13,11 @@ from coordinator.control.problem import ProblemKind
 
 _REF: Final = "#/components/schemas/{name}"
 _NAME: Final = re.compile(r"{(\w+)}")
-_EVERYWHERE: Final = (ProblemKind.BAD_REQUEST, ProblemKind.FOREIGN_HOST, ProblemKind.INTERNAL)
+_EVERYWHERE: Final = (
+    *(ProblemKind.BAD_REQUEST, ProblemKind.FOREIGN_HOST, ProblemKind.INTERNAL),
+    *(ProblemKind.NOT_JSON, ProblemKind.TOO_LARGE, ProblemKind.TOO_MANY),
+)
+"""A route without parameters reads a body as well: it accepts an empty one."""
 _OF_CHANGES: Final = (ProblemKind.CONTROL_OFF, ProblemKind.BAD_TOKEN)
 _ACTOR: Final = {
     "name": "X-Groupd-Actor",
@@ -72,9 +76,7 @@ def openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> Json:
 
 
 def _operation(route: ApiRoute, query: Json, schema_of: dict[Any, Any]) -> Json:
-    problems = [*_EVERYWHERE, *route.problems, ProblemKind.NOT_JSON, ProblemKind.TOO_LARGE]
-    if route.body is not None or route.lasts:
-        problems.append(ProblemKind.TOO_MANY)
+    problems = [*_EVERYWHERE, *route.problems]
     content: Json = {JSON: {"schema": schema_of.get(route.answer)}}
     if route.text is not None:
         content["text/plain"] = {"schema": {"type": "string"}}
@@ -111,7 +113,7 @@ def _stream_operation(route: StreamRoute, query: Json, schema_of: dict[Any, Any]
         "tags": [_tag(route.path)],
         "parameters": parameters,
         "responses": {"200": {"description": route.summary, "content": content}}
-        | _problems([*_EVERYWHERE, ProblemKind.TOO_LARGE, ProblemKind.TOO_MANY, *route.problems], schema_of),
+        | _problems([*_EVERYWHERE, *route.problems], schema_of),
     }
 
 

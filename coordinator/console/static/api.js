@@ -47,7 +47,7 @@ export function follow(namespace, happened, connected) {
   return () => source.close();
 }
 
-// People write addresses by hand: what no percent-escape can be stays as it is written.
+// An address written by hand may have a malformed percent-escape: it stays as it is written.
 export function decoded(text) {
   try {
     return decodeURIComponent(text);
