@@ -31,8 +31,7 @@ def broken(broker: Namespace, wanted: Wanted) -> list[Any]:
 def violations_text(violations: list[Any]) -> str:
     """A line for each."""
     lines = [f"{each.severity} {each.oracle} in {each.group_id}: {each.detail}" for each in violations]
-    return "
-".join(map(_printable, lines))
+    return "\n".join(map(_printable, lines))
 
 
 def sections(broker: Namespace) -> list[tuple[str, str]]:
