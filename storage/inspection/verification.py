@@ -14,7 +14,13 @@ from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.compression import DEFAULT_LIMIT_BYTES
 from storage.errors import CorruptBatch, DamagedFile, DecompressedTooLarge
 from storage.files import Files
-from storage.inspection.directory_reader import LogFiles, SegmentFile, base_offset_of, data_directory_of
+from storage.inspection.directory_reader import (
+    LogFiles,
+    SegmentFile,
+    base_offset_of,
+    data_directory_of,
+    list_again,
+)
 from storage.inspection.findings import Effect, Finding, Kind, LogTotals
 from storage.inspection.index_check import IndexesCheck
 from storage.inspection.log_reader import LogReader
@@ -138,7 +144,10 @@ class Verification:
 
     def _snapshots(self) -> Iterator[Finding]:
         if self._log.is_whole:
-            for path, wrong in check_snapshots(self._files, self._log.directory, self._end_offset):
+            # A process that writes has begun more segments meanwhile, each with a snapshot of its beginning.
+            segments = list_again(self._files, self._log).segments
+            end_offset = max(self._end_offset, *(segment.base_offset for segment in segments), 0)
+            for path, wrong in check_snapshots(self._files, self._log.directory, end_offset):
                 yield Finding(Kind.PRODUCER_SNAPSHOT, Effect.REBUILT, path, None, 0, None, wrong)
 
     # Batches
