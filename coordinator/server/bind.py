@@ -18,13 +18,13 @@ _PRIVILEGED_PORTS: Final = range(1, 1024)
 
 
 def bind(address: Address, backlog: int, option: str) -> list[socket.socket]:
-    """The listening sockets of an address, all on one port.
+    """Return the listening sockets of an address, all on one port.
 
-    A wildcard, of IPv4 or IPv6, accepts connections of both, as Java's sockets do. A name like localhost may
-    stand for addresses that a machine has and others that it has not, such as those of IPv6 in many containers:
-    one socket for each that there is.
+    A wildcard, of IPv4 or IPv6, accepts connections of both, as Java's sockets do. A name like localhost may stand
+    for several addresses, some of which the machine lacks, such as IPv6 in many containers: each existing address
+    gets a socket.
 
-    In: the option that sets the address, to be named with what to do. Raises StartFailed.
+    `option` names the setting of the address in error messages. Raises StartFailed.
     """
     sockets: list[socket.socket] = []
     try:

@@ -247,7 +247,7 @@ def _assigned(topic: CreatableTopic, ownership: Ownership) -> tuple[int, int]:
 
 
 def check_assignment(topic: str, broker_ids: Sequence[int], ownership: Ownership, factor: int) -> None:
-    """Whether a partition may be assigned to these brokers: so many of those that live. Raises Refusal, with the
+    """Check that a partition may be assigned to these brokers: `factor` of the live ones. Raises Refusal, with the
     texts of Kafka's `ReplicationControlManager.validateManualPartitionAssignment`."""
     problem = None
     if not broker_ids:

@@ -35,8 +35,9 @@ def violations_text(violations: list[Any]) -> str:
 
 
 def sections(broker: Namespace) -> list[tuple[str, str]]:
-    """Title and text: what each group waits for, why it rebalanced, what must not happen and did. What cannot
-    be had is told in its place. Groups that were removed during the test come last, with when and why."""
+    """Return titles and texts for a failed test: the explanation and the ledger of each group, then violations
+    and notices. Where groupd does not answer, the text is the error. Groups that were removed during the test come
+    last, with the time and the reason."""
     groups = _ids(broker)
     found = []
     for group_id in groups[:MOST_GROUPS]:

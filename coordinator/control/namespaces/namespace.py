@@ -104,8 +104,8 @@ class Namespace:
         return control
 
     async def reset(self, forget: Callable[[], Awaitable[None]], by: str | None) -> None:
-        """Closes its connections, and puts a new server in the place of the old one. In: what has the disk forget
-        what it has; the operator's name, if known. Raises as `open`; then there is nothing any more."""
+        """Close all connections and replace the server by a new one. `forget` deletes the files of the old one;
+        `by` is the operator's name, if known. Raises as `open`; the namespace has no server then."""
         shards = [partition.machine for partition in self.server.runtime.partitions]
         group_ids = [group_id for shard in shards if shard is not None for group_id in shard.group_ids()]
         self._group_removals.on_namespace_reset(self.name, group_ids, by)

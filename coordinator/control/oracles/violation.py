@@ -68,11 +68,11 @@ class WrittenOffset(Struct, frozen=True, kw_only=True):
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """A violation or a notice, as `severity` says; `level` follows from that. `seq` counts up from 1; `at_ms` is
-    Unix time, `last_at_ms` that of the last of `times` that the same was found. `partitions` ("orders-3") are those
-    that it is about, the first of them also as `topic` and `partition`; of many only some are named. `members`:
-    whose doing it is, first, and whom it concerns. `from` and `to`, of commits: what was committed before, and what
-    was written over it, or was to be."""
+    """A violation or a notice, as `severity` says; `level` follows from that. `seq` counts up from 1. The same
+    finding is kept once, with its first time (`at_ms`, Unix), its last time (`last_at_ms`) and its count (`times`).
+    `partitions` ("orders-3") are the affected ones, the first of them also as `topic` and `partition`; a long list
+    is cut. `members`: the cause first, then the affected members. Of commits, `from` is the offset before and `to`
+    the new one."""
 
     seq: int
     at_ms: int
