@@ -47,8 +47,9 @@ from pipeline.gold.rebalance_causes import REBALANCE_CAUSES, rebalance_causes
 from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
 from pipeline.gold.velocity import VELOCITY, velocity
 from pipeline.lock import BUILD, alone, reading
-from pipeline.log_ends import LogEnd, Period
+from pipeline.log_ends import LogEnd, Period, Snapshot
 from pipeline.log_ends.cluster import SOURCE as LIVE
+from pipeline.log_ends.file import SOURCE as FILE
 from pipeline.log_ends.measure import Measure, measure_nothing
 from pipeline.progress import Step
 from pipeline.table import Table
@@ -152,7 +153,8 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
     ):
         period = commits.period
         latest = latest_offsets(commits.last_commits)
-        measured = _measure(latest, period, settings.measure)
+        snapshot = warehouse.snapshot(through_batch) or Snapshot(period.end_ms, {})
+        measured = _measure(latest, period, snapshot, settings.measure)
         now_ms = max([period.end_ms, *(end.at_ms for end in measured if end.source == LIVE)])
 
         def put(table: Table, frame: DataFrame) -> DataFrame:
@@ -166,7 +168,13 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
         latest = put(LATEST_OFFSETS, latest)
         ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
         _build_rest(
-            silver, latest, commits, consumers, ends, _Now(period, now_ms, settings.retention_minutes), put
+            silver,
+            latest,
+            commits,
+            consumers,
+            ends,
+            _Now(period, now_ms, _instant_of_lag(measured, snapshot), settings.retention_minutes),
+            put,
         )
 
 
@@ -175,11 +183,17 @@ class _Now(NamedTuple):
 
     period: Period
     now_ms: int
+    lag_ms: int | None
+    """Of which instant the lag is, None where no log end is known."""
     retention_minutes: int
 
     @property
     def ts(self) -> Column:
         return sf.timestamp_millis(sf.lit(self.now_ms))
+
+    @property
+    def lag_ts(self) -> Column:
+        return sf.timestamp_millis(sf.lit(self.lag_ms).cast("bigint"))
 
 
 def _build_rest(
@@ -225,16 +239,24 @@ def _build_rest(
         ends,
         built_ts=sf.timestamp_millis(sf.lit(int(time.time() * 1000))),
         as_of_ts=now.ts,
+        lag_ts=now.lag_ts,
         step_s=now.period.step_s,
         retention_minutes=now.retention_minutes,
     )
     put(BUILD_INFO, info)
 
 
-def _measure(latest: DataFrame, period: Period, measure: Measure) -> list[LogEnd]:
+def _measure(latest: DataFrame, period: Period, snapshot: Snapshot, measure: Measure) -> list[LogEnd]:
     found = latest.select("topic", "partition").distinct().collect()
     partitions = [TopicPartition(row["topic"], row["partition"]) for row in found]
-    return list(measure(partitions, period)) if partitions else []
+    return list(measure(partitions, period, snapshot)) if partitions else []
+
+
+def _instant_of_lag(measured: list[LogEnd], snapshot: Snapshot) -> int | None:
+    """That of the snapshot; of a file, which was made at another time, that of its last measurement."""
+    if not measured:
+        return None
+    return max((end.at_ms for end in measured if end.source == FILE), default=snapshot.instant_ms)
 
 
 def _ends_frame(spark: SparkSession, measured: list[LogEnd]) -> DataFrame:

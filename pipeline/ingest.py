@@ -9,6 +9,7 @@ which is little, is kept by Spark and feeds the other tables. In a warehouse tha
 Spark writes the commits, in a reading of their own.
 """
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ from pipeline.decode.rows import COMMIT, CONSUMER_GROUP, FINDING, GROUP, KINDS, 
 from pipeline.directory import local_path
 from pipeline.errors import BadInput
 from pipeline.lock import INGEST, alone
+from pipeline.log_ends.measure import snapshot_taker
+from pipeline.log_ends.snapshot import TakeSnapshot
 from pipeline.log_files import LogFiles
 from pipeline.merging import merge
 from pipeline.progress import OnProgress, follow_progress
@@ -90,13 +93,16 @@ def ingest(
     *,
     max_bytes: int | None = None,
     follow: bool = False,
+    take_snapshot: TakeSnapshot | None = None,
     stop: threading.Event | None = None,
     on_progress: OnProgress | None = None,
 ) -> Ingested:
     """Adds to the silver tables what came to the log since the last time.
 
     In: the log's directory or URL; bytes of the log in a batch, about; whether to go on until `stop` is set, which
-    also ends a run early. Raises BadInput. Ended in any way at any time, the next run takes up where it was.
+    also ends a run early; how to measure where logs end, by default in the directory. A run that does not follow
+    the log reads it up to the instant of that measurement, which it keeps for the build. Raises BadInput. Ended in
+    any way at any time, the next run takes up where it was.
     """
     files = LogFiles(log_dir)
     find_partitions(files)
@@ -112,6 +118,9 @@ def ingest(
         stream = stream.option("tasks", str(spark.sparkContext.defaultParallelism))
         if max_bytes is not None:
             stream = stream.option("max_bytes", str(max_bytes))
+        snapshot = None if follow else (take_snapshot or snapshot_taker(log_dir, None))()
+        if snapshot is not None and snapshot.offsets_log is not None:
+            stream = stream.option("until", json.dumps(snapshot.offsets_log))
 
         records: dict[int, int] = {}
         last = [max(warehouse.complete_batches(), default=0)]
@@ -138,6 +147,8 @@ def ingest(
             raise _in_plain_words(error) from error
         finally:
             query.stop()
+        if snapshot is not None and not (stop is not None and stop.is_set()):
+            warehouse.write_snapshot(snapshot)
         return Ingested(last[0] - before, total.records, total.bytes)
 
 

@@ -6,6 +6,8 @@ Call `register(spark)` first. Options:
     findings     "true": rows of kind `finding` tell of damage; otherwise damage ends the query with an error
     max_bytes    of segment files in a micro-batch, about; as much as there is without it
     tasks        how many tasks to plan for, about; the driver's cores without it
+    until        of a stream that ends: a JSON object of the offset by log partition up to which it is read; a log
+                 partition that it does not name is not read
 
 `schema(...)` before `load` chooses among the columns: those that are not asked for are not made.
 
@@ -17,6 +19,7 @@ of other kinds than those in the local property `consumer_offsets.kinds` are not
 `consumer_offsets.commits_to`, names a directory where a stream's commits are written instead, as in `commit_files`.
 """
 
+import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -76,6 +79,8 @@ class _Settings:
         self.findings = str(options.get("findings", "false")).lower() == "true"
         self.max_bytes = self._number(options, "max_bytes")
         self.tasks = self._number(options, "tasks") or os.cpu_count() or 1
+        until = options.get("until")
+        self.until: dict[str, int] | None = None if until is None else json.loads(until)
 
     @staticmethod
     def _number(options: Any, name: str) -> int | None:
@@ -260,11 +265,19 @@ class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         before = self._surveys or {}
         self._surveys = {
             partition.number: survey(
-                files, partition, _start(before.get(partition.number), known, partition), chunk_bytes
+                files,
+                partition,
+                _start(before.get(partition.number), known, partition),
+                chunk_bytes,
+                self._until(partition),
             )
             for partition in partitions
         }
         return self._surveys
+
+    def _until(self, partition: LogPartition) -> int | None:
+        until = self._settings.until
+        return None if until is None else until.get(str(partition.number), 0)
 
     def _findings(self, surveys: dict[int, Survey]) -> dict[str, list[Any]]:
         now_s = time.monotonic()

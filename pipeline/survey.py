@@ -17,7 +17,7 @@ from pipeline.decode.frames import Frames, read_frames
 from pipeline.decode.rows import Finding
 from pipeline.log_files import LogFiles
 from pipeline.segments import LogPartition
-from pipeline.walk import CHUNK_BYTES, Chunk, Place, Walk
+from pipeline.walk import CHUNK_BYTES, Chunk, Place, Stop, Walk
 from storage.batch import decode_records
 from storage.errors import CorruptBatch
 
@@ -95,17 +95,32 @@ def survey(
     partition: LogPartition,
     start: Place | int | None,
     chunk_bytes: int = CHUNK_BYTES,
+    until: int | None = None,
 ) -> Survey:
-    """Surveys a partition from an offset on, None for the first there is. Raises OSError."""
+    """Surveys a partition from an offset on, None for the first there is, up to an offset, None for all there is.
+
+    Raises OSError.
+    """
     walk = Walk(files, partition, start, chunk_bytes)
     asked = start.next_offset if isinstance(start, Place) else start
     transactions = _Transactions()
     pieces: list[Piece] = []
+    place, log_end_offset = None, None
     for chunk in walk:
-        transactions.pass_by(chunk)
-        pieces.append(_piece(chunk, chunk.frames))
+        frames = chunk.frames
+        if until is not None:
+            frames = frames.select(frames.next_offsets <= until)
+        if len(frames):
+            transactions.pass_by(chunk._replace(frames=frames))
+            pieces.append(_piece(chunk, frames))
+        if len(frames) < len(chunk.frames):
+            break
+    else:
+        place, log_end_offset = walk.place, walk.next_offset
     first_offset = max(asked or 0, walk.first_available_offset or 0)
-    stable_offset = min(transactions.open.values(), default=walk.next_offset)
+    if log_end_offset is None:
+        log_end_offset = pieces[-1].next_offset if pieces else first_offset
+    stable_offset = min(transactions.open.values(), default=log_end_offset)
     return Survey(
         partition,
         first_offset,
@@ -113,8 +128,8 @@ def survey(
         _cut(files, pieces, stable_offset),
         transactions.aborted,
         _lasting(walk, partition, asked),
-        _passing(walk, partition, transactions, stable_offset),
-        walk.place,
+        _passing(walk.stop, partition, transactions, stable_offset, log_end_offset),
+        place,
     )
 
 
@@ -162,10 +177,10 @@ def _lasting(walk: Walk, partition: LogPartition, asked: int | None) -> list[Fin
 
 
 def _passing(
-    walk: Walk, partition: LogPartition, transactions: "_Transactions", stable_offset: int
+    stop: Stop | None, partition: LogPartition, transactions: "_Transactions", stable_offset: int, end: int
 ) -> list[Finding]:
     found = []
-    number, end, stop = partition.number, walk.next_offset, walk.stop
+    number = partition.number
     if stop is not None and stop.is_torn_tail:
         detail = f"{stop.reason}: the log ends before it for now"
         found.append(Finding(number, "torn_tail", end, None, stop.path, stop.position, detail))

@@ -5,6 +5,7 @@
     _staging/                                  what an ingest is writing
     _scratch/                                  what a build is writing, or computes once for many tables
     _folds/                                    what builds keep of the commits, see `pipeline.folding`
+    _log_ends.json                             the snapshot of the last ingest, see `pipeline.log_ends.snapshot`
     <silver table>/ingest_batch=<n>/*.parquet  rows of one batch; batch 0 has none, only the schema
     <gold table>/<gold table>.parquet          one file
 
@@ -35,6 +36,8 @@ from pyspark.sql import functions as sf
 
 from pipeline.directory import directory_at
 from pipeline.errors import BadInput
+from pipeline.log_ends.snapshot import FILE as SNAPSHOT
+from pipeline.log_ends.snapshot import Snapshot
 from pipeline.silver import INGEST_BATCHES, SILVER
 from pipeline.table import Table, arrow_type
 
@@ -115,6 +118,23 @@ class Warehouse:
             self._write_properties({"log": log_identity})
         elif known != log_identity:
             raise BadInput(f"{self.path('')}: holds the log of {known}, not of {log_identity}")
+
+    # The instant of its commits
+
+    def write_snapshot(self, snapshot: Snapshot) -> None:
+        """Remembers the snapshot up to which the complete batches hold all commits."""
+        self.directory.write(SNAPSHOT, snapshot.to_json(max(self.complete_batches(), default=0)))
+
+    def snapshot(self, through_batch: int) -> Snapshot | None:
+        """The snapshot up to which the batches up to this one hold all commits; None where no ingest took one, or a
+        later ingest, which followed the log or was interrupted, has added batches. Raises BadInput.
+        """
+        if not self.directory.exists(SNAPSHOT):
+            return None
+        try:
+            return Snapshot.from_json(self.directory.read(SNAPSHOT), through_batch)
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"{self.path(SNAPSHOT)}: is damaged: delete it and ingest again") from error
 
     # Reading
 

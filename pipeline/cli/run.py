@@ -32,6 +32,7 @@ def run(
     """Ingest, build and report."""
     from pipeline.build import build
     from pipeline.ingest import ingest
+    from pipeline.log_ends.measure import snapshot_taker
     from pipeline.report.page import check_out, write_report
     from pipeline.session import check_java, start
     from pipeline.warehouse import Warehouse
@@ -48,7 +49,15 @@ def run(
         try:
             place = Warehouse(warehouse)
             with stop_on_interrupt() as stop:
-                ingest(spark, log_dir, place, max_bytes=max_bytes, stop=stop, on_progress=shown.ingested)
+                ingest(
+                    spark,
+                    log_dir,
+                    place,
+                    max_bytes=max_bytes,
+                    take_snapshot=snapshot_taker(log_dir, bootstrap),
+                    stop=stop,
+                    on_progress=shown.ingested,
+                )
             build(spark, place, settings)
             shown.begins(Step(1, 1, "report"))
             write_report(spark, place, out, selection)

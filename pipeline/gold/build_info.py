@@ -22,6 +22,7 @@ BUILD_INFO: Final = Table.declare(
     retention_minutes int
     log_end_offsets bigint
     log_end_source string
+    lag_ts timestamp
     """,
 )
 
@@ -58,6 +59,7 @@ def build_info(
     *,
     built_ts: Column,
     as_of_ts: Column,
+    lag_ts: Column,
     step_s: int,
     retention_minutes: int,
 ) -> DataFrame:
@@ -83,6 +85,7 @@ def build_info(
         records.crossJoin(ends)
         .withColumn("built_ts", built_ts)
         .withColumn("as_of_ts", as_of_ts)
+        .withColumn("lag_ts", lag_ts)
         .withColumn("step_s", sf.lit(step_s))
         .withColumn("retention_minutes", sf.lit(retention_minutes))
     )

@@ -5,5 +5,6 @@ where a log ended at earlier times, from the times of its messages, so that lag 
 """
 
 from pipeline.log_ends.log_end import LogEnd, Period
+from pipeline.log_ends.snapshot import Bounds, Snapshot
 
-__all__ = ["LogEnd", "Period"]
+__all__ = ["Bounds", "LogEnd", "Period", "Snapshot"]

@@ -2,6 +2,9 @@
 
 The end of a log at an earlier time is the offset of the first message that is not older than that. Brokers
 since 0.11 answer the versions used here. Source: KIP-79, KIP-107.
+
+A snapshot asks for the topics and for `__consumer_offsets` in one request to each broker, so that a broker which
+leads both answers for one instant.
 """
 
 import time
@@ -12,6 +15,8 @@ from typing import Final
 from pipeline.errors import BadInput
 from pipeline.log_ends.connection import Connection
 from pipeline.log_ends.log_end import LogEnd, Period
+from pipeline.log_ends.snapshot import Bounds, Snapshot
+from pipeline.segments import TOPIC
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -43,28 +48,58 @@ def parse_address(text: str) -> Address:
     return host, int(port)
 
 
+def snapshot_of_cluster(bootstrap: str) -> Snapshot:
+    """All topics of a live cluster, with its offsets log as far as this client may describe that.
+
+    Raises BadInput when a broker cannot be reached or does not answer.
+    """
+    starts: dict[TopicPartition, int] = {}
+    latest: dict[TopicPartition, int] = {}
+    leaders = _leaders(parse_address(bootstrap), None)
+    connections = {address: Connection(*address) for address in leaders}
+    try:
+        for address, connection in connections.items():
+            starts |= _offsets(connection, leaders[address], EARLIEST)
+        instant_ms = int(time.time() * 1000)
+        for address, connection in connections.items():
+            latest |= _offsets(connection, leaders[address], LATEST)
+    finally:
+        for connection in connections.values():
+            connection.close()
+    return Snapshot(
+        instant_ms,
+        {one: Bounds(starts.get(one), end) for one, end in latest.items() if one.topic != TOPIC},
+        {one.partition: end for one, end in latest.items() if one.topic == TOPIC},
+    )
+
+
 def ends_of_cluster(
-    bootstrap: str, partitions: Collection[TopicPartition], period: Period
+    bootstrap: str, partitions: Collection[TopicPartition], period: Period, snapshot: Snapshot
 ) -> Iterator[LogEnd]:
-    """For each of the partitions that the cluster has: its end at each step of the period, and now.
+    """For each of the partitions that the cluster has: its end at each step of the period, and at the instant of
+    the snapshot. Where the snapshot has no end, the timestamps of messages tell it.
 
     Raises BadInput when a broker cannot be reached or does not answer.
     """
     for address, led in _leaders(parse_address(bootstrap), partitions).items():
         connection = Connection(*address)
         try:
-            yield from _ends(connection, led, period)
+            yield from _ends(connection, led, period, snapshot)
         finally:
             connection.close()
 
 
 def _leaders(
-    bootstrap: Address, partitions: Collection[TopicPartition]
+    bootstrap: Address, partitions: Collection[TopicPartition] | None
 ) -> Mapping[Address, list[TopicPartition]]:
-    """Which broker to ask for which partitions; topics that are gone, and partitions without leader, are not
-    in it."""
-    wanted = set(partitions)
-    topics = [MetadataRequestTopic(name=name) for name in sorted({topic for topic, _ in wanted})]
+    """Which broker to ask for which partitions, None: for all; topics that are gone, and partitions without leader,
+    are not in it."""
+    wanted = None if partitions is None else set(partitions)
+    topics = (
+        None
+        if wanted is None
+        else [MetadataRequestTopic(name=name) for name in sorted({topic for topic, _ in wanted})]
+    )
     connection = Connection(*bootstrap)
     try:
         answer = connection.ask(
@@ -80,7 +115,7 @@ def _leaders(
     for topic in answer.topics:
         for partition in topic.partitions:
             found = TopicPartition(topic.name or "", partition.partition_index)
-            if found in wanted and partition.leader_id in brokers:
+            if (wanted is None or found in wanted) and partition.leader_id in brokers:
                 leaders[brokers[partition.leader_id]].append(found)
     return leaders
 
@@ -104,17 +139,25 @@ def _offsets(
     }
 
 
-def _ends(connection: Connection, partitions: list[TopicPartition], period: Period) -> Iterator[LogEnd]:
+def _ends(
+    connection: Connection, partitions: list[TopicPartition], period: Period, snapshot: Snapshot
+) -> Iterator[LogEnd]:
     starts = _offsets(connection, partitions, EARLIEST)
-    latest = _offsets(connection, partitions, LATEST)
-    now_ms = int(time.time() * 1000)
+    newest = _offsets(connection, partitions, LATEST)
+    instant_ms, known = snapshot.instant_ms, snapshot.topics
+    ends = {
+        one: found if found >= 0 else newest[one]
+        for one, found in _offsets(connection, partitions, instant_ms + 1).items()
+        if one in newest
+    } | {one: known[one].end for one in partitions if one in known}
     before: dict[TopicPartition, int] = {}
     for time_ms in period.ends_ms():
         for partition, found in _offsets(connection, partitions, time_ms).items():
             # Without a message so late, the log ended then where it ends now.
-            offset = found if found >= 0 else latest.get(partition, -1)
+            end = ends.get(partition, -1)
+            offset = min(found, end) if found >= 0 else end
             if offset >= 0 and before.get(partition) != offset:
                 before[partition] = offset
                 yield LogEnd(*partition, time_ms - 1, starts.get(partition), offset, SOURCE)
-    for partition, offset in latest.items():
-        yield LogEnd(*partition, now_ms, starts.get(partition), offset, SOURCE)
+    for partition, offset in ends.items():
+        yield LogEnd(*partition, instant_ms, starts.get(partition), offset, SOURCE)

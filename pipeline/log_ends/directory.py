@@ -5,8 +5,12 @@ headers are read. Of a large segment only its time index and what follows the la
 read, which is as fine as a broker itself looks for times. A batch that is cut short ends a log, as it does for
 a broker after a crash.
 
-The times are those of the producers, unless the topic takes the broker's; a time in the future counts as now,
-and one that is earlier than that of a message before it counts as that one's.
+The times are those of the producers, unless the topic takes the broker's. A time after the instant of the
+snapshot counts as that instant, and one that is earlier than that of a message before it counts as that one's.
+
+A snapshot of a directory is the sizes of its newest segments, which take microseconds each. How far these reach is
+read afterwards: bytes before that size no longer change. When commits arrived meanwhile, the sizes are taken again,
+so that in most cases no commit lies between the first size and the last.
 
 Source: Kafka's `LogSegment`, `LocalLog`, `OffsetCheckpointFile`.
 """
@@ -14,11 +18,15 @@ Source: Kafka's `LogSegment`, `LocalLog`, `OffsetCheckpointFile`.
 import os
 import re
 import struct
-from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from pipeline.errors import BadInput
 from pipeline.log_ends.log_end import LogEnd, Period
+from pipeline.log_ends.snapshot import Bounds, Snapshot
+from pipeline.log_files import LogFiles
+from pipeline.segments import TOPIC, find_partitions
 from storage.batch import HEADER_BYTES, LENGTH_END, read_header
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.os_error import reason_of
@@ -28,9 +36,14 @@ SOURCE: Final = "log_dir"
 LARGE_SEGMENT_BYTES: Final = 16 * 1024 * 1024
 START_OFFSETS: Final = "log-start-offset-checkpoint"
 
+_SNAPSHOT_TRIES: Final = 20
+_PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})")
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
+
+
+_Log = TypeVar("_Log")
 
 
 class _Mark(NamedTuple):
@@ -40,12 +53,102 @@ class _Mark(NamedTuple):
     end_offset: int
 
 
+class _Tail(NamedTuple):
+    """The newest segment of a log, and how many bytes of it there were."""
+
+    base_offset: int
+    path: str
+    size_bytes: int
+
+
+def snapshot_of_directory(log_dir: str) -> Snapshot:
+    """All topic logs in a local directory, and the offsets log in it.
+
+    In: a broker's data directory, or one partition of its offsets log, which has no topics beside it. Raises
+    BadInput for a directory without an offsets log, and for a file that cannot be read.
+    """
+    offsets_log = _offsets_log(log_dir)
+    try:
+        topics = _topic_directories(log_dir)
+        newest = _tails(offsets_log)
+        for _ in range(_SNAPSHOT_TRIES):
+            before = newest
+            instant_ms = int(time.time() * 1000)
+            tails = _tails(topics)
+            newest = _tails(offsets_log)
+            if newest == before:
+                break
+        starts = _start_offsets(os.path.join(log_dir, START_OFFSETS))
+        ends = {partition: _end_of(tail) for partition, tail in tails.items()}
+        return Snapshot(
+            instant_ms,
+            {
+                one: Bounds(max(starts.get(one, 0), _first_offset(topics[one])), end)
+                for one, end in ends.items()
+            },
+            {number: _end_of(tail) for number, tail in newest.items()},
+        )
+    except OSError as error:
+        raise BadInput(reason_of(error)) from error
+
+
+def offsets_log_in_directory(log_dir: str) -> dict[int, int]:
+    """Where each partition of the offsets log in a local directory ends, by number. Raises BadInput."""
+    try:
+        return {number: _end_of(tail) for number, tail in _tails(_offsets_log(log_dir)).items()}
+    except OSError as error:
+        raise BadInput(reason_of(error)) from error
+
+
+def _offsets_log(log_dir: str) -> dict[int, str]:
+    return {one.number: one.directory for one in find_partitions(LogFiles(log_dir))}
+
+
+def _topic_directories(log_dir: str) -> dict[TopicPartition, str]:
+    entries = os.scandir(log_dir) if os.path.isdir(log_dir) else ()
+    matches = ((_PARTITION.fullmatch(entry.name), entry) for entry in entries)
+    return {
+        TopicPartition(match[1], int(match[2])): entry.path
+        for match, entry in matches
+        if match is not None and match[1] != TOPIC and entry.is_dir()
+    }
+
+
+def _tails(directories: Mapping[_Log, str]) -> dict[_Log, _Tail]:
+    """The tails of the logs that have one. A directory that is deleted meanwhile has none."""
+    found = {}
+    for key, directory in directories.items():
+        try:
+            name = max(filter(_SEGMENT.fullmatch, os.listdir(directory)), default=None)
+            if name is not None:
+                path = os.path.join(directory, name)
+                found[key] = _Tail(int(name.removesuffix(".log")), path, os.stat(path).st_size)
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _first_offset(directory: str) -> int:
+    names = filter(_SEGMENT.fullmatch, os.listdir(directory)) if os.path.isdir(directory) else ()
+    return min((int(name.removesuffix(".log")) for name in names), default=0)
+
+
+def _end_of(tail: _Tail) -> int:
+    """The offset of the next message after so many bytes of a segment."""
+    for position in (_last_entry(tail.path, tail.size_bytes), 0):  # the index may be damaged
+        marks = list(_walk(tail.path, position, tail.size_bytes))
+        if marks:
+            return marks[-1].end_offset
+    return tail.base_offset
+
+
 def ends_in_directory(
-    log_dir: str, partitions: Collection[TopicPartition], period: Period, now_ms: int
+    log_dir: str, partitions: Collection[TopicPartition], period: Period, snapshot: Snapshot
 ) -> Iterator[LogEnd]:
     """For each of the partitions that has a log in `log_dir`: its end, at each step of the period in which it
-    moved, and now.
+    moved, and at the instant of the snapshot.
 
+    A partition that the snapshot does not have ended before the first message with a later time than its instant.
     Raises BadInput when the directory or a file in it cannot be read.
     """
     try:
@@ -53,13 +156,13 @@ def ends_in_directory(
         for partition in sorted(partitions):
             path = os.path.join(log_dir, f"{partition.topic}-{partition.partition}")
             if "/" not in partition.topic and os.path.isdir(path):
-                yield from _ends(path, partition, starts.get(partition, 0), period, now_ms)
+                yield from _ends(path, partition, starts.get(partition, 0), period, snapshot)
     except OSError as error:
         raise BadInput(reason_of(error)) from error
 
 
 def _ends(
-    path: str, partition: TopicPartition, log_start_offset: int, period: Period, now_ms: int
+    path: str, partition: TopicPartition, log_start_offset: int, period: Period, snapshot: Snapshot
 ) -> Iterator[LogEnd]:
     segments = sorted(
         (int(match[1]), name) for name in os.listdir(path) if (match := _SEGMENT.fullmatch(name))
@@ -67,32 +170,43 @@ def _ends(
     if not segments:
         return
     start = max(log_start_offset, segments[0][0])
+    known, instant_ms = snapshot.topics.get(partition), snapshot.instant_ms
     latest = LogEnd(*partition, -1, start, segments[0][0], SOURCE)
+    for mark in _marks_of_log(path, segments, period):
+        if mark.time_ms > instant_ms if known is None else mark.end_offset > known.end:
+            break
+        time_ms = max(min(mark.time_ms, instant_ms), latest.at_ms)
+        if latest.at_ms >= 0 and period.step(time_ms) != period.step(latest.at_ms):
+            yield latest
+        latest = latest._replace(at_ms=time_ms, log_end_offset=max(mark.end_offset, latest.log_end_offset))
+    if known is not None:
+        latest = latest._replace(log_end_offset=max(known.end, latest.log_end_offset))
+    yield latest if latest.at_ms >= 0 else latest._replace(at_ms=instant_ms)
+
+
+def _marks_of_log(path: str, segments: list[tuple[int, str]], period: Period) -> Iterator["_Mark"]:
+    """How far a log reached when, in order. The beginning of a segment is a mark without a time."""
     for base_offset, name in segments:
-        latest = latest._replace(log_end_offset=max(latest.log_end_offset, base_offset))
-        for mark in _marks(os.path.join(path, name), base_offset, period):
-            time_ms = max(min(mark.time_ms, now_ms), latest.at_ms)
-            if latest.at_ms >= 0 and period.step(time_ms) != period.step(latest.at_ms):
-                yield latest
-            latest = latest._replace(at_ms=time_ms, log_end_offset=mark.end_offset)
-    yield latest if latest.at_ms >= 0 else latest._replace(at_ms=now_ms)
+        yield _Mark(-1, base_offset)
+        yield from _marks(os.path.join(path, name), base_offset, period)
 
 
 def _marks(path: str, base_offset: int, period: Period) -> Iterator[_Mark]:
     """How far a segment reached when, in order; the last one is its end."""
     size = os.path.getsize(path)
     if size < LARGE_SEGMENT_BYTES:
-        yield from _walk(path, 0)
+        yield from _walk(path, 0, size)
         return
-    stem = path.removesuffix(".log")
-    position = 0
-    for time_ms, relative_offset in _entries(f"{stem}.timeindex", _TIME_ENTRY):
+    for time_ms, relative_offset in _entries(f"{path.removesuffix('.log')}.timeindex", _TIME_ENTRY):
         if time_ms >= period.start_ms:
             yield _Mark(time_ms, base_offset + relative_offset + 1)
-    for _, entry in _entries(f"{stem}.index", _OFFSET_ENTRY):
-        if position < entry < size:
-            position = entry
-    yield from _walk(path, position)
+    yield from _walk(path, _last_entry(path, size), size)
+
+
+def _last_entry(path: str, size: int) -> int:
+    """The last position within `size` bytes of a segment that its offset index names, 0 without one."""
+    entries = _entries(f"{path.removesuffix('.log')}.index", _OFFSET_ENTRY)
+    return max((position for _, position in entries if 0 < position < size), default=0)
 
 
 def _entries(path: str, entry: struct.Struct) -> Iterator[tuple[int, int]]:
@@ -108,8 +222,8 @@ def _entries(path: str, entry: struct.Struct) -> Iterator[tuple[int, int]]:
         yield first, second
 
 
-def _walk(path: str, position: int) -> Iterator[_Mark]:
-    size = os.path.getsize(path)
+def _walk(path: str, position: int, size: int) -> Iterator[_Mark]:
+    """The batches from a position up to `size` bytes of a segment."""
     with open(path, "rb", buffering=64 * 1024) as file:
         file.seek(position)
         while position + HEADER_BYTES <= size:

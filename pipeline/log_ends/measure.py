@@ -3,17 +3,18 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from pipeline.log_ends.cluster import ends_of_cluster, parse_address
-from pipeline.log_ends.directory import ends_in_directory
+from pipeline.log_ends.cluster import ends_of_cluster, parse_address, snapshot_of_cluster
+from pipeline.log_ends.directory import ends_in_directory, offsets_log_in_directory, snapshot_of_directory
 from pipeline.log_ends.file import ends_in_file
 from pipeline.log_ends.log_end import LogEnd, Period
+from pipeline.log_ends.snapshot import Snapshot, TakeSnapshot
 from storage.topic_partition import TopicPartition
 
-Measure = Callable[[Collection[TopicPartition], Period], Iterable[LogEnd]]
-"""Finds log ends: of these partitions, over this period. May raise BadInput."""
+Measure = Callable[[Collection[TopicPartition], Period, Snapshot], Iterable[LogEnd]]
+"""Finds log ends: of these partitions, over this period, up to the instant of the snapshot. May raise BadInput."""
 
 
-def measure_nothing(_partitions: Collection[TopicPartition], _period: Period) -> list[LogEnd]:
+def measure_nothing(*_: object) -> list[LogEnd]:
     """No log ends are known: lag is not either."""
     return []
 
@@ -25,14 +26,48 @@ def measurer(log_dir: str | None, bootstrap: str | None, log_end_offsets: str | 
     """
     if bootstrap is not None:
         parse_address(bootstrap)
-        return lambda partitions, period: ends_of_cluster(bootstrap, partitions, period)
+        return lambda *wanted: ends_of_cluster(bootstrap, *wanted)
     if log_end_offsets is not None:
         ends = ends_in_file(log_end_offsets, _now_ms())
-        return lambda partitions, _: _only(partitions, ends)
-    path = None if log_dir is None else log_dir.removeprefix("file://")
-    if path is None or "://" in path:
+        return lambda partitions, *_: _only(partitions, ends)
+    path = None if log_dir is None else _local_path(log_dir)
+    if path is None:
         return measure_nothing
-    return lambda partitions, period: ends_in_directory(path, partitions, period, _now_ms())
+    return lambda *wanted: ends_in_directory(path, *wanted)
+
+
+def snapshot_taker(log_dir: str, bootstrap: str | None) -> TakeSnapshot:
+    """The function that an ingest of `log_dir` calls before it reads.
+
+    It measures the cluster if one is given, else the directory. At a URL without a cluster it only takes the time.
+    """
+    path = _local_path(log_dir)
+    if bootstrap is not None:
+        return lambda: _snapshot_of_both(bootstrap, path)
+    if path is not None:
+        return lambda: snapshot_of_directory(path)
+    return lambda: Snapshot(_now_ms(), {})
+
+
+def _snapshot_of_both(bootstrap: str, path: str | None) -> Snapshot:
+    """The topics of the cluster. The offsets log in the directory counts up to where the cluster says that it ends;
+    where the cluster does not say so, or knows another log than this one, up to where it ends in the directory."""
+    if path is None:
+        return snapshot_of_cluster(bootstrap)._replace(offsets_log=None)
+    before = offsets_log_in_directory(path)
+    cluster = snapshot_of_cluster(bootstrap)
+    after, told = offsets_log_in_directory(path), cluster.offsets_log or {}
+    return cluster._replace(
+        offsets_log={
+            number: told[number] if before.get(number, 0) <= told.get(number, -1) else end
+            for number, end in after.items()
+        }
+    )
+
+
+def _local_path(location: str) -> str | None:
+    path = location.removeprefix("file://")
+    return None if "://" in path else path
 
 
 def _only(partitions: Collection[TopicPartition], ends: Iterable[LogEnd]) -> Iterator[LogEnd]:

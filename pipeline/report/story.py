@@ -142,9 +142,9 @@ def _lag(gathered: Gathered) -> Line:
     )
     text = (
         f"Groups were {count(totals['lag'], 'message')} behind in {count(totals['n_measured'], 'partition')} "
-        f"when last measured, {moment(totals['measured_ts'])} UTC.{gone}{unknown}"
+        f"at {moment(gathered.info['lag_ts'])} UTC.{gone}{unknown}"
     )
-    return Line(text, "lag")
+    return Line(text, "lag; build_info: lag_ts")
 
 
 def _laggard(gathered: Gathered) -> Line:

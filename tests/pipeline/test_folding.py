@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.build import GOLD, BuildSettings, Built, build
-from pipeline.log_ends import LogEnd, Period
+from pipeline.log_ends import LogEnd, Period, Snapshot
 from pipeline.warehouse import FOLDS, Warehouse
 from storage.topic_partition import TopicPartition
 from tests.pipeline.hand_made import HandMade, at, fill
@@ -63,7 +63,7 @@ def history(spark: SparkSession) -> HandMade:
     return made
 
 
-def log_ends(partitions: Collection[TopicPartition], period: Period) -> list[LogEnd]:
+def log_ends(partitions: Collection[TopicPartition], period: Period, _: Snapshot) -> list[LogEnd]:
     middle_ms = (period.start_ms + period.end_ms) // 2
     return [LogEnd(*one, at_ms, 0, 8, "file") for one in partitions for at_ms in (middle_ms, period.end_ms)]
 

@@ -18,12 +18,15 @@ from coordinator.group.record_codec import GroupRecordCodec
 from pipeline.directory import LocalDirectory
 from pipeline.errors import BadInput
 from pipeline.ingest import Ingested, ingest
+from pipeline.log_ends import Bounds, Snapshot
+from pipeline.log_ends.directory import snapshot_of_directory
 from pipeline.progress import Progress
 from pipeline.silver import SILVER
 from pipeline.warehouse import MARKER, Warehouse
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.topic_partition import TopicPartition
 from tests.group.new_shard import new_shard
 from tests.pipeline.log_directory import LogDirectory
 from tests.pipeline.long_logs import add_transactions, counted, example_log, moved
@@ -100,6 +103,38 @@ def test_any_split_into_runs_and_batches_gives_the_same_tables(
     assert tables(warehouse) == expected_tables(source_rows)
     for name in ("commits", "members"):  # written where they were decoded, and by Spark
         assert warehouse.silver(spark, name).count() == len(table(warehouse, name))
+
+
+def test_commits_after_the_instant_of_the_log_ends_wait_for_the_next_run(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse
+) -> None:
+    log, new = Log(), Log()
+    log.append([commit_record("g", n, "x") for n in range(20)])
+    made.write_log(7, log)
+
+    def measure_before_more_commits() -> Snapshot:
+        snapshot = snapshot_of_directory(made.path)
+        log.append([commit_record("g", 20 + n, "x") for n in range(600)])
+        made.write_log(7, log)
+        new.append([commit_record("of a partition that is new", 5, "x")])
+        made.write_log(9, new)
+        return snapshot._replace(topics={TopicPartition("t", 0): Bounds(0, 22)})
+
+    def committed() -> list[int]:
+        return [row["offset"] for row in table(warehouse, "commits") if row["log_partition"] == 7]
+
+    ingest(spark, made.path, warehouse, take_snapshot=measure_before_more_commits)
+    assert committed() == list(range(20))
+    assert {row["log_partition"] for row in table(warehouse, "commits")} == {7}
+    kept = warehouse.snapshot(through_batch=1)
+    assert kept is not None
+    assert kept.topics == {TopicPartition("t", 0): Bounds(0, 22)}
+
+    ingest(spark, made.path, warehouse)
+    assert committed() == list(range(620))
+    assert {row["log_partition"] for row in table(warehouse, "commits")} == {7, 9}
+    assert warehouse.snapshot(through_batch=1) is None, "of other commits"
+    assert warehouse.snapshot(through_batch=2) is not None
 
 
 class Killed(OSError):

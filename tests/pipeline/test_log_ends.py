@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.log_ends import LogEnd, Period, directory
+from pipeline.log_ends import LogEnd, Period, Snapshot, directory
 from pipeline.log_ends.cluster import ends_of_cluster, parse_address
-from pipeline.log_ends.directory import ends_in_directory
+from pipeline.log_ends.directory import ends_in_directory, snapshot_of_directory
 from pipeline.log_ends.file import ends_in_file
 from pipeline.log_ends.measure import measurer
 from storage.batch import encode_batch
@@ -22,6 +22,7 @@ from storage.topic_partition import TopicPartition
 NOW_MS = 1_000_000
 PERIOD = Period(100_000, 200_000, 10)
 T0 = TopicPartition("t", 0)
+NOTHING_KNOWN = Snapshot(NOW_MS, {})
 
 
 def batch(time_ms: int, records: int = 1) -> bytes:
@@ -39,7 +40,9 @@ def write_log(path: Path, batches: list[bytes], config: LogConfig | None = None)
 def found(
     log_dir: Path, *partitions: TopicPartition, period: Period = PERIOD
 ) -> list[tuple[int, int, int | None]]:
-    ends = ends_in_directory(str(log_dir), partitions or [T0], period, NOW_MS)
+    (log_dir / "__consumer_offsets-0").mkdir(exist_ok=True)
+    snapshot = snapshot_of_directory(str(log_dir))._replace(instant_ms=NOW_MS)
+    ends = ends_in_directory(str(log_dir), partitions or [T0], period, snapshot)
     return [(end.at_ms, end.log_end_offset, end.log_start_offset) for end in ends]
 
 
@@ -69,7 +72,8 @@ def test_an_empty_log_ends_where_it_begins_and_a_missing_one_nowhere(tmp_path: P
 def test_only_partitions_that_are_asked_for_are_looked_at(tmp_path: Path) -> None:
     for name in ("t-0", "t-1", "u-0"):
         write_log(tmp_path / name, [batch(150_000)])
-    ends = list(ends_in_directory(str(tmp_path), [TopicPartition("t", 1)], PERIOD, NOW_MS))
+    snapshot = Snapshot(NOW_MS, {})
+    ends = list(ends_in_directory(str(tmp_path), [TopicPartition("t", 1)], PERIOD, snapshot))
     assert ends == [LogEnd("t", 1, 150_000, 0, 1, "log_dir")]
 
 
@@ -190,7 +194,7 @@ def test_a_file_that_is_missing_or_no_text_is_named(file: Path) -> None:
 def test_only_measurements_of_consumed_partitions_are_kept(file: Path) -> None:
     file.write_text("t:0:5\nu:0:6\n")
     measure = measurer("/nowhere", None, str(file))
-    assert [end.topic for end in measure([T0], PERIOD)] == ["t"]
+    assert [end.topic for end in measure([T0], PERIOD, NOTHING_KNOWN)] == ["t"]
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", ":9092", "host:0", "host:70000", "host:x"])
@@ -211,7 +215,7 @@ def test_nobody_at_the_address_is_said() -> None:
         listener.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(BadInput, match=address):
-            list(ends_of_cluster(address, [T0], PERIOD))
+            list(ends_of_cluster(address, [T0], PERIOD, NOTHING_KNOWN))
 
 
 def test_something_else_at_the_address_is_said() -> None:
@@ -229,7 +233,7 @@ def test_something_else_at_the_address_is_said() -> None:
         thread.start()
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(BadInput, match=address):
-            list(ends_of_cluster(address, [T0], PERIOD))
+            list(ends_of_cluster(address, [T0], PERIOD, NOTHING_KNOWN))
         thread.join()
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.log_ends import Period
-from pipeline.log_ends.cluster import ends_of_cluster
+from pipeline.log_ends import Period, Snapshot
+from pipeline.log_ends.cluster import ends_of_cluster, snapshot_of_cluster
 from pipeline.log_ends.directory import ends_in_directory
 from storage.topic_partition import TopicPartition
 from tests.interop.daemon import Daemon
@@ -58,8 +58,9 @@ def test_a_cluster_says_what_its_directory_says(
                 producer.produce("t", b"x", partition=partition, timestamp=START_MS + second * 1000)
             producer.flush(20)
         wanted = [TopicPartition("t", n) for n in range(4)] + [TopicPartition("gone", 0)]
-        asked = list(ends_of_cluster(bootstrap, wanted, PERIOD))
-    read = list(ends_in_directory(directory, wanted, PERIOD, START_MS + 10**9))
+        snapshot = snapshot_of_cluster(bootstrap)
+        asked = list(ends_of_cluster(bootstrap, wanted, PERIOD, snapshot))
+    read = list(ends_in_directory(directory, wanted, PERIOD, snapshot))
     assert {end[:2] for end in asked} == {end[:2] for end in read} == {("t", 0), ("t", 1), ("t", 2)}
     for partition in range(3):
         for step in range(PERIOD.step(START_MS), PERIOD.step(PERIOD.end_ms)):
@@ -83,4 +84,4 @@ def test_a_cluster_says_what_its_directory_says(
 )
 def test_a_cluster_that_cannot_be_reached_takes_one_line(bootstrap: str, reason: str) -> None:
     with pytest.raises(BadInput, match=rf"^{re.escape(bootstrap)}: [^\[\n]*{reason}$"):
-        list(ends_of_cluster(bootstrap, [TopicPartition("orders", 0)], PERIOD))
+        list(ends_of_cluster(bootstrap, [TopicPartition("orders", 0)], PERIOD, Snapshot(0, {})))

@@ -12,6 +12,7 @@ from pipeline.errors import BadInput
 from pipeline.report.gather import Gathered, Selection, gather
 from pipeline.report.page import check_out
 from pipeline.report.story import story
+from pipeline.report.words import moment
 from tests.browser import chromium, tab
 from tests.interop.requirement import lacking
 from tests.pipeline.hand_made import HandMade, at
@@ -62,6 +63,12 @@ def test_the_story_has_ten_lines_with_their_sources(gathered: Gathered) -> None:
         "open transaction (1)",
     ):
         assert fact in text
+
+
+def test_the_instant_of_the_lag_is_stated(told: Told, gathered: Gathered) -> None:
+    assert gathered.info["lag_ts"] == at(600)
+    words = "".join(Page(told.text).words)
+    assert words.count(f"{moment(at(600))} UTC") >= 2, "beside the groups and in the story"
 
 
 def test_nothing_in_a_name_runs_or_loads(told: Told) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pipeline.build import BuildSettings, Built, build
-from pipeline.log_ends import LogEnd, Period
+from pipeline.log_ends import LogEnd, Period, Snapshot
 from pipeline.report.gather import Gathered, Selection
 from pipeline.report.page import write_report
 from pipeline.warehouse import Warehouse
@@ -60,7 +60,9 @@ class Told:
         self._made, self._batches = later, self._batches + 1
         fill(self.spark, self.warehouse, later, self._batches)
 
-        def measure(partitions: Collection[TopicPartition], period: Period) -> Collection[LogEnd]:
+        def measure(
+            partitions: Collection[TopicPartition], period: Period, _: Snapshot
+        ) -> Collection[LogEnd]:
             self.asked.append((set(partitions), period))
             return ends
 
