@@ -1,12 +1,11 @@
 """The captured directories of a real broker; see record.py for where they come from."""
 
-import io
 import json
-import lzma
 import os
 import re
-import tarfile
 from typing import Any, Final
+
+from tests import archive
 
 FIXTURES: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures")
 NAMES: Final = ("clean", "killed", "compacted")
@@ -15,10 +14,7 @@ OFFSETS_PARTITION: Final = re.compile(r"__consumer_offsets-\d+")
 
 def unpack(name: str, directory: str) -> None:
     """Puts a captured data directory into an empty one."""
-    with open(os.path.join(FIXTURES, f"{name}.tar.xz"), "rb") as file:
-        raw = lzma.decompress(file.read())
-    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
-        archive.extractall(directory, filter="data")
+    archive.unpack(os.path.join(FIXTURES, f"{name}.tar.xz"), directory)
 
 
 def expected(name: str) -> Any:

@@ -7,14 +7,11 @@ log tool reads in it. `values` are records of the offsets log in every version t
 The broker's indexes are small here, for it leaves all of them preallocated when it is killed.
 """
 
-import io
 import json
-import lzma
 import os
 import re
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections import Counter
@@ -22,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from storage.compression import CODEC_NAMES
+from tests.archive import pack
 from tests.kafka_log.artifacts import broker
 from tests.kafka_log.broker import KafkaBroker
 from tests.kafka_log.committed import read_committed
@@ -260,26 +258,6 @@ def read_by_kafka(data_directory: str) -> dict[str, Any]:
     }
 
 
-def _pack(data_directory: str, path: str) -> None:
-    """A compressed archive of the directory, the same for the same contents."""
-    raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for folder, folders, names in os.walk(data_directory):
-            folders.sort()
-            for name in sorted([*folders, *names]):
-                full = os.path.join(folder, name)
-                archive.add(full, os.path.relpath(full, data_directory), recursive=False, filter=_anonymous)
-    with open(path, "wb") as file:
-        file.write(lzma.compress(raw.getvalue(), preset=9 | lzma.PRESET_EXTREME))
-
-
-def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    entry.mtime = 0
-    return entry
-
-
 def capture(name: str) -> None:
     """Runs one scenario and keeps what came of it."""
     with tempfile.TemporaryDirectory(prefix="kafka-log-") as directory:
@@ -297,7 +275,7 @@ def capture(name: str) -> None:
             "log": read_by_kafka(kafka.data_directory),
         }
         archive = os.path.join(FIXTURES, f"{name}.tar.xz")
-        _pack(kafka.data_directory, archive)
+        pack(kafka.data_directory, archive)
         with open(os.path.join(FIXTURES, f"{name}.json"), "w", encoding="utf-8") as file:
             file.write(json.dumps(seen, indent=1, ensure_ascii=False) + "\n")
         print(

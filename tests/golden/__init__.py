@@ -1,0 +1,1 @@
+"""Data that released versions wrote, and the tests that later versions still read them."""

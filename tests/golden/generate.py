@@ -1,0 +1,32 @@
+"""Writes the golden data of this version: python -m tests.golden.generate [KIND ...]
+
+Kinds: data_directory, recording, etcd, warehouse, http; all of them without one. Run it when the version that is
+to be released writes something new, and commit the new directory beside the old ones. The data of released versions
+stay as they are: they are what the users of those versions have.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import coordinator
+from tests.golden import data_directory
+from tests.golden.versions import ROOT
+
+KINDS = {"data_directory": data_directory.generate}
+
+
+def main(kinds: Sequence[str]) -> None:
+    """Writes the data of these kinds."""
+    version = coordinator.__version__
+    unknown = sorted(set(kinds) - KINDS.keys())
+    if unknown:
+        sys.exit(f"Unknown kind {unknown[0]}: choose from {', '.join(KINDS)}.")
+    os.makedirs(os.path.join(ROOT, version), exist_ok=True)
+    for kind in kinds or KINDS:
+        KINDS[kind](version)
+        print(f"{version}: {kind} written", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
