@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 
 import coordinator
-from tests.golden import data_directory
+from tests.golden import conversation, data_directory
 from tests.golden.versions import ROOT
 
-KINDS = {"data_directory": data_directory.generate}
+KINDS = {"data_directory": data_directory.generate, "http": conversation.generate}
 
 
 def main(kinds: Sequence[str]) -> None:
