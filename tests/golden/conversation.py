@@ -28,8 +28,8 @@ VOLATILE_ENDINGS: Final = ("_ms", "_at", "_bytes", "port", "member_id", "client_
 """Of names of fields whose values are those of the machine, also where two runs agree."""
 
 Exchange = dict[str, Any]
-"""Of a request `method`, `path`, `accept`, `body`; of its answer `status`, `content_type`, `answer`; and `volatile`,
-the places of volatile values in the answer."""
+"""Of a request `method`, `path`, `accept`, `body`; of its answer `status`, `content_type`, `answer` and the places
+that are `volatile` in it."""
 
 
 def _plain(value: Any) -> Any:

@@ -10,10 +10,14 @@ import sys
 from collections.abc import Sequence
 
 import coordinator
-from tests.golden import conversation, data_directory
+from tests.golden import conversation, data_directory, recording
 from tests.golden.versions import ROOT
 
-KINDS = {"data_directory": data_directory.generate, "http": conversation.generate}
+KINDS = {
+    "data_directory": data_directory.generate,
+    "recording": recording.generate,
+    "http": conversation.generate,
+}
 
 
 def main(kinds: Sequence[str]) -> None:

@@ -1,0 +1,23 @@
+"""The recordings of each earlier version are played, and the same comes of them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.clients.command import COMMAND
+from tests.golden.recording import GROUPS, RESULTS, file_name, play
+from tests.golden.versions import VERSIONS, golden_path, read_json
+
+
+@pytest.mark.parametrize("group_id", GROUPS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_same_comes_of_a_recording(version: str, group_id: str) -> None:
+    expected = read_json(version, RESULTS)[group_id]
+    assert expected["different"] is None
+    path = golden_path(version, file_name(group_id))
+    assert play(Path(path).read_bytes()) == expected
+    done = subprocess.run(
+        [*COMMAND, "replay", path, "--any-version"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
