@@ -112,11 +112,11 @@ def _first_run(bootstrap: str) -> None:
         history.fill(connection)
         make_consumer_groups(connection, "golden")
         _commit(connection, "topic-went", [("orders", 0, 1), ("shortlived", 1, 2), ("reborn", 0, 1)])
-        _configure_group(connection, "golden-configured", "consumer.session.timeout.ms", "50000")
+        configure_group(connection, "golden-configured", "consumer.session.timeout.ms", "50000")
     for name in ("shortlived", "reborn"):
         clients.delete_topic(name)
     clients.create_topics(reborn=2)
-    _add_security(bootstrap)
+    add_security(bootstrap)
 
 
 def _second_run(bootstrap: str) -> Producer:
@@ -172,7 +172,8 @@ def _compact(clients: Workload, topic: str) -> None:
     clients.wait(lambda: len(read_committed(clients.bootstrap, {topic: 1})[name]) < 150, "the cleaner")
 
 
-def _configure_group(connection: Connection, group: str, name: str, value: str) -> None:
+def configure_group(connection: Connection, group: str, name: str, value: str) -> None:
+    """Sets a property of a group."""
     config = AlterableConfig(name=name, config_operation=0, value=value)
     resource = AlterConfigsResource(resource_type=GROUP, resource_name=group, configs=[config])
     (answer,) = connection.call(
@@ -181,7 +182,8 @@ def _configure_group(connection: Connection, group: str, name: str, value: str) 
     assert answer.error_code == 0, answer
 
 
-def _add_security(bootstrap: str) -> None:
+def add_security(bootstrap: str) -> None:
+    """Adds ACLs, and users with the password `secret`."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     rules = [
         (ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:alice", AclOperation.READ, "ALLOW"),

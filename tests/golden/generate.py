@@ -10,12 +10,14 @@ import sys
 from collections.abc import Sequence
 
 import coordinator
-from tests.golden import conversation, data_directory, recording
+from tests.golden import conversation, data_directory, etcd_keys, recording, warehouse
 from tests.golden.versions import ROOT
 
 KINDS = {
     "data_directory": data_directory.generate,
     "recording": recording.generate,
+    "etcd": etcd_keys.generate,
+    "warehouse": warehouse.generate,
     "http": conversation.generate,
 }
 
