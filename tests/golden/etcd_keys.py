@@ -1,7 +1,8 @@
 """All keys of a small cluster in etcd, and what a daemon serves from them.
 
 The daemons run in this process over the model of etcd that the cluster's tests use, so that neither writing nor
-reading needs etcd: a key has the same bytes in both. Keys with a lease are left out, as if all daemons had died.
+reading needs etcd: a key has the same bytes in both. They seal logs early, to have manifests and pieces in so few
+records. Keys with a lease are left out, as if all daemons had died.
 """
 
 import asyncio
@@ -11,10 +12,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from confluent_kafka import Consumer
 
 from coordinator.cluster.engine.engine import Entry
-from tests.cluster.daemons import Daemon, Daemons, eventually
+from coordinator.cluster.keys import Keys
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.server.cluster import sealer
+from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, eventually
 from tests.cluster.records import TOPIC, create, leader, write
 from tests.golden.data_directory import KEPT, TIMEOUT_S, add_security, configure_group, describe
 from tests.golden.versions import write_json
@@ -24,6 +29,7 @@ from tests.kafka_log.consumer_history import make_consumer_groups
 from tests.kafka_log.workload import Workload
 
 FILE: Final = "etcd.json"
+KEYS: Final = Keys(CLUSTER_ID)
 TOPICS: Final = (("orders", history.PARTITIONS),)
 OF_RECORDS: Final = ("log_starts", "log_ends", "committed_records", "producers")
 """Parts of a description by partition. Only topics with replicas have their records in etcd."""
@@ -37,14 +43,20 @@ def generate(version: str) -> None:
 
 async def _live(directory: Path) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
+        patched = stack.enter_context(pytest.MonkeyPatch.context())
+        patched.setattr(sealer, "SEAL_RECORDS", 20)
+        patched.setattr(sealer, "SEAL_BYTES", 2000)
         cluster = Daemons(directory, stack, TOPICS)
         first, second = [await cluster.start(node_id, **KEPT) for node_id in (1, 2)]
         await eventually(cluster.is_placed)
         await create(first, factor=2)
-        await write(await leader(cluster), b"one", b"two")
+        for number in range(30):
+            await write(await leader(cluster), b"one %d" % number, b"two")
         await _stop(cluster, second)
         await _placed_at(cluster, first)
         await asyncio.to_thread(_first_run, _bootstrap(first))
+        sealed = {KEYS.manifest(TOPIC, 0), KEYS.manifest(CONSUMER_OFFSETS, 1)}
+        await eventually(lambda: sealed <= cluster.store.map.entries.keys())
         await _stop(cluster, first)
         first = await cluster.start(1, **KEPT)
         await _placed_at(cluster, first)
