@@ -34,6 +34,11 @@ from protocol.messages.incremental_alter_configs import (
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.list_transactions import ListTransactionsRequest
 from protocol.messages.metadata import MetadataRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from storage.uuid_text import uuid_to_text
 from tests.archive import pack
 from tests.golden.versions import golden_path, write_json
@@ -148,17 +153,17 @@ def _commit(
     connection: Connection, group: str, commits: list[tuple[str, int, int]], metadata: str = ""
 ) -> None:
     topics = [
-        history.OffsetCommitRequestTopic(
+        OffsetCommitRequestTopic(
             name=topic,
             partitions=[
-                history.OffsetCommitRequestPartition(
+                OffsetCommitRequestPartition(
                     partition_index=partition, committed_offset=offset, committed_metadata=metadata
                 )
             ],
         )
         for topic, partition, offset in commits
     ]
-    answer = connection.call(history.OffsetCommitRequest(group_id=group, topics=topics), 9)
+    answer = connection.call(OffsetCommitRequest(group_id=group, topics=topics), 9)
     assert {part.error_code for topic in answer.topics for part in topic.partitions} == {0}, answer
 
 
