@@ -142,14 +142,18 @@ def _offsets(
 def _ends(
     connection: Connection, partitions: list[TopicPartition], period: Period, snapshot: Snapshot
 ) -> Iterator[LogEnd]:
-    starts = _offsets(connection, partitions, EARLIEST)
+    instant_ms = snapshot.instant_ms
+    known = {one: snapshot.topics[one] for one in partitions if one in snapshot.topics}
+    starts: dict[TopicPartition, int | None] = {
+        **_offsets(connection, partitions, EARLIEST),
+        **{one: bounds.start for one, bounds in known.items()},
+    }
     newest = _offsets(connection, partitions, LATEST)
-    instant_ms, known = snapshot.instant_ms, snapshot.topics
     ends = {
         one: found if found >= 0 else newest[one]
         for one, found in _offsets(connection, partitions, instant_ms + 1).items()
         if one in newest
-    } | {one: known[one].end for one in partitions if one in known}
+    } | {one: bounds.end for one, bounds in known.items()}
     before: dict[TopicPartition, int] = {}
     for time_ms in period.ends_ms():
         for partition, found in _offsets(connection, partitions, time_ms).items():

@@ -15,6 +15,7 @@ so that in most cases no commit lies between the first size and the last.
 Source: Kafka's `LogSegment`, `LocalLog`, `OffsetCheckpointFile`.
 """
 
+import contextlib
 import os
 import re
 import struct
@@ -79,14 +80,13 @@ def snapshot_of_directory(log_dir: str) -> Snapshot:
             if newest == before:
                 break
         starts = _start_offsets(os.path.join(log_dir, START_OFFSETS))
-        ends = {partition: _end_of(tail) for partition, tail in tails.items()}
         return Snapshot(
             instant_ms,
             {
                 one: Bounds(max(starts.get(one, 0), _first_offset(topics[one])), end)
-                for one, end in ends.items()
+                for one, end in _ends_of(tails).items()
             },
-            {number: _end_of(tail) for number, tail in newest.items()},
+            _ends_of(newest),
         )
     except OSError as error:
         raise BadInput(reason_of(error)) from error
@@ -95,7 +95,7 @@ def snapshot_of_directory(log_dir: str) -> Snapshot:
 def offsets_log_in_directory(log_dir: str) -> dict[int, int]:
     """Where each partition of the offsets log in a local directory ends, by number. Raises BadInput."""
     try:
-        return {number: _end_of(tail) for number, tail in _tails(_offsets_log(log_dir)).items()}
+        return _ends_of(_tails(_offsets_log(log_dir)))
     except OSError as error:
         raise BadInput(reason_of(error)) from error
 
@@ -118,19 +118,29 @@ def _tails(directories: Mapping[_Log, str]) -> dict[_Log, _Tail]:
     """The tails of the logs that have one. A directory that is deleted meanwhile has none."""
     found = {}
     for key, directory in directories.items():
-        try:
+        with contextlib.suppress(FileNotFoundError):
             name = max(filter(_SEGMENT.fullmatch, os.listdir(directory)), default=None)
             if name is not None:
                 path = os.path.join(directory, name)
                 found[key] = _Tail(int(name.removesuffix(".log")), path, os.stat(path).st_size)
-        except FileNotFoundError:
-            continue
+    return found
+
+
+def _ends_of(tails: Mapping[_Log, _Tail]) -> dict[_Log, int]:
+    """Their ends, without logs that were deleted meanwhile."""
+    found = {}
+    for key, tail in tails.items():
+        with contextlib.suppress(FileNotFoundError):
+            found[key] = _end_of(tail)
     return found
 
 
 def _first_offset(directory: str) -> int:
-    names = filter(_SEGMENT.fullmatch, os.listdir(directory)) if os.path.isdir(directory) else ()
-    return min((int(name.removesuffix(".log")) for name in names), default=0)
+    """The base offset of the oldest segment, 0 where the log was deleted meanwhile."""
+    with contextlib.suppress(FileNotFoundError):
+        names = filter(_SEGMENT.fullmatch, os.listdir(directory))
+        return min((int(name.removesuffix(".log")) for name in names), default=0)
+    return 0
 
 
 def _end_of(tail: _Tail) -> int:
@@ -169,11 +179,14 @@ def _ends(
     )
     if not segments:
         return
-    start = max(log_start_offset, segments[0][0])
     known, instant_ms = snapshot.topics.get(partition), snapshot.instant_ms
+    start = max(log_start_offset, segments[0][0])
+    if known is not None and known.start is not None:
+        start = known.start
     latest = LogEnd(*partition, -1, start, segments[0][0], SOURCE)
     for mark in _marks_of_log(path, segments, period):
-        if mark.time_ms > instant_ms if known is None else mark.end_offset > known.end:
+        is_later = mark.time_ms > instant_ms if known is None else mark.end_offset > known.end
+        if is_later:
             break
         time_ms = max(min(mark.time_ms, instant_ms), latest.at_ms)
         if latest.at_ms >= 0 and period.step(time_ms) != period.step(latest.at_ms):

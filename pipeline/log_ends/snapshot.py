@@ -28,8 +28,8 @@ class Bounds(NamedTuple):
 class Snapshot(NamedTuple):
     """The ends of logs at an instant.
 
-    `topics`: of every partition with a known end, which may be none. `offsets_log`: where each partition of
-    `__consumer_offsets` ended, by number; None when nobody could say, which bounds nothing.
+    `topics`: of every partition with a known end; empty where only the time was taken. `offsets_log`: the end of
+    each partition of `__consumer_offsets`, by number; None where it is unknown, so that an ingest reads everything.
     """
 
     instant_ms: int
@@ -37,7 +37,7 @@ class Snapshot(NamedTuple):
     offsets_log: Mapping[int, int] | None = None
 
     def to_json(self, through_batch: int) -> bytes:
-        """The file of a warehouse whose silver tables hold the commits up to this instant, and no others."""
+        """The file for a warehouse whose silver tables hold the commits up to this instant and none after it."""
         ends = [[*partition, *bounds] for partition, bounds in sorted(self.topics.items())]
         document = {"instant_ms": self.instant_ms, "through_batch": through_batch, "log_ends": ends}
         return json.dumps(document).encode() + b"\n"

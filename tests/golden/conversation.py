@@ -25,7 +25,7 @@ JSON: Final = ("application/json", "application/problem+json")
 WORDS: Final = {"detail", "text", "title", "evidence", "message"}
 """Fields that hold sentences, which any version may word better."""
 VOLATILE_ENDINGS: Final = ("_ms", "_at", "_bytes", "port", "member_id", "client_host", "bootstrap", "version")
-"""Of names of fields whose values are those of the machine, also where two runs agree."""
+"""Endings of fields that differ between machines and runs, even where two runs happen to agree."""
 
 Exchange = dict[str, Any]
 """Of a request `method`, `path`, `accept`, `body`; of its answer `status`, `content_type`, `answer` and the places

@@ -1,4 +1,4 @@
-"""A data directory with all that a daemon keeps, and a description of what it serves.
+"""A data directory with every kind of content, and a description of the answers of a daemon on it.
 
 The first run of the daemon ends cleanly, the second one with SIGKILL, so that the directory has the files of a
 clean stop as well as a journal and log tails that were never synced. One transaction is open when the daemon dies.

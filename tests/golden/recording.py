@@ -1,4 +1,4 @@
-"""Recordings of a classic and a consumer group, as `groupd record` saves them, and what comes of playing them."""
+"""Recordings of a classic and a consumer group, as `groupd record` saves them, and the result of their replay."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The recordings of each earlier version are played, and the same comes of them."""
+"""A replay of the recordings of each earlier version has the recorded outcome."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.golden.versions import VERSIONS, golden_path, read_json
 
 @pytest.mark.parametrize("group_id", GROUPS)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_same_comes_of_a_recording(version: str, group_id: str) -> None:
+def test_a_replay_has_the_recorded_outcome(version: str, group_id: str) -> None:
     expected = read_json(version, RESULTS)[group_id]
     assert expected["different"] is None
     path = golden_path(version, file_name(group_id))

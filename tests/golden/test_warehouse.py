@@ -1,4 +1,4 @@
-"""The pipeline reports on the warehouse of each earlier version, and adds to it what came to the log since."""
+"""The pipeline reports on the warehouse of each earlier version, and adds new commits to it."""
 
 import os
 import time

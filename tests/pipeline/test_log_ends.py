@@ -1,13 +1,14 @@
 """Where log ends come from: a directory, a cluster, a file."""
 
 import json
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.log_ends import LogEnd, Period, Snapshot, directory
+from pipeline.log_ends import Bounds, LogEnd, Period, Snapshot, directory
 from pipeline.log_ends.cluster import ends_of_cluster, parse_address
 from pipeline.log_ends.directory import ends_in_directory, snapshot_of_directory
 from pipeline.log_ends.file import ends_in_file
@@ -241,3 +242,36 @@ def test_steps_cover_the_period() -> None:
     period = Period(100_500, 131_000, 10)
     assert list(period.ends_ms()) == [110_000, 120_000, 130_000, 131_000]
     assert [period.step(time_ms) for time_ms in (0, 99_999, 100_500, 110_000)] == [9, 9, 10, 11]
+
+
+def test_what_is_appended_after_a_snapshot_does_not_count(tmp_path: Path) -> None:
+    for name in ("t-0", "__consumer_offsets-0"):
+        write_log(tmp_path / name, [batch(150_000, 3)])
+    snapshot = snapshot_of_directory(str(tmp_path))._replace(instant_ms=160_000)
+    assert (snapshot.topics, snapshot.offsets_log) == ({T0: Bounds(0, 3)}, {0: 3})
+    for name in ("t-0", "__consumer_offsets-0"):
+        write_log(tmp_path / name, [batch(155_000, 4)])
+    (tmp_path / directory.START_OFFSETS).write_text("0\n1\nt 0 6\n")
+    (found_end,) = ends_in_directory(str(tmp_path), [T0], PERIOD, snapshot)
+    assert found_end == LogEnd("t", 0, 150_000, 0, 3, "log_dir")
+    assert snapshot_of_directory(str(tmp_path)).offsets_log == {0: 7}
+
+
+def test_without_a_snapshot_of_a_log_later_messages_do_not_count(tmp_path: Path) -> None:
+    write_log(tmp_path / "t-0", [batch(150_000, 3), batch(155_000, 4), batch(160_000, 5)])
+    ends = list(ends_in_directory(str(tmp_path), [T0], PERIOD, Snapshot(155_000, {})))
+    assert [(end.at_ms, end.log_end_offset) for end in ends] == [(155_000, 7)]
+
+
+def test_a_snapshot_leaves_out_a_topic_that_is_deleted_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("t-0", "u-0", "__consumer_offsets-0"):
+        write_log(tmp_path / name, [batch(150_000, 3)])
+
+    def delete_before_the_ends_are_read(_: str) -> dict[TopicPartition, int]:
+        shutil.rmtree(tmp_path / "u-0")
+        return {}
+
+    monkeypatch.setattr(directory, "_start_offsets", delete_before_the_ends_are_read)
+    assert snapshot_of_directory(str(tmp_path)).topics == {T0: Bounds(0, 3)}
