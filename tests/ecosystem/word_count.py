@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.ecosystem.conftest import Start
 from tests.ecosystem.program import STREAMS, prepared
 from tests.interop.broker import Broker, eventually
+from tests.librdkafka import end_offset
 
 PARTITIONS: Final = 4
 LINES: Final = 200
@@ -48,11 +49,11 @@ class Counts:
 
     def ends(self, topic: str) -> dict[tuple[str, int], int]:
         """Where a topic's partitions end, those that hold nothing left out."""
-        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        found = {
-            (topic, at.partition): self._reader.get_watermark_offsets(at, timeout=10)[1] for at in places
+        ends = {
+            (topic, partition): end_offset(self._reader, TopicPartition(topic, partition))
+            for partition in range(PARTITIONS)
         }
-        return {place: end for place, end in found.items() if end}
+        return {place: end for place, end in ends.items() if end}
 
     def close(self) -> None:
         """End reading."""

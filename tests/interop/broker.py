@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.interop.daemon import Daemon
 from tests.kafka_log.connection import Connection
+from tests.librdkafka import partition_leaders, retry
 
 with warnings.catch_warnings():
     # kafka-python reads its message definitions by a deprecated function when it is imported.
@@ -129,8 +130,7 @@ class Broker:
     def read_all(self, topic: str, count: int) -> list[str]:
         """Return the values of a topic's first `count` records, read without a group."""
         reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader-without-group"})
-        partitions = reader.list_topics(topic, READ_TIMEOUT_S).topics[topic].partitions
-        reader.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        reader.assign([TopicPartition(topic, partition, 0) for partition in partition_leaders(reader, topic)])
         deadline = time.monotonic() + READ_TIMEOUT_S
         values: list[str] = []
         try:
@@ -194,7 +194,9 @@ class Broker:
     def instance_ids(self, group: str) -> set[str]:
         """Return the instance ids of a group's members, of either protocol."""
         administrator = AdminClient({"bootstrap.servers": self.bootstrap})
-        described = administrator.describe_consumer_groups([group])[group].result(READ_TIMEOUT_S)
+        described = retry(
+            lambda: administrator.describe_consumer_groups([group])[group].result(READ_TIMEOUT_S)
+        )
         return {member.group_instance_id for member in described.members}
 
     def violations(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.cluster.etcd.conftest import Groupds, three_daemons
 from tests.interop.broker import GROUP, READ_TIMEOUT_S, Broker, eventually
+from tests.librdkafka import partition_leaders, retry
 
 PROPERTIES = {
     "oracle.commits": "true",
@@ -57,8 +58,7 @@ class Cluster(Broker):
         administrator = AdminClient({"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 500})
 
         def leader() -> int:
-            partitions = administrator.list_topics(topic, READ_TIMEOUT_S).topics[topic].partitions
-            node_id = partitions[partition].leader
+            node_id = partition_leaders(administrator, topic)[partition]
             return node_id - 1 if node_id > 0 else dead
 
         return _other(f"{topic}-{partition} to have another leader", dead, leader)
@@ -66,8 +66,8 @@ class Cluster(Broker):
     def replicas(self, topic: str) -> set[int]:
         """How many replicas the partitions of a topic have."""
         administrator = AdminClient({"bootstrap.servers": self.bootstrap})
-        partitions = administrator.list_topics(topic, READ_TIMEOUT_S).topics[topic].partitions.values()
-        return {len(partition.replicas) for partition in partitions}
+        found = retry(lambda: administrator.list_topics(topic, READ_TIMEOUT_S)).topics[topic]
+        return {len(partition.replicas) for partition in found.partitions.values()}
 
     @contextlib.contextmanager
     def without(self, number: int) -> Iterator[None]:
@@ -76,7 +76,7 @@ class Cluster(Broker):
         try:
             yield
         finally:
-            self._daemons.start(number)
+            self._daemons.restore()
 
     def violations(self) -> dict[str, int]:
         """Of those that run, since each of them started."""

@@ -35,6 +35,7 @@ from tests.interop.group import Group, partitions_of
 from tests.interop.leader import make_leader
 from tests.interop.member import Board, Member
 from tests.kafka_log.cluster import KafkaCluster
+from tests.librdkafka import retry
 
 KAFKA: Final = "kafka"
 PLACES: Final = (KAFKA, "brokers", "etcd")
@@ -117,7 +118,8 @@ def commit_until(is_over: threading.Event, member: Member, told: Callable[[float
 def move(broker: Broker, group: str, moves: int) -> None:
     """From one broker to the next, so many times."""
     place = partition_for(group, OFFSETS_PARTITIONS)
-    known = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=READ_TIMEOUT_S).brokers
+    administrator = AdminClient({"bootstrap.servers": broker.bootstrap})
+    known = retry(lambda: administrator.list_topics(timeout=READ_TIMEOUT_S)).brokers
     addresses = {f"{each.host}:{each.port}": node_id for node_id, each in known.items()}
     owner = NODE_IDS.index(addresses[broker.coordinator(group)])
     for _ in range(moves):

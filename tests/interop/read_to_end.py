@@ -6,6 +6,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.interop.broker import READ_TIMEOUT_S, Broker
+from tests.librdkafka import partition_leaders
 
 UNCOMMITTED: Final = "read_uncommitted"
 COMMITTED: Final = "read_committed"
@@ -24,7 +25,7 @@ def read_to_end(broker: Broker, topic: str, isolation_level: str) -> list[str]:
     )
     values: list[str] = []
     try:
-        left = set(reader.list_topics(topic, READ_TIMEOUT_S).topics[topic].partitions)
+        left = set(partition_leaders(reader, topic))
         reader.assign([TopicPartition(topic, partition, 0) for partition in left])
         deadline = time.monotonic() + READ_TIMEOUT_S
         while left:

@@ -3,11 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pytest
 
 from coordinator.control.control import Control
+from coordinator.control.faults.rule import Do, FaultRule, Match
 from coordinator.group.events import Event, MemberExpired, MembersEvicted
 from coordinator.server.server import Server
 from tests.control.serving import controlled
@@ -50,6 +52,28 @@ class Clocked:
         """Holds the clock of a group."""
         self.do(lambda: self.control.clocks.put(group, frozen=True, lets_gone_go=gone))
 
+    @contextmanager
+    def held_heartbeats(self, client_id: str) -> Iterator[None]:
+        """Hold the next heartbeat of a client, and with it what follows on its connection, until the context ends.
+
+        The context begins when that heartbeat has arrived: the client has then read all answers to earlier ones.
+        """
+        faults, name = self.control.faults, f"{client_id}-unheard"
+        match = Match(api="Heartbeat", client_id=client_id)
+
+        async def hold() -> None:
+            faults.make(FaultRule(name=name, match=match, do=Do(at="request", hold=True)))
+            await faults.wait(name, 1, 60_000)
+
+        async def release() -> None:
+            faults.remove(name)
+
+        self.do(hold)
+        try:
+            yield
+        finally:
+            self.do(release)
+
     def members(self, group: str) -> int:
         """How many the group has."""
 
@@ -88,20 +112,24 @@ def group_of(clocked: Clocked, name: str, driver: Driver, board: Board, session_
 def test_a_client_that_was_stopped_for_longer_than_its_session_comes_back_though_the_clock_is_frozen(
     clocked: Clocked, topic: str, group_name: str, board: Board
 ) -> None:
-    """librdkafka counts its own session, forgets its member id and joins anew: its old id is let go."""
+    """librdkafka counts its own session, forgets its member id and joins anew: its old id is let go.
+
+    It does so only if no answer to a heartbeat arrives first: in its assignment callback, and with an answer in its
+    socket, it keeps its session. So the broker holds the heartbeats of bob until bob has lost its session.
+    """
     session_ms = 3000
     group = group_of(clocked, group_name, NAMED["confluent"], board, session_ms)
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
-    alice, bob = group.join(topic), group.join(topic)
+    alice, bob = group.join(topic), group.join(topic, client_id="bob")
     group.converge([alice, bob], everything)
     clocked.freeze(group_name, gone=True)
-    before = bob.assignments
-    bob.stop()
-    threading.Event().wait(2 * session_ms / 1000)  # its own timers run in reality
-    assert clocked.members(group_name) == 2
-    bob.resume()
-    board.wait("bob to be assigned anew", lambda: bob.assignments > before)
+    with clocked.held_heartbeats("bob"):
+        bob.stop()
+        threading.Event().wait(session_ms / 1000)  # its own timers run in reality
+        assert clocked.members(group_name) == 2
+        bob.resume()
+        board.wait("bob to lose its session", lambda: bool(bob.of("lost")))
     group.converge([alice, bob], everything)
     assert clocked.members(group_name) == 2
     assert len(clocked.lost) == 1

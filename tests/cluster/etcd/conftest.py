@@ -12,11 +12,14 @@ import pytest
 
 from coordinator.cluster.engine.engine import Engine
 from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from protocol.messages.metadata import MetadataRequest
 from tests.cluster.etcd.link import Link
 from tests.cluster.etcd.nodes import EtcdNodes
 from tests.cluster.model_engine import ModelEngine, ModelStore
 from tests.free_ports import free_ports
+from tests.interop.broker import eventually
 from tests.interop.daemon import Daemon
+from tests.kafka_log.connection import Connection
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 SESSION_MS = 2000
@@ -92,6 +95,37 @@ class Groupds:
         """In order."""
         self._daemons.pop(number).stop()
 
+    def restore(self) -> None:
+        """Undo what a test did to daemons and etcd: start what it killed, resume what it paused, mend its links.
+
+        Returns when each daemon knows of all the others, so that it can place partitions and replicas on them.
+        """
+        for link in itertools.chain(self.front, *self.behind):
+            link.mend()
+        self.etcd.restore()
+        for number in range(len(self.ports)):
+            if number in self._daemons:
+                self.signal(number, signal.SIGCONT)
+                if self._daemons[number].is_alive():
+                    continue
+                self.kill(number)
+            self.start(number)
+        eventually("each daemon to know of the others", self._is_whole, self._known_brokers)
+
+    def _is_whole(self) -> bool:
+        return set(self._known_brokers()) == {len(self.ports)}
+
+    def _known_brokers(self) -> list[int]:
+        """How many brokers each daemon has in its metadata; 0 where it does not answer."""
+        counts = []
+        for port in self.ports:
+            try:
+                with Connection(f"127.0.0.1:{port}") as connection:
+                    counts.append(len(connection.call(MetadataRequest(topics=[]), 9).brokers))
+            except OSError:
+                counts.append(0)
+        return counts
+
     def close(self) -> None:
         """Kills all."""
         for number in list(self._daemons):
@@ -109,6 +143,7 @@ def three_daemons(
     try:
         daemons = Groupds(directory, etcd, 3, are_linked=are_linked, properties=properties)
         try:
+            daemons.restore()
             yield daemons
         finally:
             daemons.close()
@@ -117,9 +152,17 @@ def three_daemons(
 
 
 @pytest.fixture(scope="module")
-def groupds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
+def shared_groupds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
+    """The daemons of all the tests of a file."""
     with three_daemons(tmp_path_factory.mktemp("cluster")) as daemons:
         yield daemons
+
+
+@pytest.fixture
+def groupds(shared_groupds: Groupds) -> Groupds:
+    """The same, all of them up, whatever the test before has left."""
+    shared_groupds.restore()
+    return shared_groupds
 
 
 @pytest.fixture(scope="module")

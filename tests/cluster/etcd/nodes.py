@@ -92,6 +92,15 @@ class EtcdNodes:
         """It goes on."""
         self._processes[number].send_signal(signal.SIGCONT)
 
+    def restore(self) -> None:
+        """Starts those that were killed, resumes those that were paused, and waits until there is a leader."""
+        for number in range(len(self._client)):
+            if number in self._processes:
+                self.resume(number)
+            else:
+                self.start(number)
+        self.until_healthy()
+
     def ask(self, path: str, token: str = "", **fields: object) -> dict[str, Any]:
         """What a daemon never asks for, from etcd's gateway for JSON: POST /v3/PATH at the first node."""
         request = urllib.request.Request(

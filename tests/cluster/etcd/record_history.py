@@ -12,6 +12,8 @@ import time
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.librdkafka import wait_for_leaders
+
 PARTITIONS = 3
 PATIENT_S = 60
 
@@ -26,14 +28,11 @@ def create(bootstrap: str, topic: str, factor: int = 3) -> None:
 
 def until_led(bootstrap: str, topic: str, but: int = -1) -> None:
     """Until each partition has a leader, another than `but`."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500})
-    until = time.monotonic() + PATIENT_S
-    while True:
-        found = admin.list_topics(topic, timeout=PATIENT_S).topics[topic].partitions
-        if len(found) == PARTITIONS and all(part.leader not in (-1, but) for part in found.values()):
-            return
-        assert time.monotonic() < until, found
-        time.sleep(0.05)
+    wait_for_leaders(
+        bootstrap,
+        topic,
+        lambda leaders: len(leaders) == PARTITIONS and not {-1, but} & set(leaders.values()),
+    )
 
 
 class RecordHistory:

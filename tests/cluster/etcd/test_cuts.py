@@ -19,13 +19,20 @@ PAST_A_SESSION_S = 1.5 * SESSION_MS / 1000
 
 
 @pytest.fixture(scope="module")
-def linked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
+def shared_linked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
     try:
         checker()
     except CannotBuild as reason:
         lacking(f"Porcupine: {reason}")
     with three_daemons(tmp_path_factory.mktemp("linked"), are_linked=True) as daemons:
         yield daemons
+
+
+@pytest.fixture
+def linked(shared_linked: Groupds) -> Groupds:
+    """Daemons with links, all of them up, whatever the test before has left."""
+    shared_linked.restore()
+    return shared_linked
 
 
 @asynccontextmanager

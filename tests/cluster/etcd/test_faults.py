@@ -35,7 +35,6 @@ async def test_an_owner_is_killed(groupds: Groupds) -> None:
         groupds.kill(owner)
         await history.until_more()
         assert await history.owner() != owner
-    groupds.start(owner)
 
 
 async def test_an_owner_is_stopped_in_order_and_started_again(groupds: Groupds) -> None:
@@ -79,7 +78,6 @@ async def test_an_owner_is_killed_while_the_leader_of_etcd_stands_still(groupds:
         finally:
             groupds.etcd.resume(leader)
         groupds.etcd.until_healthy()
-    groupds.start(owner)
 
 
 async def test_etcd_loses_its_quorum_and_gets_it_back(groupds: Groupds) -> None:

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tests.cluster.etcd.conftest import Groupds
 from tests.cluster.etcd.history import History
+from tests.librdkafka import committed_offsets
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -63,7 +64,7 @@ class Member:
         """Leaves; what is committed."""
         self._is_over = True
         self._thread.join()
-        [found] = self._consumer.committed([TopicPartition("orders", 0)], timeout=30)
+        [found] = committed_offsets(self._consumer, [TopicPartition("orders", 0)])
         self._consumer.close()
         return int(found.offset)
 
@@ -79,4 +80,3 @@ async def test_a_member_keeps_its_generation_when_its_coordinator_is_killed(grou
         committed = member.close()
     assert committed >= member.acknowledged
     assert (member.assignments, member.revocations) == (1, 0)
-    groupds.start(owner)

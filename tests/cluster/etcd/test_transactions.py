@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.cluster.etcd.conftest import Groupds
 from tests.cluster.etcd.record_history import create, reader_of, until_led
+from tests.librdkafka import committed_offsets, end_offset, wait_for_leaders
 from tests.server.harness import Client
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,7 +23,6 @@ PARTITIONS = 3
 TRANSACTION = 1
 TOPIC = "moved"
 PATIENT_S = 60
-OFFSETS_S = 10
 
 
 class Transactor:
@@ -66,7 +66,7 @@ class Transactor:
         self._producer.flush(PATIENT_S)
         offsets = [TopicPartition(self.topic, 0, self.number)]
         self._producer.send_offsets_to_transaction(
-            offsets, _group_metadata(self._bootstrap, self.group), OFFSETS_S
+            offsets, _group_metadata(self._bootstrap, self.group), PATIENT_S
         )
 
     def commit(self) -> None:
@@ -130,8 +130,7 @@ def _ends(bootstrap: str, topic: str) -> list[int]:
     """Where partitions end, with what is open: a reader of what is committed is told where that ends."""
     reader = reader_of(bootstrap, "reader", "read_uncommitted")
     try:
-        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        return [int(reader.get_watermark_offsets(place, timeout=30)[1]) for place in places]
+        return [end_offset(reader, TopicPartition(topic, partition)) for partition in range(PARTITIONS)]
     finally:
         reader.close()
 
@@ -140,7 +139,7 @@ def committed_offset(bootstrap: str, group: str, topic: str) -> int:
     """Of a group, once no transaction is open that has another."""
     reader = reader_of(bootstrap, group, "read_committed")
     try:
-        [found] = reader.committed([TopicPartition(topic, 0)], timeout=PATIENT_S)
+        [found] = committed_offsets(reader, [TopicPartition(topic, 0)])
     finally:
         reader.close()
     return int(found.offset)
@@ -161,16 +160,18 @@ async def coordinator(ports: Sequence[int], transactional_id: str, but: int = -1
 
 
 @pytest.fixture(scope="module")
-def cluster(groupds: Groupds) -> Groupds:
-    """Three daemons, each of which leads a partition of `TOPIC`."""
-    admin = AdminClient({"bootstrap.servers": groupds.bootstrap})
+def topic(shared_groupds: Groupds) -> str:
+    """The topic of all tests."""
+    admin = AdminClient({"bootstrap.servers": shared_groupds.bootstrap})
     admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(PATIENT_S)
-    until = time.monotonic() + PATIENT_S
-    while True:
-        partitions = admin.list_topics(TOPIC, timeout=PATIENT_S).topics[TOPIC].partitions
-        if {part.leader for part in partitions.values()} == {1, 2, 3}:
-            return groupds
-        assert time.monotonic() < until, partitions
+    return TOPIC
+
+
+@pytest.fixture
+def cluster(groupds: Groupds, topic: str) -> Groupds:
+    """Three daemons, each of which leads a partition of the topic."""
+    wait_for_leaders(groupds.bootstrap, topic, lambda leaders: set(leaders.values()) == {1, 2, 3})
+    return groupds
 
 
 async def test_a_commit_that_was_acknowledged_reaches_everybody_though_its_coordinator_died_first(

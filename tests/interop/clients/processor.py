@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 
 from tests.interop.clients.confluent_driver import STAY
 from tests.interop.clients.conversation import Commands, emit
+from tests.librdkafka import committed_offsets
 
 BATCH: Final = 100
 TIMEOUT_S: Final = 60
@@ -88,7 +89,7 @@ class Processor:
         self._producer.commit_transaction(TIMEOUT_S)
 
     def _committed(self) -> list[TopicPartition]:
-        return list(self._consumer.committed(self._consumer.assignment(), TIMEOUT_S))
+        return committed_offsets(self._consumer, self._consumer.assignment())
 
     def run(self) -> None:
         """Go on until killed."""
