@@ -278,6 +278,25 @@ async def test_who_joined_again_over_its_connection_leaves_a_ghost_that_is_let_g
     await all_settled([alice, bob])
 
 
+async def test_who_joined_again_over_a_new_connection_leaves_a_ghost_that_is_let_go(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    """As librdkafka does when a heartbeat times out: it repeats it over a new connection, then joins anew."""
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    await freeze(control, gone=True)
+    ghost, beats = bob.member_id, bob.beats
+    await bob.reconnect()
+    await until(lambda: bob.beats >= beats + 2)
+    bob.is_mute = True
+    await iterations(30)
+    await bob.join_anew()
+    await until(lambda: len(members(control)) == 3)
+    process_time.advance(SESSION_MS + 1000)
+    await until(lambda: len(members(control)) == 2)
+    assert ghost not in members(control)
+    await all_settled([alice, bob])
+
+
 def members(control: Control) -> set[str]:
     """The member ids of the group."""
     view = control.clocks.view(GROUP)
