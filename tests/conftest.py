@@ -1,5 +1,6 @@
 """How the tests are shared out between processes, where there is more than one, and how property tests run."""
 
+import signal
 from typing import Final
 
 import pytest
@@ -20,6 +21,17 @@ of them when there is nothing left for the others."""
 settings.register_profile("untimed", deadline=None)
 settings.register_profile("brief", deadline=None, max_examples=10)  # for `make coverage`
 settings.load_profile("untimed")
+
+
+def pytest_configure() -> None:
+    """Give the processes that tests start the default action for SIGINT.
+
+    A script's shell starts background commands with SIGINT ignored (`nohup make test &`). Child processes inherit
+    that, and tests could not interrupt them. With a handler in this process they start with the default action. The
+    handler is Python's own: Ctrl-C in that script's terminal ends the children too, so the run ends with them.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks are selected, and before xdist reads them

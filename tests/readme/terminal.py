@@ -29,8 +29,7 @@ CRASH: Final = re.compile(
 
 
 def _as_on_a_terminal() -> None:
-    """In the child. What runs in the background of a shell has Ctrl-C ignored, and bash would leave it so."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """In the child: the pseudoterminal becomes its controlling terminal."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
