@@ -1,4 +1,4 @@
-"""A log is verified while its daemon compacts it: nothing of that is wrong."""
+"""A log is verified while its daemon compacts it or appends to it: nothing of that is wrong."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -80,3 +80,21 @@ def test_nothing_is_wrong_whenever_the_daemon_compacts(passes_before: int, steps
         deque(daemon, maxlen=0)
         (log,) = find_logs(files, DIRECTORY)
         assert list(Verification(files, log).findings()) == [], first
+
+
+def test_nothing_is_wrong_when_the_daemon_rolls_a_segment_meanwhile() -> None:
+    """Each new segment has a snapshot of producers, which is of records that the verification may not have read."""
+    for first in range(50):
+        ours = aborted_and_superseded()
+        files = ours.log.files
+        assert isinstance(files, FaultyFiles)
+        looked = count(-first)
+
+        def append_once(looked: Iterator[int] = looked, ours: TransactionalLog = ours) -> None:
+            if next(looked) == 0:
+                for number in range(20):
+                    ours.plain(f"more-{number}")
+
+        watched: Any = Watched(files, append_once)
+        (log,) = find_logs(files, DIRECTORY)
+        assert list(Verification(watched, log).findings()) == [], first
