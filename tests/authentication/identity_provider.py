@@ -59,7 +59,7 @@ class Provider:
 
     async def until_asked(self, times: int) -> None:
         async with self.was_asked:
-            await asyncio.wait_for(self.was_asked.wait_for(lambda: self.asked >= times), 10)
+            await asyncio.wait_for(self.was_asked.wait_for(lambda: self.asked >= times), 60)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         async with self.was_asked:

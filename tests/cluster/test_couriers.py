@@ -37,7 +37,7 @@ async def test_one_that_is_put_while_another_is_answered_is_answered_too(tmp_pat
         port = server.endpoints[0].port
         couriers = Couriers(kind, lambda _: ("127.0.0.1", port), OPEN)
         couriers.put(1, "first")
-        await asyncio.wait_for(is_over.wait(), 10)
+        await asyncio.wait_for(is_over.wait(), 60)
         couriers.close()
         assert answered == [("first", port), ("second", port)]
 
@@ -56,6 +56,6 @@ async def test_what_nobody_takes_is_said_to_be_unanswered() -> None:
     couriers = Couriers(kind, lambda node_id: places[node_id], OPEN)
     couriers.put(1, "to one that does not live")
     couriers.put(2, "to one that does not listen")
-    found = {await asyncio.wait_for(told.get(), 10) for _ in places}
+    found = {await asyncio.wait_for(told.get(), 60) for _ in places}
     couriers.close()
     assert found == {("to one that does not live", -1), ("to one that does not listen", -1)}

@@ -165,7 +165,7 @@ async def test_what_is_doubted_as_it_comes_and_is_moved_just_then_arrives(
         monkeypatch.setattr(served.coordinators, "gained", gained_and_doubted)
         away = Transaction((), (Put(pin, b"%d" % other.node_id),))
         cluster.store.do(lambda map_: map_.transact(away))
-        await asyncio.wait_for(doubted.wait(), 10)
+        await asyncio.wait_for(doubted.wait(), 60)
         await eventually(lambda: owner.coordinates("g"))
 
 

@@ -68,7 +68,7 @@ async def test_who_waits_for_records_of_a_topic_that_is_deleted_is_answered(
         await eventually(lambda: group.state is PartitionState.OWNED and group.tenure > tenure)
         may_go.set()
         assert await deletion == ErrorCode.NONE
-        await asyncio.wait_for(waiting, 30)
+        await asyncio.wait_for(waiting, 60)
 
 
 async def refused(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:

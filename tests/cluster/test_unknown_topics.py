@@ -149,7 +149,7 @@ async def test_offsets_of_a_topic_that_was_deleted_unseen_are_gone_when_their_pa
         assert await fetch(owner, "new") == 1  # it has not heard of it
         await cluster.kill(owner)
         await eventually(lambda: other.coordinates("g"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 if await fetch(other, "new") == -1:
                     break

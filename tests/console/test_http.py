@@ -19,7 +19,7 @@ from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
 from tests.server.harness import serving
 
-TIMEOUT_S: Final = 10
+TIMEOUT_S: Final = 60
 PATIENT_MS: Final = 60_000
 HASTY_MS: Final = 300
 

@@ -27,7 +27,7 @@ from tests.storage.faulty_files import FaultyFiles
 
 COUNTERS = "__counters"
 PARTITIONS = 2
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 class Place:

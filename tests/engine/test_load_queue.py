@@ -11,7 +11,7 @@ from storage.log_config import LogConfig
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 class Queue:

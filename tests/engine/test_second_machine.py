@@ -20,7 +20,7 @@ from tests.engine.counter import Add, AwaitValue, Break, Counted, Refused, Ring,
 from tests.server.harness import Client, serving
 from tests.storage.faulty_files import FaultyFiles
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 NOT_COORDINATOR = Refused(ErrorCode.NOT_COORDINATOR)
 
 

@@ -138,7 +138,7 @@ class CancellingFiles(FaultyFiles):
                 self.task.cancel()
             else:
                 self._loop.call_soon_threadsafe(self._cancel)
-                assert self._is_cancelled.wait(10)
+                assert self._is_cancelled.wait(60)
         return super().call(operation)
 
     def _cancel(self) -> None:
@@ -223,7 +223,7 @@ class HeldFiles(OsFiles):
         file = super().open_append(path)
         if path.endswith(".tmp"):
             self.is_opening.set()
-            assert self.goes_on.wait(10)
+            assert self.goes_on.wait(60)
         return file
 
 

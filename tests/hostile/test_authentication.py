@@ -209,7 +209,7 @@ async def test_what_strangers_keep_here_is_bounded(tmp_path: Path, monkeypatch: 
             stranger.writer.write((500_000).to_bytes(4, "big") + bytes(100_000))
             strangers.append(stranger)
         ends = [asyncio.ensure_future(stranger.closed()) for stranger in strangers]
-        for end in islice(asyncio.as_completed(ends, timeout=20), 5):
+        for end in islice(asyncio.as_completed(ends, timeout=60), 5):
             assert await end
         async with Client(server) as client:
             assert (await log_in(client)).error_code == ErrorCode.NONE

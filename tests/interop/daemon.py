@@ -19,7 +19,7 @@ READY = re.compile(r"groupd ready kafka=(\S+) http=(\S+) data=(.+)$")
 FINDINGS = re.compile(r'^groupd_(?:violations|notices)_total\{oracle="(\w+)"\} (\S+)$', re.MULTILINE)
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
-ANSWER_TIMEOUT_S = 20
+ANSWER_TIMEOUT_S = 60
 KEPT_STDERR_LINES = 400
 
 

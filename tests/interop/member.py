@@ -144,7 +144,7 @@ class Member:
         self._ending = True
         self.say("leave")
         self._board.wait(f"{self.name} to close", lambda: bool(self.of("closed")))
-        code = self._process.wait(20)
+        code = self._process.wait(60)
         assert code == 0, self.report()
 
     def finish(self, timeout_s: float) -> None:
@@ -162,7 +162,7 @@ class Member:
         self._ending = True
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(10)
+        self._process.wait(60)
         with self._board.changed:
             self.owned = set()
 

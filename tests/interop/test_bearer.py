@@ -41,7 +41,7 @@ _SECURED: Final = (
 )
 
 
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 60.0
 
 
 def until(found: Callable[[], object]) -> Any:

@@ -4,7 +4,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-TIMEOUT_S: Final = 20
+TIMEOUT_S: Final = 60
 
 
 def read_committed(bootstrap: str, partitions: dict[str, int]) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
 from protocol.schema import message_info
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Connection:

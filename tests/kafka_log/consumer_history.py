@@ -10,7 +10,7 @@ from tests.kafka_log.consumer_members import AWAY, go_on, heartbeat, join
 from tests.kafka_log.view import View
 
 LEAVING: Final = -1
-TIMEOUT_S: Final = 20
+TIMEOUT_S: Final = 60
 AT_ONCE: Final = {"group.consumer.assignment.interval.ms": "0"}
 """Without this property of a broker, a second lies between two targets of a group."""
 AT_ONCE_OPTIONS: Final = [part for name, value in AT_ONCE.items() for part in ("-o", f"{name}={value}")]

@@ -24,7 +24,7 @@ from protocol.messages.offset_delete import (
 from tests.kafka_log.artifacts import broker
 from tests.kafka_log.connection import Connection
 
-TIMEOUT_S: Final = 30
+TIMEOUT_S: Final = 60
 LOADING: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 Commit = tuple[str, int, int]
 """Topic, partition, offset."""

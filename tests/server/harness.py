@@ -32,7 +32,7 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssig
 from protocol.schema import message_info
 from storage.files import Files, OsFiles
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 def settings(

@@ -41,7 +41,7 @@ class SlowFiles(FaultyFiles):
     def call(self, operation: str) -> int:
         if operation == "fdatasync" and threading.current_thread() is not threading.main_thread():
             self.is_syncing.set()
-            assert self.goes_on.wait(10)
+            assert self.goes_on.wait(60)
         return super().call(operation)
 
 

@@ -92,7 +92,7 @@ async def test_the_state_of_transactions_is_compacted_though_it_comes_into_being
             asked = InitProducerIdRequest(transactional_id="transfers", transaction_timeout_ms=60_000)
             await client.call(asked, 3)
 
-        await asyncio.wait_for(passes(server, 1, again), 20)
+        await asyncio.wait_for(passes(server, 1, again), 60)
         assert server.directory.cleaned_to(TopicPartition("__transaction_state", 0)) > 0
 
 

@@ -40,7 +40,7 @@ async def test_a_port_that_others_reach_needs_a_token_to_start(tmp_path: Path) -
     await daemon.ready()
     reader, writer = await asyncio.open_connection("127.0.0.1", daemon.http_port)
     writer.write(b"DELETE /v1/groups/g HTTP/1.0\r\n\r\n")
-    assert b" 401 " in await asyncio.wait_for(reader.readline(), 20)
+    assert b" 401 " in await asyncio.wait_for(reader.readline(), 60)
     writer.close()
     daemon.terminate()
     assert await daemon.ended() == EXIT_FINE

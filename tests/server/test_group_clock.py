@@ -141,7 +141,7 @@ async def test_commits_are_stamped_and_expire_by_group_time_and_records_are_not(
     server: Server, held: HeldClock
 ) -> None:
     async with Client(server) as client:
-        await asyncio.wait_for(server.ready.wait(), 10)
+        await asyncio.wait_for(server.ready.wait(), 60)
         held.advance(100 * DAY_MS)
         assert code(await client.call(commit(7), 2)) == ErrorCode.NONE
         (written,) = offsets_written(server)

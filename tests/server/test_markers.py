@@ -108,7 +108,7 @@ async def test_others_have_their_turn_while_many_transactions_end_at_once() -> N
     with in_each_iteration(writer) as numbers:
         for number in range(10):
             under_way.receive(f"t{number}", ended(f"t{number}", 60))
-        told = [await asyncio.wait_for(coordinator.told.get(), 30) for _ in range(10)]
+        told = [await asyncio.wait_for(coordinator.told.get(), 60) for _ in range(10)]
     assert {message.transactional_id for message in told} == {f"t{number}" for number in range(10)}
     assert all(isinstance(message, MarkersWritten) and len(message.partitions) == 60 for message in told)
     assert len(writer.written) == 600
@@ -120,9 +120,9 @@ async def test_a_small_transaction_does_not_wait_for_a_large_one() -> None:
     under_way = markers(asyncio.get_running_loop(), writer, coordinator)
     under_way.receive("large", ended("large", 10_000))
     under_way.receive("small", ended("small", 1))
-    first = await asyncio.wait_for(coordinator.told.get(), 30)
+    first = await asyncio.wait_for(coordinator.told.get(), 60)
     assert first.transactional_id == "small"
-    assert len((await asyncio.wait_for(coordinator.told.get(), 30)).partitions) == 10_000
+    assert len((await asyncio.wait_for(coordinator.told.get(), 60)).partitions) == 10_000
 
 
 def test_a_disk_that_goes_on_refusing_is_asked_less_and_less_often() -> None:

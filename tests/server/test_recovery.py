@@ -63,7 +63,7 @@ class SlowFiles(OsFiles):
     def open_append(self, path: str) -> OsFile:
         if f"/{self.name}/" in path:
             self.is_asked.set()
-            assert self.may_open.wait(10)
+            assert self.may_open.wait(60)
         return super().open_append(path)
 
 

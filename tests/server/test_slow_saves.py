@@ -32,7 +32,7 @@ from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import Broker
 
 ORDERS = TopicPartition("orders", 0)
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 class GatedFiles(FaultyFiles):

@@ -159,7 +159,7 @@ async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
     goes_on = threading.Event()
 
     def examine(*arguments: Any, may_refuse: bool) -> Any:
-        assert not may_refuse or goes_on.wait(10)
+        assert not may_refuse or goes_on.wait(60)
         return examine_all(*arguments, may_refuse=may_refuse)
 
     monkeypatch.setattr("coordinator.topics.produce.examine_all", examine)

@@ -31,7 +31,7 @@ from tests.topics.transacting import transactional
 
 TOPICS: Final = [("orders", 2), ("payments", 1)]
 PARTITIONS: Final = [(name, number) for name, count in TOPICS for number in range(count)]
-TIMEOUT_S: Final = 30
+TIMEOUT_S: Final = 60
 PAUSE_S: Final = 0.005
 NOTHING: Final = -1
 TRANSACTION_CAPABLE: Final = 2

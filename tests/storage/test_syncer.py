@@ -35,7 +35,7 @@ class Outcome:
         self._arrived.set()
 
     def wait(self) -> SyncResult:
-        assert self._arrived.wait(30)
+        assert self._arrived.wait(60)
         assert len(self.results) == 1
         return self.results[0]
 
@@ -118,7 +118,7 @@ def test_a_topic_that_is_deleted_while_it_is_written_keeps_nothing(
     may_write, write = threading.Event(), Journal.write
 
     def late(journal: Journal, entries: Sequence[Entry]) -> bool:
-        assert may_write.wait(30)
+        assert may_write.wait(60)
         return write(journal, entries)
 
     monkeypatch.setattr(Journal, "write", late)
@@ -169,13 +169,13 @@ def test_submissions_queued_behind_a_failure_fail_with_it(
 
     def held(file: FaultyFile) -> None:
         entered.set()
-        assert gate.wait(30)
+        assert gate.wait(60)
         plain(file)
 
     monkeypatch.setattr(FaultyFile, "fdatasync", held)
     outcomes = [Outcome() for _ in range(4)]
     syncer.submit([log], outcomes[0])
-    assert entered.wait(30)
+    assert entered.wait(60)
     files.fail("fdatasync")
     for outcome in outcomes[1:3]:
         log.append_records([record(log.log_end_offset)])
@@ -199,12 +199,12 @@ def test_a_file_is_synced_once_for_all_that_wait_for_it(
 
     def held(file: FaultyFile) -> None:
         entered.set()
-        assert gate.wait(30)
+        assert gate.wait(60)
         plain(file)
 
     monkeypatch.setattr(FaultyFile, "fdatasync", held)
     syncer.submit([first], Outcome())
-    assert entered.wait(30)
+    assert entered.wait(60)
     order: list[int] = []
     last = Outcome()
     for number in range(5):

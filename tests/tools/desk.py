@@ -10,7 +10,7 @@ from tests.tools.machine import Done, Machine
 from tests.tools.table import Row, rows
 
 SESSION_TIMEOUT_MS = 6000
-WAIT_S = 20
+WAIT_S = 60
 FOREVER = "retention.ms=-1"
 
 

@@ -81,7 +81,7 @@ async def daemon_of(how: ServerSettings) -> AsyncIterator[Daemon]:
 
 async def until_committed(daemon: Daemon, offset: int) -> None:
     """Commits, as clients do: again and again."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             if await daemon.commit(offset) == ErrorCode.NONE:
                 return
@@ -295,7 +295,7 @@ async def test_the_second_of_two_daemons_with_one_id_waits_and_says_so(
             assert first.server.cluster is not None
             assert first.server.cluster.member is not None
             first.server.cluster.member.abandon()
-            await asyncio.wait_for(second.ready.wait(), 30)
+            await asyncio.wait_for(second.ready.wait(), 60)
             daemon = Daemon(1, second, ModelEngine(ModelStore()))
             async with daemon.client:
                 assert await daemon.committed() == 7

@@ -95,7 +95,7 @@ async def test_without_a_quorum_each_try_ends_at_its_deadline(nodes: EtcdNodes, 
         finally:
             for number in (0, 1):
                 nodes.resume(number)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await put(engine, root)
     nodes.until_healthy()
 
@@ -104,7 +104,7 @@ async def test_without_a_quorum_each_try_ends_at_its_deadline(nodes: EtcdNodes, 
 async def test_a_watch_goes_on_at_another_node(nodes: EtcdNodes, root: bytes, what: str) -> None:
     async with engine_of(nodes, 1) as watching, engine_of(nodes, 2) as writing:
         begin = await put(writing, root + b"a")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             watch = aiter(watching.watch(root, end_of(root), begin))
             seen = [await anext(watch)]
             getattr(nodes, what)(1)
@@ -123,7 +123,7 @@ async def test_an_etcd_that_is_full_says_so_and_is_read_from(tmp_path: Path, roo
         async with engine_of(nodes) as engine:
             await put(engine, root, b"first")
             with pytest.raises(NoSpace):
-                await asyncio.wait_for(fill(engine, root), 20)
+                await asyncio.wait_for(fill(engine, root), 60)
             with pytest.raises(NoSpace):
                 await engine.grant(60)
             [entry] = (await engine.read(Read(root))).entries
@@ -155,7 +155,7 @@ async def test_an_etcd_that_asks_for_a_password_lets_in_who_has_it(guarded: Etcd
         async with engine_of(guarded, of=of) as stranger:
             with pytest.raises(Denied):
                 await stranger.transact(Transaction((), (Put(b"/mine/a", b""),)))
-    async with engine_of(guarded, of=Credentials("groupd", "groupd's")) as engine, asyncio.timeout(20):
+    async with engine_of(guarded, of=Credentials("groupd", "groupd's")) as engine, asyncio.timeout(60):
         revision = await put(engine, b"/mine/a")
         for denied in (Put(b"/others/a", b""), Put(b"/mine", b"")):
             with pytest.raises(Denied):

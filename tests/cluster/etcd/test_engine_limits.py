@@ -64,7 +64,7 @@ async def test_a_lease_that_nobody_renews_ends_and_its_keys_with_it(engine: Engi
         )
     )
     seen = (await engine.read(Read(root, end_of(root)))).revision
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
 
         async def renew() -> None:
             while True:
@@ -109,7 +109,7 @@ async def test_what_is_forgotten_is_said_to_be(
     with pytest.raises(Compacted):
         await engine.read(Read(root + b"a", None, 0, old))
     with pytest.raises(Compacted):
-        await asyncio.wait_for(anext(aiter(engine.watch(root, end_of(root), old))), 10)
+        await asyncio.wait_for(anext(aiter(engine.watch(root, end_of(root), old))), 60)
     [entry] = (await engine.read(Read(root + b"a", None, 0, new))).entries
     assert entry.value == b"2"
 

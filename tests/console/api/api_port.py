@@ -27,7 +27,7 @@ from tests.server.harness import settings, start
 
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
-TIMEOUT_S: Final = 20
+TIMEOUT_S: Final = 60
 
 
 @dataclass(frozen=True)

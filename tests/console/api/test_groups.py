@@ -183,7 +183,7 @@ async def test_a_member_whose_connection_is_gone_says_so(tmp_path: Path) -> None
     async with serving_api(tmp_path) as api:
         async with members(api, ("alice", None), owned={0: {"orders": [0, 1, 2]}}):
             assert (await api.call("GET", f"{GROUP}/members/alice")).value["is_connected"]
-        await asyncio.wait_for(api.server.connections.emptied.wait(), 10)
+        await asyncio.wait_for(api.server.connections.emptied.wait(), 60)
         member = (await api.call("GET", f"{GROUP}/members/alice")).value
         assert not member["is_connected"]
         assert member["connection_closed_ms_ago"] >= 0
@@ -198,6 +198,6 @@ async def test_a_group_of_any_name_is_found(name: str, tmp_path: Path) -> None:
             body = b'{"to": "latest", "topics": ["orders-0"]}'
             head = f"PUT {path}/offsets HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             caller.writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            assert b" 200 " in await asyncio.wait_for(caller.reader.readline(), 10)
+            assert b" 200 " in await asyncio.wait_for(caller.reader.readline(), 60)
         (group,) = (await api.call("GET", "/v1/groups")).value["groups"]
         assert group["group_id"] == name

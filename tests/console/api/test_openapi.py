@@ -203,7 +203,7 @@ async def test_what_is_sent_at_random_is_answered_and_harms_nobody(
         @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), database=None)
         @given(request=requests())
         def send(request: tuple[str, str, bytes | None]) -> None:
-            asyncio.run_coroutine_threadsafe(ask(api, *request), loop).result(20)
+            asyncio.run_coroutine_threadsafe(ask(api, *request), loop).result(60)
 
         await asyncio.to_thread(send)
         assert (await api.call("GET", "/v1/groups")).status == 200

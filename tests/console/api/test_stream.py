@@ -15,7 +15,7 @@ from coordinator.console.api import piecewise, stream
 from tests.console.api.api_port import Api, serving_api
 from tests.console.test_http import Caller, get
 
-TIMEOUT_S: Final = 10
+TIMEOUT_S: Final = 60
 
 
 class Told(NamedTuple):

@@ -17,7 +17,7 @@ from tests.server.harness import Client, join_alone
 from tests.storage.faulty_files import FaultyFiles
 
 PATH = "/ledger.jsonl"
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 def lines_of(files: FaultyFiles, path: str = PATH) -> list[str]:

@@ -214,7 +214,7 @@ async def _ended(acting: set["asyncio.Future[Any]"]) -> None:
     """Each has come to an end, or says why it could not."""
     for done in acting:
         with suppress(Problem):
-            await asyncio.wait_for(done, 30)
+            await asyncio.wait_for(done, 60)
 
 
 @pytest.fixture

@@ -32,12 +32,12 @@ def tell(stream: Stream, number: int, group_id: str = "g") -> None:
 
 
 async def read(following: Following, count: int) -> list[StreamEvent]:
-    return [await asyncio.wait_for(anext(following), 5) for _ in range(count)]
+    return [await asyncio.wait_for(anext(following), 60) for _ in range(count)]
 
 
 async def is_over(following: Following) -> bool:
     try:
-        await asyncio.wait_for(anext(following), 5)
+        await asyncio.wait_for(anext(following), 60)
     except StopAsyncIteration:
         return True
     return False

@@ -39,7 +39,7 @@ from tests.group.subscriptions import subscription
 from tests.server.harness import Client, heartbeat_request, serving
 from tests.storage.faulty_files import FaultyFiles
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 GROUP = "billing"
 SESSION_MS = 45_000
 REBALANCE_MS = 300_000

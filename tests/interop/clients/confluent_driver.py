@@ -15,7 +15,7 @@ from confluent_kafka import (
 from tests.interop.clients import transactor
 from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
 
-TRANSACTION_TIMEOUT_S = 30
+TRANSACTION_TIMEOUT_S = 60
 STAY = {"metadata.recovery.strategy": "none"}
 """A producer that bootstraps anew, as when its only broker restarts, may wait for ever for a coordinator that
 it has let go: https://github.com/confluentinc/librdkafka/issues/5511"""

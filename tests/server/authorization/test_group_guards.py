@@ -190,7 +190,7 @@ async def test_a_regular_expression_matches_what_its_member_may_describe(
             """The topics that a member gets for an expression that matches both."""
             request = heartbeat_of(group_id)
             request.subscribed_topic_names, request.subscribed_topic_regex = None, "orders|secret"
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not (answer := await client.call(request, 1)).assignment.topic_partitions:
                     pass  # it is being looked up meanwhile
             catalogue = server.data_plane.catalogue

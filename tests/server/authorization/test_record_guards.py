@@ -42,7 +42,7 @@ NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 UNKNOWN, UNKNOWN_ID = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID
 NOBODYS_ID = b"\7" * 16
 VALUE = encode_batch([Record(-1, 1_700_000_000_000, None, b"hello")])
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 def id_of(server: Server, name: str) -> bytes:

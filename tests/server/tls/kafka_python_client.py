@@ -8,7 +8,7 @@ import sys
 
 from kafka import KafkaConsumer, KafkaProducer
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 def main() -> None:

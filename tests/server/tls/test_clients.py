@@ -21,7 +21,7 @@ AUTHORITY = Identity.authority()
 SERVER = AUTHORITY.sign("CN=localhost", ("localhost", "127.0.0.1"))
 ALICE = AUTHORITY.sign("CN=alice")
 STRANGER = Identity.authority("CN=another").sign("CN=mallory")
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 class Files:

@@ -17,7 +17,7 @@ from tests.server.tls.certificates import Identity, trusting
 
 AUTHORITY = Identity.authority()
 SERVER = AUTHORITY.sign("CN=localhost", ("localhost", "127.0.0.1"))
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 class HttpsDaemon(Daemon):

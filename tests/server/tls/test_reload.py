@@ -106,7 +106,7 @@ async def test_setting_the_path_of_a_store_to_what_it_is_has_it_read_again(
         assert await alter(before, KEYSTORE, str(store), only=True) == (ErrorCode.NONE, "")
         assert "again" not in caplog.text
         assert await alter(before, KEYSTORE, str(store)) == (ErrorCode.NONE, "")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while "certificate is that of CN=localhost" not in caplog.text:
                 await is_served(before)
         async with Client(server, tls=tls) as after:
@@ -121,7 +121,7 @@ async def test_a_store_that_cannot_be_read_again_is_told_of_in_the_log_as_in_kaf
     async with serving(tmp_path / "data", listener(store)) as server, Client(server, tls=tls) as before:
         store.write_text("nothing")
         assert await alter(before, KEYSTORE, str(store)) == (ErrorCode.NONE, "")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while "keeps its certificate" not in caplog.text:
                 await is_served(before)
         async with Client(server, tls=tls) as after:
