@@ -75,7 +75,7 @@ def committed_offsets(consumer: Consumer, partitions: Iterable[TopicPartition]) 
     asked = list(partitions)
 
     def fetch() -> list[TopicPartition]:
-        found = consumer.committed(asked, timeout=_CALL_TIMEOUT_S)
+        found: list[TopicPartition] = consumer.committed(asked, timeout=_CALL_TIMEOUT_S)
         for partition in found:
             if partition.error is not None:
                 raise KafkaException(partition.error)
