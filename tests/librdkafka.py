@@ -71,7 +71,7 @@ def end_offset(reader: Consumer, partition: TopicPartition) -> int:
 
 
 def committed_offsets(consumer: Consumer, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Return the committed offsets of the consumer's group, negative where there is none. Raises as `retry`."""
+    """Return the committed offsets of the consumer's group, a negative one if missing. Raises as `retry`."""
     asked = list(partitions)
 
     def fetch() -> list[TopicPartition]:
@@ -85,7 +85,7 @@ def committed_offsets(consumer: Consumer, partitions: Iterable[TopicPartition]) 
 
 
 def partition_leaders(client: Consumer | AdminClient, topic: str) -> dict[int, int]:
-    """Return the leader's node id for each partition of a topic, -1 where there is no leader. Raises as `retry`."""
+    """Return the leader's node id for each partition of a topic, -1 if it has no leader. Raises as `retry`."""
 
     def fetch() -> dict[int, int]:
         found = client.list_topics(topic, timeout=_CALL_TIMEOUT_S).topics[topic]

@@ -54,9 +54,9 @@ class Clocked:
 
     @contextmanager
     def held_heartbeats(self, client_id: str) -> Iterator[None]:
-        """Hold the next heartbeat of a client, and with it what follows on its connection, until the context ends.
+        """Hold the next heartbeat of a client, and later requests on its connection, until the context ends.
 
-        The context begins when that heartbeat has arrived: the client has then read all answers to earlier ones.
+        The context begins when that heartbeat has arrived: the client has then read the answers to all earlier ones.
         """
         faults, name = self.control.faults, f"{client_id}-unheard"
         match = Match(api="Heartbeat", client_id=client_id)

@@ -96,9 +96,9 @@ class Groupds:
         self._daemons.pop(number).stop()
 
     def restore(self) -> None:
-        """Undo what a test did to daemons and etcd: start what it killed, resume what it paused, mend its links.
+        """Bring back daemons and etcd after a test: start killed processes, resume paused ones, mend the links.
 
-        Returns when each daemon knows of all the others, so that it can place partitions and replicas on them.
+        Return when each daemon has all the others in its metadata, so that it can place partitions on them.
         """
         for link in itertools.chain(self.front, *self.behind):
             link.mend()
@@ -116,7 +116,7 @@ class Groupds:
         return set(self._known_brokers()) == {len(self.ports)}
 
     def _known_brokers(self) -> list[int]:
-        """How many brokers each daemon has in its metadata; 0 where it does not answer."""
+        """Return the number of brokers in each daemon's metadata, 0 for a daemon that does not answer."""
         counts = []
         for port in self.ports:
             try:
@@ -153,14 +153,14 @@ def three_daemons(
 
 @pytest.fixture(scope="module")
 def shared_groupds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
-    """The daemons of all the tests of a file."""
+    """Three daemons, which a test may leave killed or paused."""
     with three_daemons(tmp_path_factory.mktemp("cluster")) as daemons:
         yield daemons
 
 
 @pytest.fixture
 def groupds(shared_groupds: Groupds) -> Groupds:
-    """The same, all of them up, whatever the test before has left."""
+    """The daemons of all the tests of a file, all of them up at the start of each test."""
     shared_groupds.restore()
     return shared_groupds
 

@@ -93,7 +93,7 @@ class EtcdNodes:
         self._processes[number].send_signal(signal.SIGCONT)
 
     def restore(self) -> None:
-        """Starts those that were killed, resumes those that were paused, and waits until there is a leader."""
+        """Start killed nodes, resume paused ones, and wait until etcd has a leader."""
         for number in range(len(self._client)):
             if number in self._processes:
                 self.resume(number)

@@ -30,7 +30,7 @@ def shared_linked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]
 
 @pytest.fixture
 def linked(shared_linked: Groupds) -> Groupds:
-    """Daemons with links, all of them up, whatever the test before has left."""
+    """Daemons with links, all of them up and linked at the start of each test."""
     shared_linked.restore()
     return shared_linked
 
