@@ -54,15 +54,15 @@ class Clocked:
 
     @contextmanager
     def held_heartbeats(self, client_id: str) -> Iterator[None]:
-        """Hold the next heartbeat of a client, and later requests on its connection, until the context ends.
+        """Hold the heartbeats of a client, and later requests on the same connections, until the context ends.
 
-        The context begins when that heartbeat has arrived: the client has then read the answers to all earlier ones.
+        The context begins when the first has arrived: the client has then read the answers to all earlier ones.
         """
         faults, name = self.control.faults, f"{client_id}-unheard"
         match = Match(api="Heartbeat", client_id=client_id)
 
         async def hold() -> None:
-            faults.make(FaultRule(name=name, match=match, do=Do(at="request", hold=True)))
+            faults.make(FaultRule(name=name, match=match, times=None, do=Do(at="request", hold=True)))
             await faults.wait(name, 1, 60_000)
 
         async def release() -> None:
