@@ -9,6 +9,7 @@ from storage.files import Files
 from storage.os_error import reason_of
 from storage.segment import LOG_SUFFIX
 
+_ATTEMPTS: Final = 3
 _OF_A_LOG: Final = re.compile(
     r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)(\.(swap|cleaned|deleted))?"
     r"|leader-epoch-checkpoint|partition\.metadata|.*\.state"
@@ -28,14 +29,28 @@ def unusable_files(files: Files, directory: str) -> dict[str, str]:
     for name in filter(_OF_A_LOG.fullmatch, names):
         path = f"{directory}/{name}"
         try:
-            _try(files, path)
-        except FileNotFoundError as error:
-            # A file that another process has removed meanwhile is not listed again.
-            if name in files.listdir(directory):
-                found[path] = f"is a link to nothing ({reason_of(error, path)})"
+            if _is_broken_link(files, directory, name):
+                found[path] = "is a link to nothing"
         except OSError as error:
             found[path] = reason_of(error, path)
     return found
+
+
+def _is_broken_link(files: Files, directory: str, name: str) -> bool:
+    """Whether a name is listed, but has no file. Raises OSError if the file cannot be used.
+
+    A daemon may remove a file after it was listed, and write it anew before it is listed again: only a name that
+    has no file each time is a broken link.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            _try(files, f"{directory}/{name}")
+        except FileNotFoundError:
+            if name not in files.listdir(directory):
+                return False
+        else:
+            return False
+    return True
 
 
 def _try(files: Files, path: str) -> None:
