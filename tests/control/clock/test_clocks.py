@@ -49,7 +49,7 @@ async def iterations(count: int = 5) -> None:
 
 def is_bare(server: Server) -> bool:
     """Whether nothing stands in front of the partition of the group."""
-    return type(server.runtime.partition_of(GROUP).machine) is Shard
+    return isinstance(server.runtime.partition_of(GROUP).machine, Shard)
 
 
 async def test_frozen_for_an_hour_and_let_run_nobody_expires_at_once(
