@@ -10,8 +10,8 @@ from coordinator.control.clock import clocks, group_times
 from coordinator.control.control import Control
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import PartitionState
+from coordinator.group.in_front import InFront
 from coordinator.group.requests import ExpireOffsets
-from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import Context, Now
 from coordinator.server.server import Server
@@ -48,8 +48,8 @@ async def iterations(count: int = 5) -> None:
 
 
 def is_bare(server: Server) -> bool:
-    """Whether nothing stands in front of the partition of the group."""
-    return isinstance(server.runtime.partition_of(GROUP).machine, Shard)
+    """Whether no decorator wraps the shard of the group's partition."""
+    return not isinstance(server.runtime.partition_of(GROUP).machine, InFront)
 
 
 async def test_frozen_for_an_hour_and_let_run_nobody_expires_at_once(
