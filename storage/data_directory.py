@@ -281,7 +281,7 @@ class DataDirectory:
 
         In: None for a log that is not open; it need not be whole, nor be there at all.
         """
-        failures = _run(self.deleting_logs(logs))
+        failures = run_steps(self.deleting_logs(logs))
         for error in failures.values():
             raise error
 
@@ -503,8 +503,8 @@ class DataDirectory:
         self._lock.release()
 
 
-def _run(steps: Steps[R]) -> R:
-    """Takes all steps at once."""
+def run_steps(steps: Steps[R]) -> R:
+    """Take all steps at once, blocking; return their result."""
     result: OSError | None = None
     while True:
         try:

@@ -18,7 +18,7 @@ from storage.batch import assign_offsets, encode_batch
 from storage.compaction.cleanable import Cleanable
 from storage.compaction.compaction import Compaction
 from storage.compaction.survivors import Terms
-from storage.data_directory import CLEAN_MARKER, DataDirectory
+from storage.data_directory import CLEAN_MARKER, DataDirectory, run_steps
 from storage.errors import StorageError, SyncFailed
 from storage.journal import journal, of_log
 from storage.log import PartitionLog
@@ -56,6 +56,8 @@ class Known:
         self.topic_id = topic_id
         self.is_deleted = False
         """Whether the catalogue says so: a start finishes it."""
+        self.is_cleared = False
+        """Whether the name is free of an earlier topic's directory and checkpoint entries."""
         self.values: list[bytes] = []
         """By offset, what was appended last there."""
         self.acknowledged = 0
@@ -118,6 +120,9 @@ class Life:
         config = COMPACTED_CONFIG if name == COMPACTED else CONFIG
         # What a crash took away of the file with its id, the catalogue knows.
         topic_id = self._known[name].topic_id
+        if not self._known[name].is_cleared:  # as a catalogue does before it opens a new topic
+            run_steps(self._directory.clear_for([name], topic_id))
+            self._known[name].is_cleared = True
         log = self._directory.open_log(name, config, topic_id, is_journaled=self._is_journaled)
         self._take(name, log)
 
