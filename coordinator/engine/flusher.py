@@ -31,6 +31,9 @@ class Flusher:
         self._syncer = syncer
         self._wanted: dict[PartitionLog, Synced] = {}
         self._under_way: dict[PartitionLog, Synced] = {}
+        self._submission = 0
+        """The number of the submission under way. The thread keeps its last job until the next one: with a number
+        in place of the logs, it keeps no server alive."""
         self._is_closed = False
         self._done_next = asyncio.Event()
         self.submit: Submit = syncer.submit
@@ -57,22 +60,24 @@ class Flusher:
             return
         logs, self._wanted = self._wanted, {}
         self._under_way = logs
+        self._submission += 1
         self._started_ns = clock.monotonic_ns()
         try:
-            self.submit(logs, partial(self._done_in_thread, logs))
+            self.submit(logs, partial(self._done_in_thread, self._submission))
         except Exception as problem:  # noqa: BLE001 - the logs that come after these are synced all the same
             _LOG.error(
                 "Cannot start to sync %d logs: their partitions are loaded again", len(logs), exc_info=problem
             )
-            self._loop.call_soon(self._done, logs, _all_failed(logs, problem))
+            self._loop.call_soon(self._done, self._submission, _all_failed(logs, problem))
 
-    def _done_in_thread(self, logs: dict[PartitionLog, Synced], result: SyncResult) -> None:
-        self._loop.call_soon_threadsafe(self._done, logs, result)
+    def _done_in_thread(self, submission: int, result: SyncResult) -> None:
+        self._loop.call_soon_threadsafe(self._done, submission, result)
 
-    def _done(self, logs: dict[PartitionLog, Synced], result: SyncResult) -> None:
-        if logs is not self._under_way:
+    def _done(self, submission: int, result: SyncResult) -> None:
+        if submission != self._submission:
             return  # a submission that failed half-way, and was completed all the same
-        self._under_way = {}
+        logs, self._under_way = self._under_way, {}
+        self._submission += 1
         self._done_next.set()
         self.syncs += 1
         self.sync_ns += clock.monotonic_ns() - self._started_ns

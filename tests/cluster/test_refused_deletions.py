@@ -122,17 +122,18 @@ async def test_a_transaction_that_ends_while_a_deletion_is_refused_ends_in_that_
         coordinator = await coordinator_of(cluster, client, transactor)
         places = [("orders", 0), ("orders", 1), ("payments", 0)]
         [topic] = [name for name, at in places if await client.leader(name, at) == coordinator.node_id]
-        transact, may_fail = coordinator.engine.transact, asyncio.Event()
+        transact, is_attempted, may_fail = coordinator.engine.transact, asyncio.Event(), asyncio.Event()
 
         async def refuses(transaction: Transaction) -> Outcome:
             if any(KEYS.catalogue_removed == each.key for each in transaction.operations):
+                is_attempted.set()
                 await may_fail.wait()
                 raise Unavailable("no deletion is taken")
             return await transact(transaction)
 
         monkeypatch.setattr(coordinator.engine, "transact", refuses)
         deletion = asyncio.create_task(deleted(coordinator, topic))
-        await eventually(lambda: coordinator.server.data_plane.catalogue.get(topic) is None)
+        await is_attempted.wait()
         await transactor.end(client)
         may_fail.set()
         assert await deletion == ErrorCode.KAFKA_STORAGE_ERROR
