@@ -1,6 +1,7 @@
 """How the tests are shared out between processes, where there is more than one, and how property tests run."""
 
 import signal
+from types import FrameType
 from typing import Final
 
 import pytest
@@ -24,14 +25,21 @@ settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
-    """Give the processes that tests start the default action for SIGINT.
+    """Give the processes that tests start the default action for SIGINT and SIGHUP.
 
-    A script's shell starts background commands with SIGINT ignored (`nohup make test &`). Child processes inherit
-    that, and tests could not interrupt them. With a handler in this process they start with the default action. The
-    handler is Python's own: Ctrl-C in that script's terminal ends the children too, so the run ends with them.
+    A script's shell starts background commands with SIGINT ignored, and nohup ignores SIGHUP. Child processes
+    inherit that, and tests could not interrupt them, or end them by closing their terminal. With a handler in this
+    process they start with the default action. For SIGINT the handler is Python's own: Ctrl-C in that script's
+    terminal ends the children too, so the run ends with them. A lost terminal does not end the run.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _stay)
+
+
+def _stay(_signal: int, _frame: FrameType | None) -> None:
+    """Ignore a signal in this process alone: child processes do not inherit a handler."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks are selected, and before xdist reads them

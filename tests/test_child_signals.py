@@ -3,22 +3,27 @@
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.small_run import small_run
 
 SOURCE = """
 import subprocess, sys
 
-CHILD = "import signal, sys; sys.exit(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+CHILD = "import signal, sys; sys.exit(signal.getsignal(signal.{name}) is signal.SIG_IGN)"
 
 def test_child():
     assert subprocess.call([sys.executable, "-c", CHILD]) == 0
 """
 
 
-def test_a_child_can_be_interrupted_although_the_tests_began_with_sigint_ignored(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_child_takes_a_signal_that_the_test_run_was_started_to_ignore(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    before = signal.signal(number, signal.SIG_IGN)
     try:
-        run = small_run(tmp_path, SOURCE, "-p", "tests.conftest")
+        run = small_run(tmp_path, SOURCE.format(name=number.name), "-p", "tests.conftest")
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
     assert run.outcomes == {"test_child": ["PASSED"]}, run.printed

@@ -5,11 +5,7 @@ Source: RFC 4422; Java's `SaslServer`, as Kafka's `SaslServerAuthenticator` uses
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
-
-MAX_TOKEN_BYTES: Final = 8 * 1024
-"""The longest token of PLAIN and SCRAM. A longer one comes from a client that has not authenticated, and is refused
-before it is parsed. Tokens of OAUTHBEARER may be longer (`bearer.py`)."""
+from typing import Any, Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)

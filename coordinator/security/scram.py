@@ -22,8 +22,10 @@ from hmac import digest as hmac
 from typing import Final, NamedTuple
 
 from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.sasl_server import MAX_TOKEN_BYTES, Authenticated, Challenge, Refused, Step
+from coordinator.security.sasl_server import Authenticated, Challenge, Refused, Step
 
+MAX_TOKEN_BYTES: Final = 8 * 1024
+"""A longer token is refused before it is parsed: it comes from a client that has not authenticated."""
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 """Of what users are given; Kafka's bound as well."""

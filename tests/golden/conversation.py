@@ -24,7 +24,17 @@ FILE: Final = "http.json"
 JSON: Final = ("application/json", "application/problem+json")
 WORDS: Final = {"detail", "text", "title", "evidence", "message"}
 """Fields that hold sentences, which any version may word better."""
-VOLATILE_ENDINGS: Final = ("_ms", "_at", "_bytes", "port", "member_id", "client_host", "bootstrap", "version")
+VOLATILE_ENDINGS: Final = (
+    "_ms",
+    "seq",
+    "_at",
+    "_bytes",
+    "port",
+    "member_id",
+    "client_host",
+    "bootstrap",
+    "version",
+)
 """Endings of fields that differ between machines and runs, even where two runs happen to agree."""
 
 Exchange = dict[str, Any]

@@ -24,7 +24,7 @@ KEPT_STDERR_LINES = 400
 
 
 class Daemon:
-    """`groupd serve` on free ports of the loopback, with the test profile."""
+    """`groupd serve` on free ports of the loopback, with the test profile unless it is to have Kafka's defaults."""
 
     def __init__(
         self,
@@ -32,10 +32,12 @@ class Daemon:
         *options: str,
         listen: str = "",
         environment: Mapping[str, str] = MappingProxyType({}),
+        has_test_profile: bool = True,
     ) -> None:
         """Start it and wait for its ready line. In: listeners with ports of their own, by commas, in place of one;
         `bootstrap` is the first; variables besides those of this process.
         """
+        self._profile = ("--profile", "test") if has_test_profile else ()
         self._data_directory = data_directory
         self._options = options
         self._listen = listen
@@ -52,7 +54,7 @@ class Daemon:
             [
                 *(sys.executable, "-m", "coordinator", "serve"),
                 *("--listen", self._listen or self.bootstrap, "--http", self.http),
-                *("--data-dir", self._data_directory, "--profile", "test"),
+                *("--data-dir", self._data_directory, *self._profile),
                 *self._options,
             ],
             cwd=CHECKOUT,

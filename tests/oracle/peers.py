@@ -218,7 +218,7 @@ def groupd(directory: str, setup: str) -> Iterator[Peer]:
         options += ("-o", f"listener.security.protocol.map={','.join(protocols)}")
     if setup == BROKERS:
         options += ("--brokers", "3")
-    daemon = Daemon(os.path.join(directory, f"groupd-{setup}"), *options)
+    daemon = Daemon(os.path.join(directory, f"groupd-{setup}"), *options, has_test_profile=False)
 
     def restart() -> None:
         daemon.restart(signal.SIGTERM)

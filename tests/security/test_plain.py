@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.security.plain import PlainServer
-from coordinator.security.sasl_server import MAX_TOKEN_BYTES, Authenticated, Refused
+from coordinator.security.sasl_server import Authenticated, Refused
 
 PASSWORDS = {"alice": "alice-secret", "bøb": "geheim=,"}
 WRONG = "Authentication failed: Invalid username or password"
@@ -91,12 +91,3 @@ def test_no_prefix_and_no_changed_byte_lets_anybody_in() -> None:
                 assert isinstance(server.step(whole[:end] + bytes([byte]) + whole[end + 1 :]), Refused)
                 assert isinstance(server.step(whole[:end] + bytes([byte]) + whole[end:]), Refused)
     assert isinstance(server.step(whole), Authenticated)
-
-
-def test_a_token_that_is_too_long_is_refused() -> None:
-    longest = "\0alice\0".ljust(MAX_TOKEN_BYTES, "x")
-    plain = PlainServer({"alice": longest.removeprefix("\0alice\0")})
-    assert isinstance(plain.step(longest.encode()), Authenticated)
-    refused = plain.step(f"{longest}x".encode())
-    assert isinstance(refused, Refused)
-    assert str(MAX_TOKEN_BYTES) in refused.reason

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 from scramp import ScramClient, ScramException
 
 from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.sasl_server import MAX_TOKEN_BYTES, Authenticated, Challenge, Refused
-from coordinator.security.scram import MIN_ITERATIONS, ScramServer, credential_of, salted_password
+from coordinator.security.sasl_server import Authenticated, Challenge, Refused
+from coordinator.security.scram import (
+    MAX_TOKEN_BYTES,
+    MIN_ITERATIONS,
+    ScramServer,
+    credential_of,
+    salted_password,
+)
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")

@@ -136,7 +136,9 @@ async def test_a_property_acts_in_a_namespace_or_is_refused(monkeypatch: pytest.
     async with controlled() as (server, control):
         own = server.settings.config
         refusals = {
-            name: refusal(server, name, PROPERTIES[SYNONYMS.get(name, name)].default)
+            name: refusal(
+                server, name, PROFILES["test"].get(name, PROPERTIES[SYNONYMS.get(name, name)].default)
+            )
             for name in (*PROPERTIES, *SYNONYMS)
         }
         monkeypatch.setattr(Config, "__getattribute__", record)
