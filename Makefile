@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite oracle oracle-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test quick test-extended check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite oracle oracle-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -30,8 +30,11 @@ run: $(VENV)/.run ## groupd on 127.0.0.1:9092, with a topic orders unless ARGS="
 
 install: $(VENV)/.test ## everything the checks and tests need, in .venv
 
-test: check ## what CI runs: the checks, then the tests
+test: check ## the checks, then all fast tests and one of each slow kind
 	@$(MAKE) --no-print-directory tests
+
+quick: format lint ## before a commit, in a minute: tests of what changed since BASE, and a sample (BASE=main; SEED=7)
+	@$(call clocked,$@) $(BIN)/python -m tests.quick --base $(or $(BASE),HEAD) $(if $(filter command line,$(origin SEED)),--seed $(SEED))
 
 check: $(VENV)/.test format lint types layers docker-check ## format, lint, types, layers, docker files
 
@@ -56,10 +59,16 @@ docker-check: $(VENV)/.test
 
 # Python's development mode looks for what is left open, never awaited or called from a wrong thread. Its allocator,
 # which looks for what C code overwrites, is left out: there is no C code here.
-tests: $(VENV)/.test ## the tests alone, in JOBS processes (PYTEST_ARGS="-k join" picks some)
-	@echo "tests ... ($(JOBS) processes import all of them first, about half a minute; then a dot for each that passed)"
-	@$(call clocked,$@) env PYTHONMALLOC=default $(BIN)/python -X dev -m pytest --durations 10 --durations-min 1 \
-	  --dist loadgroup --no-loadscope-reorder --tx '$(JOBS)*popen//python=$(abspath $(BIN))/python -X dev' $(PYTEST_ARGS)
+# $(call run_tests,TIER,MARKERS); a run of chosen tests has no CPU-seconds to compare.
+run_tests = echo "$@ ... ($(JOBS) processes import all tests first, about half a minute)"; \
+  $(call clocked,$@) env PYTHONMALLOC=default $(if $(PYTEST_ARGS),,GROUPD_TEST_TIER=$(1)) $(BIN)/python -X dev -m pytest \
+  -p tests.run_report -m '$(2)' --durations 10 --durations-min 1 --dist loadgroup --no-loadscope-reorder \
+  --tx '$(JOBS)*popen//python=$(abspath $(BIN))/python -X dev' $(PYTEST_ARGS)
+tests: $(VENV)/.test ## the tests of `make test` alone, in JOBS processes (PYTEST_ARGS="-k join" picks some)
+	@$(call run_tests,fast,not extended)
+
+test-extended: $(VENV)/.test ## what CI runs after `make test`: all clients, Spark, frameworks, hostile sizes, crash and etcd rounds
+	@$(call run_tests,extended,extended)
 
 # Each part is a run of its own: one that is interrupted, or fails, leaves what the others have found.
 UNMEASURED := readme ecosystem kafka_log interop soak

@@ -1,0 +1,226 @@
+"""Progress and cost of a test run, for the person who waits for it.
+
+A pytest plugin, loaded by `-p tests.run_report` (the Makefile does). In place of a dot for each test it
+prints one line for each folder that is finished, and every half minute the tests that have been running
+longest. At the end it prints a table of tests, seconds and CPU-seconds by folder. Where the environment names
+the tier (`GROUPD_TEST_TIER`), a folder that takes much more CPU time than its row in `tests/cpu_seconds.toml`
+fails the run.
+
+CPU-seconds are the time of the worker process and of the child processes that it has waited for: a daemon or
+a JVM counts for the test that stopped it.
+"""
+
+import os
+import resource
+import threading
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+LIMITS: Final = Path(__file__).with_name("cpu_seconds.toml")
+PROGRESS_INTERVAL_S: Final = 30.0
+LONG_TEST_S: Final = 10.0
+"""A progress line names running tests from this age on."""
+TOLERANCE: Final = 1.5
+"""A busy machine charges a process more CPU time for the same work: caches and hyper-threads are shared."""
+ALLOWANCE_S: Final = 10.0
+"""A folder may exceed its figure by this much in any case: of a small folder, one slow start is a large share."""
+
+
+def cpu_seconds() -> float:
+    """CPU time that this process and its finished children have used so far."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def folder_of(node_id: str) -> str:
+    """The folder below `tests/` that a test belongs to; the name of the file for one directly in `tests/`.
+
+    >>> folder_of("tests/group/consumer/test_join.py::test_a"), folder_of("tests/test_tidy.py::test_b")
+    ('group', 'test_tidy.py')
+    """
+    parts = node_id.split("::")[0].split("/")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+@dataclass
+class FolderCost:
+    """What the finished tests of a folder took."""
+
+    tests: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+@dataclass
+class RunReport:
+    """The state of the whole run, kept in the process that talks to the terminal."""
+
+    config: pytest.Config
+    expected: Counter[str] = field(default_factory=Counter)
+    finished: Counter[str] = field(default_factory=Counter)
+    costs: defaultdict[str, FolderCost] = field(default_factory=lambda: defaultdict(FolderCost))
+    running: dict[str, float] = field(default_factory=dict)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    over_limit: list[str] = field(default_factory=list)
+
+    def expect(self, node_ids: Iterable[str]) -> None:
+        self.expected = Counter(folder_of(node_id) for node_id in node_ids)
+
+    def add(self, report: pytest.TestReport) -> None:
+        """Add one phase (setup, call or teardown) of a test to its folder."""
+        cost = self.costs[folder_of(report.nodeid)]
+        cost.seconds += report.duration
+        cost.cpu_seconds += getattr(report, "cpu_seconds", 0.0)
+        cost.failed += report.failed
+        cost.skipped += report.skipped
+
+    def finish(self, node_id: str) -> None:
+        folder = folder_of(node_id)
+        self.running.pop(node_id, None)
+        self.costs[folder].tests += 1
+        self.finished[folder] += 1
+        if self.finished[folder] == self.expected[folder]:
+            self.print_line(f"{folder:<16} {_outcome(self.costs[folder])}")
+
+    def print_progress(self) -> None:
+        """Print one line every half minute until the run ends; runs in a thread of its own."""
+        while not self.stopped.wait(PROGRESS_INTERVAL_S):
+            now = time.monotonic()
+            oldest = sorted((start, node_id) for node_id, start in list(self.running.items()))[:3]
+            long = [
+                f"{node_id} for {now - start:.0f} s"
+                for start, node_id in oldest
+                if now - start >= LONG_TEST_S
+            ]
+            done, total = sum(self.finished.values()), sum(self.expected.values())
+            self.print_line(
+                f"{done:,} of {total:,} tests done" + ("; running " + ", ".join(long) if long else "")
+            )
+
+    def print_line(self, text: str) -> None:
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    def summary(self) -> list[str]:
+        """The table by folder, dearest first."""
+        rows = sorted(self.costs.items(), key=lambda row: -row[1].cpu_seconds)
+        total = FolderCost(
+            *(
+                sum(getattr(cost, name) for cost in self.costs.values())
+                for name in FolderCost.__dataclass_fields__
+            )
+        )
+        lines = [f"{'folder':<16} {'tests':>7} {'seconds':>8} {'CPU-seconds':>12}"]
+        for name, cost in [*rows, ("all", total)]:
+            lines.append(f"{name:<16} {cost.tests:>7,} {cost.seconds:>8,.0f} {cost.cpu_seconds:>12,.1f}")
+        return lines
+
+    def compare(self, limits: dict[str, float]) -> list[str]:
+        """Folders that took much more CPU time than `limits` says, or that it does not name."""
+        over = []
+        for folder, cost in sorted(self.costs.items()):
+            limit = limits.get(folder)
+            if limit is None:
+                if cost.cpu_seconds > ALLOWANCE_S:
+                    over.append(
+                        f"{folder} took {cost.cpu_seconds:.0f} CPU-seconds and has no row in {LIMITS.name}: add one"
+                    )
+            elif cost.cpu_seconds > limit * TOLERANCE + ALLOWANCE_S:
+                over.append(
+                    f"{folder} took {cost.cpu_seconds:.0f} CPU-seconds, {LIMITS.name} has {limit:g}: make tests "
+                    "cheaper, move slow ones to the extended tier, or raise the row and say why in the commit"
+                )
+        return over
+
+
+def _outcome(cost: FolderCost) -> str:
+    parts = [f"{cost.tests:>6,} tests", f"{cost.cpu_seconds:>7.1f} CPU-s"]
+    if cost.failed:
+        parts.append(f"{cost.failed} FAILED")
+    if cost.skipped:
+        parts.append(f"{cost.skipped} skipped")
+    return "  ".join(parts)
+
+
+class WorkerCost:
+    """Adds to each report the CPU time since the report before it. Runs in each process that runs tests."""
+
+    def __init__(self) -> None:
+        self._last = cpu_seconds()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
+        report = yield
+        now = cpu_seconds()
+        report.cpu_seconds = now - self._last
+        self._last = now
+        return report
+
+
+class TerminalRun:
+    """Collects the reports of all workers and prints. Runs in the process that talks to the terminal."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.run = RunReport(config)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self.run.expect(ids)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.items:
+            self.run.expect(item.nodeid for item in session.items)
+
+    def pytest_sessionstart(self) -> None:
+        threading.Thread(target=self.run.print_progress, name="test progress", daemon=True).start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.run.running[nodeid] = time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.run.add(report)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.run.finish(nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Print nothing for a test that passed; the folder's line counts it."""
+        if report.passed:
+            return ("passed" if report.when == "call" else "", "", "")
+        return None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self.run.stopped.set()
+        tier = os.environ.get("GROUPD_TEST_TIER")
+        if tier is not None and session.exitstatus == pytest.ExitCode.OK:
+            self.run.over_limit = self.run.compare(tomllib.loads(LIMITS.read_text())[tier])
+            if self.run.over_limit:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        terminalreporter.section("cost by folder")
+        for line in [*self.run.summary(), *self.run.over_limit]:
+            terminalreporter.write_line(line)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the parts that this process needs."""
+    is_worker = hasattr(config, "workerinput")
+    runs_tests = is_worker or not (config.getoption("numprocesses", None) or config.getoption("tx", None))
+    if runs_tests:
+        config.pluginmanager.register(WorkerCost(), "groupd worker cost")
+    if not is_worker:
+        config.pluginmanager.register(TerminalRun(config), "groupd run report")
