@@ -6,10 +6,11 @@ longest. At the end it prints a table of tests, seconds and CPU-seconds by folde
 the tier (`GROUPD_TEST_TIER`), a folder that takes much more CPU time than its row in `tests/cpu_seconds.toml`
 fails the run.
 
-CPU-seconds are the time of the worker process and of the child processes that it has waited for: a daemon or
-a JVM counts for the test that stopped it.
+CPU-seconds are the time of the worker process and of its descendants, such as daemons and JVMs, while they
+run or once their parents have waited for them.
 """
 
+import contextlib
 import os
 import resource
 import threading
@@ -29,14 +30,37 @@ LONG_TEST_S: Final = 10.0
 """A progress line names running tests from this age on."""
 TOLERANCE: Final = 1.5
 """A busy machine charges a process more CPU time for the same work: caches and hyper-threads are shared."""
+LIVE_FROM_S: Final = 0.5
+"""Running children are looked at after phases of this length; shorter ones count with the next of this length."""
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 ALLOWANCE_S: Final = 10.0
 """A folder may exceed its figure by this much in any case: of a small folder, one slow start is a large share."""
 
 
-def cpu_seconds() -> float:
-    """CPU time that this process and its finished children have used so far."""
+def finished_cpu_seconds() -> float:
+    """CPU time that this process and the children that it has waited for have used so far."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def live_cpu_seconds() -> float:
+    """CPU time of the running descendants of this process, and of the children that they have waited for.
+
+    It moves to `finished_cpu_seconds` when they end. 0.0 on systems without /proc.
+    """
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            # The name, in parentheses, may contain spaces.
+            fields = path.read_text().rpartition(")")[2].split()
+            children[int(fields[1])].append(int(path.parent.name))
+            ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))
+    total, found = 0, list(children[os.getpid()])
+    for process in found:  # grows meanwhile
+        total += ticks[process]
+        found += children[process]
+    return total / _TICKS_PER_S
 
 
 def folder_of(node_id: str) -> str:
@@ -157,12 +181,15 @@ class WorkerCost:
     """Adds to each report the CPU time since the report before it. Runs in each process that runs tests."""
 
     def __init__(self) -> None:
-        self._last = cpu_seconds()
+        self._live = live_cpu_seconds()
+        self._last = finished_cpu_seconds() + self._live
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
         report = yield
-        now = cpu_seconds()
+        if report.duration >= LIVE_FROM_S:
+            self._live = live_cpu_seconds()
+        now = finished_cpu_seconds() + self._live
         report.cpu_seconds = now - self._last
         self._last = now
         return report

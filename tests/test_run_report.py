@@ -21,7 +21,17 @@ def test_busy():
 def test_busy_child():
     subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.4: pass"], check=True)
 
+def test_busy_child_that_runs_on():
+    script = "import time\\nwhile time.process_time() < 0.6: pass\\nprint('done', flush=True)\\ntime.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    children.append(child)
+    assert child.stdout.readline() == b"done\\n"
+
+children = []
+
 def test_failing():
+    children[0].kill()
+    children[0].wait()
     assert False
 """
 
@@ -29,11 +39,11 @@ def test_failing():
 def test_the_summary_counts_tests_and_the_cpu_time_of_children(tmp_path: Path) -> None:
     run = small_run(tmp_path, BUSY, "-p", "tests.run_report")
     rows = [line.split() for line in run.printed.splitlines() if line.startswith(("test_small.py ", "all "))]
-    of_folder, of_all = (row for row in rows if len(row) == 4 and row[1] == "3")
+    of_folder, of_all = (row for row in rows if len(row) == 4 and row[1] == "4")
     assert any("FAILED" in row for row in rows)
     assert of_folder[1:] == of_all[1:]
-    assert of_folder[1] == "3"
-    assert 0.7 <= float(of_folder[3]) < 30
+    assert of_folder[1] == "4"
+    assert 1.2 <= float(of_folder[3]) < 30
 
 
 @pytest.mark.parametrize(
