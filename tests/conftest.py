@@ -7,6 +7,8 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
+from tests.tiers import is_extended
+
 pytest_plugins = ["tests.shared_fixtures", "pytester"]
 
 SHARED: Final = {"spark": "spark", "machine": "tools", "java_cluster": "tests/ecosystem/cluster"}
@@ -44,7 +46,11 @@ def _stay(_signal: int, _frame: FrameType | None) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before marks are selected, and before xdist reads them
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps together what shares something that takes long to make: a file's tests, and those of such a fixture."""
+    """Mark the extended tier (`tests/tiers.py`), and keep together the tests of a file, or of a fixture that takes
+    long to start."""
+    for item in items:
+        if is_extended(item.nodeid, getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.extended)
     groups = {item: _group(item) for item in items}
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(name=group))

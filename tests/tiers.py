@@ -1,0 +1,73 @@
+"""Which tests `make test` leaves to `make test-extended`.
+
+`make test` runs everything that is fast, and one test of each slow kind. A slow test starts a JVM, a browser,
+clients in other languages, an etcd cluster or many daemons, or it sends requests of the largest sizes.
+Continuous integration runs both tiers. Longer rounds have targets of their own (`make crash`, `make soak`,
+`make oracle`, ...).
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+EXTENDED_FIXTURES: Final = frozenset({"spark"})
+"""A test that uses one of these is in the extended tier."""
+
+EXTENDED: Final = (
+    "tests/cluster/etcd/",
+    "tests/console/page/test_page.py",
+    "tests/crash/test_kill.py",
+    "tests/docker/test_recipes.py",
+    "tests/ecosystem/",
+    "tests/golden/test_warehouse.py",
+    "tests/hostile/test_answers.py",
+    "tests/hostile/test_api.py",
+    "tests/hostile/test_authentication.py",
+    "tests/hostile/test_batches.py",
+    "tests/hostile/test_consumer_groups.py",
+    "tests/hostile/test_elements.py",
+    "tests/hostile/test_floods.py",
+    "tests/hostile/test_full_disk.py",
+    "tests/hostile/test_holds.py",
+    "tests/hostile/test_http.py",
+    "tests/hostile/test_places.py",
+    "tests/hostile/test_producers.py",
+    "tests/hostile/test_request_memory.py",
+    "tests/hostile/test_topics.py",
+    "tests/hostile/test_turns.py",
+    "tests/interop/",
+    "tests/kafka_log/test_hand_back.py",
+    "tests/kafka_log/test_hand_back_transactions.py",
+    "tests/kafka_log/test_hanging_transactions.py",
+    "tests/kafka_log/test_producer_files.py",
+    "tests/oracle/test_recorded_answers.py::test_every_explanation_is_of_a_difference_that_is_there",
+    "tests/oracle/test_recorded_answers.py::test_groupd_answers_as_kafka_did",
+    "tests/pipeline/test_cluster.py",
+    "tests/pipeline/test_command.py::test_killed_or_interrupted_it_loses_and_repeats_nothing",
+    "tests/pipeline/test_session.py",
+    "tests/readme/test_clients.py::test_client_prints_what_comes_and_ends_with_ctrl_c",
+    "tests/readme/test_replay_guide.py",
+    "tests/readme/test_security_guide.py",
+    "tests/server/test_many_servers.py",
+    "tests/tools/",
+)
+"""Beginnings of the node ids of tests in the extended tier."""
+
+REPRESENTATIVES: Final = (
+    "tests/cluster/etcd/test_stock_client.py",
+    "tests/console/page/test_page.py::test_a_button_does_what_the_same_curl_does",
+    "tests/console/page/test_page.py::test_a_group_that_is_stuck_says_for_whom_it_waits",
+    "tests/crash/test_kill.py::test_every_acknowledged_commit_outlives_kill_9[always]",
+    "tests/hostile/test_consumer_groups.py",
+    "tests/hostile/test_full_disk.py",
+    "tests/interop/test_group_life.py::test_group_of_three_through_a_crash_a_leave_and_a_join",
+    "tests/pipeline/test_build.py",
+    "tests/tools/test_consumer_groups.py",
+)
+"""Beginnings of the node ids of tests that `make test` runs although `EXTENDED` has them: one of each slow kind."""
+
+
+def is_extended(node_id: str, fixtures: Collection[str]) -> bool:
+    """Whether `make test` leaves a test out. `fixtures` are the names of the fixtures that it uses."""
+    if node_id.startswith(REPRESENTATIVES):
+        return False
+    return node_id.startswith(EXTENDED) or not EXTENDED_FIXTURES.isdisjoint(fixtures)
