@@ -1,10 +1,11 @@
 """The progress and the costs that a test run prints."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.run_report import ALLOWANCE_S, TOLERANCE, FolderCost, RunReport, folder_of
+from tests.run_report import ALLOWANCE_S, LIMITS, TOLERANCE, FolderCost, RunReport, folder_of
 from tests.small_run import small_run
 
 BUSY = """
@@ -55,6 +56,13 @@ def test_the_summary_counts_tests_and_the_cpu_time_of_children(tmp_path: Path) -
 )
 def test_a_test_belongs_to_its_folder(node_id: str, folder: str) -> None:
     assert folder_of(node_id) == folder
+
+
+def test_the_table_has_both_tiers_and_no_folder_that_is_gone() -> None:
+    tables = tomllib.loads(LIMITS.read_text())
+    assert tables.keys() == {"fast", "extended"}
+    folders = {folder for table in tables.values() for folder in table}
+    assert [folder for folder in folders if not LIMITS.with_name(folder).exists()] == []
 
 
 @pytest.mark.parametrize(
