@@ -33,7 +33,7 @@ SLOW: Final = (
     "hostile",
     "oracle",
 )
-"""Folders whose tests start JVMs, browsers or many processes. They run only where their own files changed."""
+"""Folders with JVMs, browsers or many processes: their tests run only if their own files changed."""
 RULES: Final = "tests/test_tidy.py"
 MAX_DISTANCE: Final = 3
 """How many imports may lie between a changed module and a test."""
@@ -53,7 +53,7 @@ def _git(*arguments: str) -> list[str]:
 
 
 def module_name(path: str) -> str | None:
-    """`coordinator.net.outbox` for `coordinator/net/outbox.py`; None for a file that is no module of ours."""
+    """`coordinator.net.outbox` for `coordinator/net/outbox.py`; None for other files."""
     if not path.endswith(".py") or path.split("/")[0] not in PACKAGES:
         return None
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

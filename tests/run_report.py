@@ -1,4 +1,4 @@
-"""Progress and cost of a test run, for the person who waits for it.
+"""Progress and cost of a test run.
 
 A pytest plugin, loaded by `-p tests.run_report` (the Makefile does). In place of a dot for each test it
 prints one line for each folder that is finished, and every half minute the tests that have been running
