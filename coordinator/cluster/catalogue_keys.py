@@ -60,7 +60,7 @@ class CatalogueKeys:
         self.topics: dict[str, SharedTopic] = {}
         """The mirror, by name."""
         self.unreadable: set[str] = set()
-        """The names of topics whose keys cannot be read. They stay as this daemon knew them, if it did."""
+        """The names of topics with unreadable keys. A topic that this daemon knew before stays as it was."""
         self._reader = KeyReader()
         self.group_configs: dict[str, Mapping[str, str]] = {}
         self.taking_up: set[str] = set()
@@ -214,8 +214,8 @@ class CatalogueKeys:
     def document(
         self, deleted: Sequence[Mapping[str, str]], kept: Sequence[Mapping[str, object]] = ()
     ) -> dict[str, object]:
-        """The mirror as the catalogue's file has it. In: topics of which directories may still lie there; topics
-        whose keys cannot be read, as the file had them before."""
+        """The mirror as the catalogue's file has it. In: topics of which directories may still lie there; the
+        entries in the file of topics with unreadable keys."""
         return {
             "version": 1,
             "producer_ids_reserved": 0,

@@ -121,8 +121,8 @@ class Settings:
             parse_http_listener(config)
             if config.is_cluster and "/" in (self.cluster_id or ""):
                 raise ConfigError(
-                    f"CLUSTER_ID: {self.cluster_id} is not valid in a cluster on etcd, whose keys have it in their "
-                    "names: it must not have '/'"
+                    f"CLUSTER_ID: {self.cluster_id} must not contain '/' in a cluster on etcd: the id is part of "
+                    "etcd's keys"
                 )
         except ConfigError as error:
             raise self._located(error) from error

@@ -85,7 +85,7 @@ class ControlAccess:
         return is_loopback(host) or host == self.own_host.lower() or host in self.hosts
 
     def check_reading(self, caller: Caller) -> None:
-        """Raises Problem for a malformed host, and where a port of this machine is asked for by a foreign name."""
+        """Raise Problem for a malformed Host, and for a foreign Host on a port of this machine."""
         if self.is_loopback or parse_host(caller.host or "") is None:
             self._check_host(caller)
 

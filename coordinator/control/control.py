@@ -99,7 +99,7 @@ class Control:
             await self.traces.close()
 
     def close(self, ends: str | None = "this process") -> None:
-        """Lets go of everything: nobody waits any more, nothing is held.
+        """End all waits, holds and recordings.
 
         In: what ends and leaves its files, for the log; None where the files go as well."""
         self.recordings.close()

@@ -1,8 +1,9 @@
 """Whether a member has a connection.
 
-A member that was heard since its group was loaded has the connection of its last JoinGroup or heartbeat. After a
-restart, or a move of the coordinator, the connection of a member is not known until its next heartbeat. Until then
-the member counts as connected while its client has an open connection that no other member is known to use.
+A member that has sent a request since its group was loaded has the connection of its last JoinGroup or
+heartbeat. After a restart, or a move of the coordinator, groupd learns the connection of a member from its next
+heartbeat. Until then the member counts as connected while its client has an open connection that no other member
+is known to use.
 """
 
 from collections.abc import Callable, Iterable

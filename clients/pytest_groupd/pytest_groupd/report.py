@@ -92,7 +92,7 @@ def _file_name(name: str) -> str:
 
 
 def _ids(broker: Namespace) -> list[str]:
-    """Return the ids of all groups, then of those that were removed, the last removal first."""
+    """Return the ids of all groups, then of the removed groups, the last removal first."""
     try:
         found = broker.call("GET", "groups")
     except GroupdError:

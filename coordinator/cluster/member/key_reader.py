@@ -1,4 +1,4 @@
-"""Reads keys of the engine and skips those that cannot be read: one of them must not stop a daemon."""
+"""Reads keys of the engine and skips unreadable ones: a single bad key must not stop a daemon."""
 
 import logging
 from collections.abc import Callable

@@ -17,7 +17,7 @@ from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.key_reader import KeyReader
 
 UNKNOWN_NODE: Final = -1
-"""The owner of a partition whose key cannot be read: the partition has one, so that no other node may claim it."""
+"""The owner of a partition with an unreadable owner key. It counts as owned, so that no other node claims it."""
 KINDS: Final = ("brokers", "owner", "epoch", "pin")
 
 
@@ -39,7 +39,7 @@ class Table:
         self.epochs: dict[tuple[str, int], int] = {}
         """The last leader epochs."""
         self.unclaimable: set[tuple[str, int]] = set()
-        """The partitions whose last leader epoch cannot be read. No claim can count it up."""
+        """Partitions with an unreadable leader epoch: a claim could not increase it."""
         self.pins: dict[tuple[str, int], int] = {}
         self.holds: dict[tuple[str, int], tuple[int, int]] = {}
         """Of pins: for how many milliseconds at least the partition is to be loading then, and the revision."""

@@ -15,10 +15,10 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request. `path` are the names in the path, `query` and `body` instances of what the route declares;
-    `actor` is who asks, in their own words (X-Groupd-Actor), None where they do not say; `accept` is the
-    header Accept, "" without one; `last_event_id` is the last event that a reader of a stream has seen
-    (Last-Event-ID), None where it begins; `host` is the name or the address by which they have come to this machine
-    (Host); `why_off`: why nothing may be changed, None where it may, by who has a token where `needs_token`."""
+    `actor` is the header X-Groupd-Actor, None without one; `accept` is the header Accept, "" without one;
+    `last_event_id` is the header Last-Event-ID of a stream's reader, None at its first request; `host` is the
+    header Host. `why_off` is the reason why changes are refused, None where they are allowed; with `needs_token`
+    they are allowed with a token."""
 
     path: Mapping[str, str]
     query: Any

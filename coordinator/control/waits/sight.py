@@ -30,8 +30,8 @@ NO_GROUP_STATE: Final = "Dead"
 
 
 class Reach(Struct, frozen=True):
-    """The connection of a member, as far as can be seen. `closed_ms_ago` is None where it is open, or where nobody
-    knows since when it is not. `is_heard`: whether anything was heard of the member since its group was loaded."""
+    """The connection of a member, as far as groupd knows. `closed_ms_ago` is None for an open connection, and for a
+    closed one without a known time. `is_heard`: the member has sent a request since its group was loaded."""
 
     is_connected: bool
     closed_ms_ago: int | None
