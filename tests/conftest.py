@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from tests.tiers import is_extended
 
-pytest_plugins = ["tests.shared_fixtures", "pytester"]
+pytest_plugins = ["tests.hang_limit", "tests.shared_fixtures", "pytester"]
 
 SHARED: Final = {"spark": "spark", "machine": "tools", "java_cluster": "tests/ecosystem/cluster"}
 """Fixtures that take long to make, and what the tests that ask for them are called together."""

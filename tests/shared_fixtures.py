@@ -18,6 +18,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import pytest
 
+from tests.hang_limit import hang_limit
+
 START_LIMIT_S: Final = 600.0
 LOOK_LIMIT_S: Final = 60.0
 STOP_LIMIT_S: Final = 120.0
@@ -79,7 +81,8 @@ def own_limit(what: str, limit_s: float) -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, fail)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
-        yield
+        with hang_limit(limit_s):
+            yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -23,7 +23,8 @@ class SmallRun:
 
 
 def small_run(directory: Path, source: str, *options: str) -> SmallRun:
-    """Runs the tests of a file in their order, with the fixtures' plugin and nothing else of this repository."""
+    """Runs the tests of a file in their order, with the plugins for limits and shared fixtures and nothing else
+    of this repository."""
     (directory / "test_small.py").write_text(source)
     done = subprocess.run(
         [
@@ -35,8 +36,7 @@ def small_run(directory: Path, source: str, *options: str) -> SmallRun:
                 "--tb=short",
                 "-W",
                 "error",
-                "-p",
-                "tests.shared_fixtures",
+                *("-p", "tests.hang_limit", "-p", "tests.shared_fixtures"),
             ),
             *("-p", "no:randomly", "-p", "no:cacheprovider", *options, "test_small.py"),
         ],
