@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test quick test-extended check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite oracle oracle-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test quick test-extended check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -118,6 +118,9 @@ crash: $(VENV)/.test ## 200 daemons killed under load, 200 more on full disks, 5
 	@CRASH_ROUNDS=$${CRASH_ROUNDS:-200} CRASH_LIVES=$${CRASH_LIVES:-5000} $(BIN)/python -X dev -m pytest -q \
 	  -o timeout=7200 -n $(JOBS) tests/crash/test_kill.py tests/crash/test_topics.py \
 	  tests/crash/test_journal.py tests/crash/test_transactions.py $(PYTEST_ARGS)
+
+nightly: $(VENV)/.test ## the rounds that take hours, with one report (ARGS="crash soak --seed 7" picks); needs all programs
+	@$(BIN)/python -m tests.nightly $(ARGS)
 
 oracle: $(VENV)/.test ## compare every answer with a real Kafka's (minutes; needs Java, Maven); ARGS="--kafka 3.9.1 commits"
 	@$(BIN)/python -m tests.oracle $(ARGS)
