@@ -1,6 +1,6 @@
-"""Requests that librdkafka sends once, repeated until a broker can answer them.
+"""How tests call librdkafka where it does not retry, or can block.
 
-Its consumers and producers look for a new leader or coordinator by themselves. These calls do not: they fail with
+Its consumers and producers look for a new leader or coordinator by themselves. Some calls do not: they fail with
 the first answer of a broker that has not heard of a move yet. While a partition has no leader,
 `get_watermark_offsets` fails with _UNKNOWN_PARTITION (rd_kafka_topic_partition_list_query_leaders); at the previous
 leader it fails with NOT_LEADER_FOR_PARTITION. `committed` fails with NOT_COORDINATOR, `list_topics` with
@@ -57,6 +57,18 @@ def retry(call: Callable[[], Result], timeout_s: float = TIMEOUT_S) -> Result:
             if failure.args[0].code() not in _TEMPORARY or time.monotonic() > deadline:
                 raise
         pause.wait(_PAUSE_S)
+
+
+def poll_until_assigned(consumer: Consumer) -> None:
+    """Poll a subscribed consumer until it has partitions. Raises AssertionError after `TIMEOUT_S` seconds.
+
+    Call it before `close()` if the group may have completed a rebalance since the last poll: `close` then calls
+    the rebalance callback, in which the binding can block forever (confluentinc/librdkafka, issue 4041).
+    """
+    deadline = time.monotonic() + TIMEOUT_S
+    while not consumer.assignment():
+        assert time.monotonic() < deadline, f"no partitions were assigned within {TIMEOUT_S:g} s"
+        consumer.poll(_PAUSE_S)
 
 
 def end_offset(reader: Consumer, partition: TopicPartition) -> int:

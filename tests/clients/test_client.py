@@ -28,6 +28,8 @@ from groupd_client.asynchronous_group import AsyncClock, AsyncGroup, AsyncStandI
 from groupd_client.group import Clock, Group, StandIn
 from pytest_groupd.daemon import Daemon
 
+from tests.librdkafka import poll_until_assigned
+
 
 def expires_quietly(group: Group, client_id: str) -> None:
     """Raises NotMet."""
@@ -131,9 +133,10 @@ def test_a_clients_request_is_held_and_let_go(broker: Namespace) -> None:
         with broker.fault("slow", match={"api": "JoinGroup", "client_id": "alice"}, do=hold) as fault:
             consumer.subscribe(["orders"])
             consumer.poll(0)
-            assert fault.wait(hit=1, within="20s").holding == 1
+            assert fault.wait(hit=1, within="60s").holding == 1
             assert broker.group("billing").state == "Dead"
-        broker.group("billing").wait(state="Stable", members=1, within="20s")
+        broker.group("billing").wait(state="Stable", members=1, within="60s")
+        poll_until_assigned(consumer)
     finally:
         consumer.close()
 
