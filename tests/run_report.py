@@ -135,6 +135,7 @@ class RunReport:
         if reporter is not None:
             reporter.ensure_newline()
             reporter.write_line(text)
+            reporter.flush()  # it is buffered in a pipe or a file
 
     def summary(self) -> list[str]:
         """The table by folder, dearest first."""
