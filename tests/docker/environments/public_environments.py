@@ -128,9 +128,9 @@ class CommandRun:
 class MountedFile:
     """What a file in the container holds, for a test that writes such a file.
 
-    A store has a `format` and a `password`, its certificate a `subject`. A keystore `with_ca` is the truststore as
-    well. A JAAS file has `sections`, `mechanisms` and `users`: names and passwords of PLAIN. `runs` are the commands
-    of a script.
+    A store has a `format` and a `password`, its certificate a `subject`. A keystore `with_ca` is the truststore,
+    too. A JAAS file has `sections`, `mechanisms` and `users` (passwords of PLAIN by name). `runs` are commands of a
+    script.
     """
 
     path: str
