@@ -10,9 +10,15 @@ import subprocess
 import sys
 import termios
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Final
+from unittest.mock import patch
 
+import pytest
+
+from coordinator.cli import groupd
+from tests.cli.in_process import run_groupd
 from tests.cli.test_serve import TIMEOUT_S, clean_environment
 
 _ROWS: Final = 40
@@ -47,8 +53,7 @@ class Terminal:
         module: str = "coordinator",
         command: Sequence[str] = ("log",),
     ) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
+        self._master, slave = _open_terminal(columns)
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *command, *map(str, arguments)],
             stdin=slave,
@@ -77,29 +82,69 @@ class Terminal:
         return self.process.wait(TIMEOUT_S), self._seen.decode()
 
     def _read(self) -> bytes:
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # Linux says so when the last process at the terminal is gone
-            data = b""
+        data = _read_terminal(self._master)
         self._seen += data
         return data
 
 
-def at_terminal(*arguments: object, columns: int = 100, variables: Variables = NOTHING) -> tuple[int, str]:
-    """The exit code of `groupd log …`, and what it wrote to its terminal."""
-    return Terminal(*arguments, columns=columns, variables=variables).finish()
+def at_terminal(
+    *arguments: object,
+    columns: int = 100,
+    variables: Variables = NOTHING,
+    command: Sequence[str] = ("log",),
+    stdout: int | None = None,
+) -> tuple[int, str]:
+    """Run `groupd log …`, or another command, in this process with a terminal for its standard streams.
+
+    Returns its exit code and what it wrote to the terminal. Where `stdout` is given, that descriptor is its
+    standard output.
+    """
+    master, slave = _open_terminal(columns)
+    with ThreadPoolExecutor(1) as reader:
+        written = reader.submit(_read_to_end, master)
+        try:
+            with (
+                open(slave, encoding="utf-8", closefd=False) as stdin,
+                open(slave if stdout is None else stdout, "w", encoding="utf-8", closefd=False) as output,
+                open(slave, "w", encoding="utf-8", closefd=False) as stderr,
+                patch.multiple(sys, stdin=stdin, stdout=output, stderr=stderr),
+                patch.dict(os.environ, environment(columns, variables), clear=True),
+                pytest.raises(SystemExit) as end,
+            ):
+                groupd([*command, *map(str, arguments)], prog_name="groupd")
+        finally:
+            os.close(slave)
+        try:
+            text = written.result(TIMEOUT_S).decode()
+        finally:
+            os.close(master)
+    assert isinstance(end.value.code, int)
+    return end.value.code, text
+
+
+def _open_terminal(columns: int) -> tuple[int, int]:
+    """A pseudo-terminal: the descriptor of the side that shows what is written, and of the side of the command."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
+    return master, slave
+
+
+def _read_terminal(master: int) -> bytes:
+    """The next bytes that were written; none when the last descriptor of the other side is closed."""
+    try:
+        return os.read(master, 65536)
+    except OSError:  # Linux raises EIO then
+        return b""
+
+
+def _read_to_end(master: int) -> bytes:
+    return b"".join(iter(lambda: _read_terminal(master), b""))
 
 
 def piped(*arguments: object, variables: Variables = NOTHING) -> subprocess.CompletedProcess[str]:
-    """`groupd log …` whose output is read by a program."""
-    return subprocess.run(
-        [sys.executable, "-m", "coordinator", "log", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        env=environment(more=variables),
-        check=False,
-    )
+    """Run `groupd log …` in this process with pipes for its standard streams."""
+    with patch.dict(os.environ, environment(), clear=True):
+        return run_groupd("log", *map(str, arguments), **variables)
 
 
 def screen(written: str) -> list[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_serve import FREE, Daemon, groupd
+from tests.cli.in_process import run_groupd
+from tests.cli.test_serve import FREE, Daemon
 from tests.free_ports import free_ports
 from tests.shared_fixtures import shared
 
@@ -27,7 +28,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def acl(daemon: Daemon, *arguments: str) -> Result:
-    return groupd("acl", *arguments, "--bootstrap", f"127.0.0.1:{daemon.port}")
+    return run_groupd("acl", *arguments, "--bootstrap", f"127.0.0.1:{daemon.port}")
 
 
 def done(daemon: Daemon, *arguments: str) -> str:
@@ -81,13 +82,13 @@ def test_acls_come_and_go(daemon: Daemon) -> None:
     ],
 )
 def test_what_makes_no_sense_is_usage(arguments: tuple[str, ...], why: str) -> None:
-    result = groupd("acl", *arguments)
+    result = run_groupd("acl", *arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert why in result.stderr
 
 
 def test_nobody_answers() -> None:
-    result = groupd("acl", "list", "--bootstrap", f"127.0.0.1:{free_ports(1)[0]}")
+    result = run_groupd("acl", "list", "--bootstrap", f"127.0.0.1:{free_ports(1)[0]}")
     assert (result.returncode, result.stdout) == (3, "")
     assert "does not answer" in result.stderr
 
@@ -106,19 +107,19 @@ def test_acls_of_a_stopped_daemon_act_when_it_starts(tmp_path: Path) -> None:
     where = ("--data-dir", str(tmp_path))
     reading = ("--allow-principal", "User:alice", "--operation", "read", "--topic", "orders")
     for _ in range(2):
-        result = groupd("acl", "add", *reading, "--group", "*", *where)
+        result = run_groupd("acl", "add", *reading, "--group", "*", *where)
         assert (result.returncode, result.stderr) == (0, "")
         assert rows(result.stdout) == [READ_TOPIC, READ_GROUP]
-    assert rows(groupd("acl", "list", *where).stdout) == [READ_TOPIC, READ_GROUP]
-    assert rows(groupd("acl", "remove", "--topic", "orders", *where).stdout) == [READ_TOPIC]
+    assert rows(run_groupd("acl", "list", *where).stdout) == [READ_TOPIC, READ_GROUP]
+    assert rows(run_groupd("acl", "remove", "--topic", "orders", *where).stdout) == [READ_TOPIC]
     daemon = Daemon(*FREE, *where, "-o", AUTHORIZER, "-o", "super.users=User:ANONYMOUS")
     try:
         assert rows(done(daemon)) == [READ_GROUP]
-        locked = groupd("acl", "list", *where)
+        locked = run_groupd("acl", "list", *where)
         assert (locked.returncode, locked.stdout) == (3, "")
         assert str(tmp_path) in locked.stderr
     finally:
         assert daemon.stop()[0] == 0
-    both = groupd("acl", "list", *where, "--bootstrap", "127.0.0.1:1")
+    both = run_groupd("acl", "list", *where, "--bootstrap", "127.0.0.1:1")
     assert both.returncode == 2
     assert "contradict" in both.stderr

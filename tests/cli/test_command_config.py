@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli.broker.client_properties import parse_client
+from tests.cli.in_process import run_groupd
 from tests.cli.test_serve import TIMEOUT_S, Daemon, clean_environment, groupd
 from tests.free_ports import free_ports
 from tests.readme.terminal import Terminal
@@ -61,7 +62,7 @@ class SecuredDaemon(Daemon):
         config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         data = directory / "data"
         data.mkdir()
-        added = self.run("user", "add", "admin", "--data-dir", str(data), given=SECRET)
+        added = groupd("user", "add", "admin", "--data-dir", str(data), given=SECRET)
         assert (added.returncode, added.stderr) == (0, "")
         super().__init__(
             *("--config", str(config), "--data-dir", str(data), "--http", "127.0.0.1:0"), "--profile", "test"
@@ -74,16 +75,7 @@ class SecuredDaemon(Daemon):
         if config is not None:
             (self.directory / "client.properties").write_text(config)
             arguments = (*arguments, "--command-config", "client.properties")
-        return subprocess.run(
-            [sys.executable, "-m", "coordinator", *arguments],
-            cwd=self.directory,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            env=clean_environment(PYTHONPATH=str(Path(__file__).parents[2])),
-            check=False,
-        )
+        return run_groupd(*arguments, given=given, directory=self.directory)
 
     def at(self, name: str) -> str:
         return f"localhost:{self.ports[name]}"
@@ -185,23 +177,23 @@ def test_a_password_that_the_file_does_not_have_is_asked_for(daemon: SecuredDaem
 def test_the_http_port_is_asked_by_https(daemon: SecuredDaemon) -> None:
     url = f"https://localhost:{daemon.http_port}"
     trusting = ("--ca-file", str(daemon.directory / "authority.pem"))
-    refused = groupd("groups", "list", "--url", url, *trusting)  # it has an authorizer
+    refused = run_groupd("groups", "list", "--url", url, *trusting)  # it has an authorizer
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "token" in refused.stderr
-    asked = groupd("groups", "list", "--url", url, *trusting, GROUPD_TOKEN="control-secret")
+    asked = run_groupd("groups", "list", "--url", url, *trusting, GROUPD_TOKEN="control-secret")
     assert (asked.returncode, asked.stderr) == (0, "")
     reset = ("groups", "delete", "nothing", "--url", url, *trusting)
-    assert "token" in groupd(*reset).stderr
-    known = groupd(*reset, GROUPD_TOKEN="control-secret")
+    assert "token" in run_groupd(*reset).stderr
+    known = run_groupd(*reset, GROUPD_TOKEN="control-secret")
     assert "nothing" in known.stderr
     assert "token" not in known.stderr
-    stranger = groupd("groups", "list", "--url", url)
+    stranger = run_groupd("groups", "list", "--url", url)
     assert (stranger.returncode, stranger.stdout) == (3, "")
     assert "--ca-file" in stranger.stderr
-    plain = groupd("groups", "list", "--url", url.replace("https", "http"))
+    plain = run_groupd("groups", "list", "--url", url.replace("https", "http"))
     assert plain.returncode == 3
     assert "https" in plain.stderr
-    bad = groupd("groups", "list", "--url", url, "--ca-file", str(daemon.directory / "server.properties"))
+    bad = run_groupd("groups", "list", "--url", url, "--ca-file", str(daemon.directory / "server.properties"))
     assert bad.returncode == 2
     assert "PEM" in bad.stderr
 
@@ -239,6 +231,6 @@ def test_what_is_said_of_other_things_means_nothing() -> None:
 
 def test_a_file_that_is_not_there_is_usage(tmp_path: Path) -> None:
     for command in (("acl", "list"), ("user", "list"), ("ping", "127.0.0.1:1")):
-        result = groupd(*command, "--command-config", str(tmp_path / "nothing"))
+        result = run_groupd(*command, "--command-config", str(tmp_path / "nothing"))
         assert (result.returncode, result.stdout) == (2, "")
         assert "no such file" in result.stderr

@@ -17,7 +17,7 @@ from coordinator.cli.control.sentences import sentences
 from coordinator.cli.groups.describe import shortest_ends
 from tests.cli.control_answers import description, member, offsets, rebalance, summary
 from tests.cli.fake_daemon import FakeDaemon
-from tests.cli.terminal import COLORED, Terminal, environment, screen
+from tests.cli.terminal import COLORED, Terminal, at_terminal, environment, screen
 from tests.cli.test_serve import TIMEOUT_S
 
 HOSTILE = "evil\x1b[2J\r[red]red[/red]\u202e\x9b2J"
@@ -47,8 +47,11 @@ def daemon() -> Iterator[FakeDaemon]:
         yield daemon
 
 
-def at_terminal(daemon: FakeDaemon, *command: str, columns: int = 100, **variables: str) -> tuple[int, str]:
-    return Terminal(command=(*command, "--url", daemon.url), columns=columns, variables=variables).finish()
+def run_at_terminal(
+    daemon: FakeDaemon, *command: str, columns: int = 100, **variables: str
+) -> tuple[int, str]:
+    arguments = (*command, "--url", daemon.url)
+    return at_terminal(columns=columns, variables=variables, command=arguments)
 
 
 # No
@@ -97,6 +100,7 @@ def test_exit_codes_of_problems(daemon: FakeDaemon, status: int, code: int) -> N
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
 )
 
 
@@ -290,11 +294,11 @@ def test_top_without_a_terminal_is_one_picture(daemon: FakeDaemon) -> None:
 def test_a_terminal_has_colours_and_a_pipe_has_none(daemon: FakeDaemon) -> None:
     daemon.texts["GET /v1/groups/billing/explain"] = "billing is Stable for 4.2 s.\n"
     for command in (("groups",), ("groups", "describe", "billing"), ("explain", "billing")):
-        code, written = at_terminal(daemon, *command)
+        code, written = run_at_terminal(daemon, *command)
         assert code == 0
         assert COLORED.search(written)
         assert any("Stable" in row or "Empty" in row for row in screen(written))
-        assert "\x1b" not in at_terminal(daemon, *command, NO_COLOR="1")[1]
+        assert "\x1b" not in run_at_terminal(daemon, *command, NO_COLOR="1")[1]
         assert "\x1b" not in daemon.run(*command).stdout
         assert "\x1b" in daemon.run(*command, "--color", "always").stdout
 
@@ -303,7 +307,7 @@ def test_a_terminal_has_colours_and_a_pipe_has_none(daemon: FakeDaemon) -> None:
 def test_tables_fit_the_terminal(daemon: FakeDaemon, columns: int) -> None:
     name = "a-group-with-a-rather-long-name-" * 3
     daemon.values["GET /v1/groups"] = {"groups": [summary(name)]}
-    code, written = at_terminal(daemon, "groups", columns=columns)
+    code, written = run_at_terminal(daemon, "groups", columns=columns)
     rows = screen(written)
     assert code == 0
     assert max(map(len, rows)) <= columns
@@ -337,7 +341,7 @@ def test_nothing_steers_a_terminal(daemon: FakeDaemon) -> None:
         assert all(line.isprintable() for line in answer.splitlines()), command
         assert json.dumps(HOSTILE)[1:-1] in json.dumps(json.loads(answer))
     for command in ("explain billing", "groups", "groups describe billing", "fault"):
-        _, written = at_terminal(daemon, *command.split(), columns=300)
+        _, written = run_at_terminal(daemon, *command.split(), columns=300)
         assert "[red]red[/red]" in "\n".join(screen(written))
 
 

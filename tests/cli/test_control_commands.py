@@ -10,8 +10,9 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.cli.in_process import run_groupd
 from tests.cli.terminal import environment
-from tests.cli.test_serve import FREE, TIMEOUT_S, Daemon, groupd
+from tests.cli.test_serve import FREE, TIMEOUT_S, Daemon
 from tests.shared_fixtures import shared
 
 PARTITIONS = 6
@@ -29,7 +30,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def run(daemon: Daemon, *arguments: str) -> Result:
-    return groupd(*arguments, "--url", f"127.0.0.1:{daemon.http_port}", GROUPD_ACTOR="a test")
+    return run_groupd(*arguments, "--url", f"127.0.0.1:{daemon.http_port}", GROUPD_ACTOR="a test")
 
 
 def done(daemon: Daemon, *arguments: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.cli.log import progress_bar
 from storage.batch import encode_batch
 from tests.cli.log_directory import OFFSETS, flip, segments, write_data_directory
 from tests.cli.log_records import commit
@@ -33,12 +34,20 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_large(tmp_path_factory.mktemp("large"))
 
 
+@pytest.fixture
+def shows_progress_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands in this process draw the bar with every read."""
+    monkeypatch.setattr(progress_bar, "_DELAY_MS", 0)
+    monkeypatch.setattr(progress_bar, "_PERIOD_MS", 0)
+
+
 @pytest.fixture(scope="module")
 def enough(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For the impatient."""
+    """Several reads long."""
     return write_large(tmp_path_factory.mktemp("enough"), 6)
 
 
+@pytest.mark.usefixtures("shows_progress_at_once")
 @pytest.mark.parametrize(
     "command", [["verify"], ["stats"], ["dump", "--group", "nobody"], ["repair", "--out", "copy"]]
 )
@@ -47,7 +56,7 @@ def test_long_work_shows_how_far_it_is_and_leaves_nothing_of_that_behind(
 ) -> None:
     if "--out" in command:
         command = [*command[:-1], str(tmp_path / "copy")]
-    code, written = Terminal(*command, enough, module=IMPATIENT).finish()
+    code, written = at_terminal(*command, enough)
     assert code == 0
     assert BAR in written
     assert f"{OFFSETS}/{segments(enough)[0].name}" in written
@@ -55,31 +64,32 @@ def test_long_work_shows_how_far_it_is_and_leaves_nothing_of_that_behind(
     assert written.count("\n") == len(screen(written))
 
 
-def test_progress_is_for_terminals_only(large: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("shows_progress_at_once")
+def test_progress_is_for_terminals_only(enough: Path, tmp_path: Path) -> None:
     reader, writer = os.pipe()
-    terminal = Terminal("stats", large, stdout=writer)
+    assert at_terminal("stats", enough, stdout=writer) == (0, "")
     os.close(writer)
     with open(reader) as pipe:
         assert "readers" in pipe.read()
-    assert terminal.finish() == (0, "")
     with (tmp_path / "file").open("wb") as file:
-        code, written = Terminal("stats", large, stdout=file.fileno(), module=IMPATIENT).finish()
+        code, written = at_terminal("stats", enough, stdout=file.fileno())
     assert code == 0
     assert BAR in written
     assert screen(written) == []
-    assert (tmp_path / "file").read_text() == piped("stats", large).stdout
-    assert BAR not in at_terminal("stats", large, variables={"TERM": "dumb"})[1]
+    assert (tmp_path / "file").read_text() == piped("stats", enough).stdout
+    assert BAR not in at_terminal("stats", enough, variables={"TERM": "dumb"})[1]
 
 
-def test_matches_are_printed_above_the_progress(large: Path) -> None:
-    code, written = at_terminal("dump", "--group", "rare", large)
+@pytest.mark.usefixtures("shows_progress_at_once")
+def test_matches_are_printed_above_the_progress(enough: Path) -> None:
+    code, written = at_terminal("dump", "--group", "rare", enough)
     assert code == 0
     heading, first, second = screen(written)
-    assert heading == f"{large}/{OFFSETS}"
+    assert heading == f"{enough}/{OFFSETS}"
     assert "topic=early" in first
     assert "topic=late" in second
     assert not any("━" in row for row in (first, second))
-    assert written.index("early") < written.index(BAR) < written.index("late")
+    assert BAR in written[written.index("early") : written.index("late")]
 
 
 def test_an_interrupt_ends_it_quietly(large: Path) -> None:

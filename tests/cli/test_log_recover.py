@@ -4,7 +4,9 @@ A daemon is killed under commits; then the segments are cut back to what may hav
 the rest, and was synced before each answer.
 """
 
+import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,18 +40,32 @@ async def commit_all(port: int, offset: int) -> None:
                 assert {part.error_code for topic in answer.topics for part in topic.partitions} == {0}
 
 
-async def killed(path: Path, offset: int = 99) -> None:
-    """A data directory whose first daemon was stopped, and whose second was killed after many commits."""
+async def _leave_killed(path: Path) -> None:
+    """Make a data directory whose first daemon was stopped, and whose second was killed after many commits."""
     for end in ("stop", "kill"):
         process = await Process.start(path / "data", path / "log", OPTIONS)
         try:
             await process.ready()
-            await commit_all(process.port, offset)
+            await commit_all(process.port, 99)
             if end == "stop":
                 process.terminate()
                 assert await process.ended() == 0
         finally:
             await process.kill()
+
+
+@pytest.fixture(scope="module")
+def left_by_kill(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of a daemon that was killed, to be copied."""
+    path = tmp_path_factory.mktemp("killed")
+    asyncio.run(_leave_killed(path))
+    return path / "data"
+
+
+@pytest.fixture
+def data(left_by_kill: Path, tmp_path: Path) -> Path:
+    """The data directory of a daemon that was killed."""
+    return Path(shutil.copytree(left_by_kill, tmp_path / "data"))
 
 
 def lose_power(data: Path, share: float = 1.0) -> None:
@@ -88,9 +104,7 @@ def whole_logs(data: Path) -> dict[TopicPartition, list[bytes]]:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
-async def test_what_was_acknowledged_is_there_after_a_power_cut(tmp_path: Path, share: float) -> None:
-    await killed(tmp_path)
-    data = tmp_path / "data"
+async def test_what_was_acknowledged_is_there_after_a_power_cut(data: Path, share: float) -> None:
     before = whole_logs(data)
     lose_power(data, share)
     assert whole_logs(data) != before
@@ -108,9 +122,7 @@ async def test_what_was_acknowledged_is_there_after_a_power_cut(tmp_path: Path, 
     assert await committed(data) == dict.fromkeys(GROUPS, 99)
 
 
-async def test_a_daemon_that_was_killed_lacks_nothing(tmp_path: Path) -> None:
-    await killed(tmp_path)
-    data = tmp_path / "data"
+async def test_a_daemon_that_was_killed_lacks_nothing(data: Path, tmp_path: Path) -> None:
     before = whole_logs(data)
     assert (data / "journal").is_dir()
     assert json_lines(log("verify", "--json", data))[-1]["findings"] == 0
@@ -124,9 +136,7 @@ async def test_a_daemon_that_was_killed_lacks_nothing(tmp_path: Path) -> None:
     assert whole_logs(data) == before
 
 
-async def test_what_the_journal_has_is_told_and_not_repaired_away(tmp_path: Path) -> None:
-    await killed(tmp_path)
-    data = tmp_path / "data"
+async def test_what_the_journal_has_is_told_and_not_repaired_away(data: Path, tmp_path: Path) -> None:
     lose_power(data, 0.5)
     points = read_offsets(OsFiles(), f"{data}/{RECOVERY_POINTS}")
     *found, _ = json_lines(log("verify", "--json", data), 1)
@@ -193,9 +203,9 @@ def test_after_a_clean_stop_there_is_nothing_to_do(tmp_path: Path) -> None:
     assert set(before) <= {path.name for path in tmp_path.iterdir()}
 
 
-async def test_a_damaged_journal_stops_recovery_and_start_until_it_is_given_up(tmp_path: Path) -> None:
-    await killed(tmp_path)
-    data = tmp_path / "data"
+async def test_a_damaged_journal_stops_recovery_and_start_until_it_is_given_up(
+    data: Path, tmp_path: Path
+) -> None:
     lose_power(data, 0.5)
     (journal,) = (data / "journal").iterdir()
     contents = bytearray(journal.read_bytes())
@@ -206,7 +216,6 @@ async def test_a_damaged_journal_stops_recovery_and_start_until_it_is_given_up(t
     assert refused.exit_code == 2
     assert refused.stderr.count("\n") == 1
     assert f"{journal}: byte " in refused.stderr
-    (tmp_path / "log").unlink()
     process = await Process.start(data, tmp_path / "log", OPTIONS)
     assert await process.ended() != 0
     assert f"{journal}: byte " in process.log()
@@ -228,9 +237,7 @@ async def test_a_damaged_journal_stops_recovery_and_start_until_it_is_given_up(t
     assert any(offset < 99 for offset in offsets.values())
 
 
-async def test_a_log_that_cannot_be_opened_keeps_the_journal(tmp_path: Path) -> None:
-    await killed(tmp_path)
-    data = tmp_path / "data"
+async def test_a_log_that_cannot_be_opened_keeps_the_journal(data: Path) -> None:
     lose_power(data)
     segment = segments(data, LOGS[0])[0]
     contents = bytearray(segment.read_bytes())

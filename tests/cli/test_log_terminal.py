@@ -30,7 +30,7 @@ from protocol.records import (
 from storage.record import Record
 from tests.cli.log_directory import OFFSETS, ORDERS, fact, flip, segments, write_data_directory
 from tests.cli.log_records import commit
-from tests.cli.terminal import COLORED, at_terminal, piped, screen
+from tests.cli.terminal import COLORED, Terminal, at_terminal, piped, screen
 from tests.cli.test_serve import FREE, Daemon, groupd
 
 FIRST, SECOND = uuid.UUID(int=(1 << 127) + 1), uuid.UUID(int=1 << 126)
@@ -281,10 +281,10 @@ def test_hostile_text_does_nothing_to_a_terminal(tmp_path: Path, text: str) -> N
 
 def test_what_the_encoding_of_the_output_lacks_is_escaped(tmp_path: Path) -> None:
     write_data_directory(tmp_path, {OFFSETS: [[commit("漢", "orders")]]})
-    result = piped("dump", tmp_path, variables={"PYTHONIOENCODING": "ascii"})
+    result = groupd("log", "dump", str(tmp_path), PYTHONIOENCODING="ascii")
     assert (result.returncode, result.stderr) == (0, "")
     assert "group=\\u6f22 " in result.stdout
-    assert at_terminal("stats", tmp_path, variables={"PYTHONIOENCODING": "ascii"})[0] == 0
+    assert Terminal("stats", tmp_path, variables={"PYTHONIOENCODING": "ascii"}).finish()[0] == 0
 
 
 def test_a_terminal_is_told_when_there_is_nothing_to_see(data: Path) -> None:
@@ -302,9 +302,9 @@ def test_rich_is_loaded_for_terminals_only(data: Path, tmp_path: Path) -> None:
         assert "coordinator" in stderr
         return re.search(r"\| +rich", stderr) is not None
 
-    assert loads_rich(at_terminal("dump", data, variables=profile)[1])
+    assert loads_rich(Terminal("dump", data, variables=profile).finish()[1])
     for command in ("dump", "stats", "verify"):
-        assert not loads_rich(piped(command, data, variables=profile).stderr)
+        assert not loads_rich(groupd("log", command, str(data), **profile).stderr)
     assert not loads_rich(groupd("ping", "127.0.0.1:1", **profile).stderr)
     daemon = Daemon(*FREE, "--data-dir", str(tmp_path / "served"), **profile)
     assert not loads_rich(daemon.stop()[2])

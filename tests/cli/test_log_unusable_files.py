@@ -4,6 +4,7 @@ That is a fact about the one file. All other files and logs are looked at, repai
 """
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,7 +37,10 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-def written(path: Path) -> Path:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with two logs of several segments, to be copied."""
+    path = tmp_path_factory.mktemp("sound") / "data"
     batches = [[Record(-1, 1_700_000_000_000 + number, b"key", bytes(300))] for number in range(20)]
     write_data_directory(path, {ORDERS: batches, OTHER: batches}, SMALL_SEGMENTS)
     (path / str(ORDERS) / f"{0:020d}.txnindex").touch()
@@ -77,9 +81,9 @@ def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
 
 
 @pytest.fixture(params=FILES)
-def spoiled(request: pytest.FixtureRequest, put: Callable[[Path], None], tmp_path: Path) -> Path:
+def spoiled(request: pytest.FixtureRequest, put: Callable[[Path], None], sound: Path, tmp_path: Path) -> Path:
     """A path in the first of two logs where something else is than a file."""
-    data = written(tmp_path / "data")
+    data = Path(shutil.copytree(sound, tmp_path / "data"))
     stems = [segment.stem for segment in segments(data, ORDERS)]
     assert len(stems) > 2
     which, _, suffix = request.param.partition(".")

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,8 @@ import pytest
 from coordinator.security.security_state import SecurityState
 from storage.data_directory import SECURITY
 from storage.meta_properties import HAS_SECURITY
-from tests.cli.test_serve import FREE, TIMEOUT_S, Daemon, clean_environment
+from tests.cli.in_process import run_groupd
+from tests.cli.test_serve import FREE, Daemon
 from tests.free_ports import free_ports
 
 Result = subprocess.CompletedProcess[str]
@@ -21,15 +21,7 @@ BOTH = [
 
 
 def user(*arguments: str, password: str = "") -> Result:
-    return subprocess.run(
-        [sys.executable, "-m", "coordinator", "user", *arguments],
-        input=password,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        env=clean_environment(),
-        check=False,
-    )
+    return run_groupd("user", *arguments, given=password)
 
 
 def done(*arguments: str, password: str = "") -> str:
