@@ -1,4 +1,4 @@
-"""The commands of README.md after its first screen, each by itself and twice in a row."""
+"""The first screen of README.md from top to bottom, and each command after it by itself, twice in a row."""
 
 from collections.abc import Iterator
 
@@ -24,6 +24,14 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
         newcomer.close()
 
 
+@pytest.mark.interop
+@pytest.mark.timeout(300)
+def test_first_screen_comes_again_as_it_is_shown(settled: Newcomer) -> None:
+    """Pasted from top to bottom once more, in the same terminals and directory."""
+    for snippet in FIRST_SNIPPETS:
+        settled.play(snippet)
+
+
 @pytest.mark.parametrize("snippet", [s for s in REST if s.role is Role.COMMAND], ids=str)
 def test_command_prints_what_the_page_says(settled: Newcomer, snippet: Snippet) -> None:
     """Twice, beside a groupd that knows the first screen's group."""
@@ -31,9 +39,18 @@ def test_command_prints_what_the_page_says(settled: Newcomer, snippet: Snippet) 
         settled.play(snippet)
 
 
+@pytest.fixture(scope="module")
+def restarting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
+    """Somebody who starts groupd in one way after the other."""
+    newcomer = Newcomer(tmp_path_factory.mktemp("restarting"))
+    try:
+        yield newcomer
+    finally:
+        newcomer.close()
+
+
 @pytest.mark.parametrize("snippet", [s for s in REST if s.role is Role.SERVE], ids=str)
-def test_groupd_starts_as_the_page_says_and_ends_with_ctrl_c(newcomer: Newcomer, snippet: Snippet) -> None:
-    """Twice: the second time it finds the directory of the first."""
-    for _ in range(2):
-        newcomer.play(snippet)
-        newcomer.stop_groupd()
+def test_groupd_starts_as_the_page_says_and_ends_with_ctrl_c(restarting: Newcomer, snippet: Snippet) -> None:
+    """In any order: a start also finds the directory that another one left."""
+    restarting.play(snippet)
+    restarting.stop_groupd()
