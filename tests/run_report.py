@@ -31,16 +31,21 @@ LONG_TEST_S: Final = 10.0
 TOLERANCE: Final = 1.5
 """A busy machine charges a process more CPU time for the same work: caches and hyper-threads are shared."""
 LIVE_FROM_S: Final = 0.5
-"""Running children are looked at after phases of this length; shorter ones count with the next of this length."""
+"""The CPU time of running children is read after phases of this length, and after those in which a child ended."""
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 ALLOWANCE_S: Final = 10.0
 """A folder may exceed its figure by this much in any case: of a small folder, one slow start is a large share."""
 
 
+def ended_children_cpu_seconds() -> float:
+    """CPU time of the children that this process has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
 def finished_cpu_seconds() -> float:
     """CPU time that this process and the children that it has waited for have used so far."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
+    return time.process_time() + ended_children_cpu_seconds()
 
 
 def live_cpu_seconds() -> float:
@@ -183,13 +188,16 @@ class WorkerCost:
 
     def __init__(self) -> None:
         self._live = live_cpu_seconds()
+        self._children = ended_children_cpu_seconds()
         self._last = finished_cpu_seconds() + self._live
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
         report = yield
-        if report.duration >= LIVE_FROM_S:
-            self._live = live_cpu_seconds()
+        children = ended_children_cpu_seconds()
+        if report.duration >= LIVE_FROM_S or children != self._children:
+            self._live = live_cpu_seconds()  # without the children that have ended
+            self._children = children
         now = finished_cpu_seconds() + self._live
         report.cpu_seconds = now - self._last
         self._last = now

@@ -17,13 +17,13 @@ def spin(seconds):
         pass
 
 def test_busy():
-    spin(0.3)
+    spin(0.1)
 
 def test_busy_child():
-    subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.4: pass"], check=True)
+    subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.2: pass"], check=True)
 
 def test_busy_child_that_runs_on():
-    script = "import time\\nwhile time.process_time() < 0.6: pass\\nprint('done', flush=True)\\ntime.sleep(60)"
+    script = "import time\\nwhile time.process_time() < 1: pass\\nprint('done', flush=True)\\ntime.sleep(60)"
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     children.append(child)
     assert child.stdout.readline() == b"done\\n"
@@ -44,7 +44,7 @@ def test_the_summary_counts_tests_and_the_cpu_time_of_children(tmp_path: Path) -
     assert any("FAILED" in row for row in rows)
     assert of_folder[1:] == of_all[1:]
     assert of_folder[1] == "4"
-    assert 1.2 <= float(of_folder[3]) < 30
+    assert 1.2 <= float(of_folder[3]) < 2.2, "the child that runs on counts once, although it ends later"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The two tiers of tests."""
 
+import re
 import subprocess
 import sys
 
@@ -9,18 +10,39 @@ from tests.test_tidy import ROOT
 from tests.tiers import EXTENDED, REPRESENTATIVES, is_extended
 
 
-@pytest.fixture(scope="module")
-def node_ids() -> list[str]:
-    """The node ids of the tests that the rows of `tests/tiers.py` are about."""
-    paths = sorted({row.split("::")[0] for row in (*EXTENDED, *REPRESENTATIVES)})
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", *paths]
+def has_tests(row: str) -> bool:
+    """Whether a row of `tests/tiers.py` is the beginning of the node id of a test."""
+    path, _, name = row.partition("::")
+    files = [ROOT / path] if path.endswith(".py") else list((ROOT / path).rglob("test_*.py"))
+    function, _, parameters = name.partition("[")
+    definition = re.compile(rf"^(?:async )?def {function or 'test_'}", re.MULTILINE)
+    if not any(file.is_file() and definition.search(file.read_text()) for file in files):
+        return False
+    return not parameters or any(node_id.startswith(row) for node_id in collect(path))
+
+
+def collect(path: str) -> list[str]:
+    """The node ids of the tests of a file."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", path]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 
-def test_every_row_has_tests(node_ids: list[str]) -> None:
-    rows = [*EXTENDED, *REPRESENTATIVES]
-    assert [row for row in rows if not any(node_id.startswith(row) for node_id in node_ids)] == []
+def test_every_row_has_tests() -> None:
+    assert [row for row in (*EXTENDED, *REPRESENTATIVES) if not has_tests(row)] == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "tests/nowhere/",
+        "tests/test_nowhere.py",
+        "tests/test_tiers.py::test_nothing",
+        "tests/test_tiers.py::test_a_row_without_tests_is_seen[nothing]",
+    ],
+)
+def test_a_row_without_tests_is_seen(row: str) -> None:
+    assert not has_tests(row)
 
 
 def test_representatives_are_tests_that_would_be_extended() -> None:

@@ -45,6 +45,7 @@ EXTENDED: Final = (
     "tests/pipeline/test_command.py::test_killed_or_interrupted_it_loses_and_repeats_nothing",
     "tests/pipeline/test_session.py",
     "tests/readme/test_clients.py::test_client_prints_what_comes_and_ends_with_ctrl_c",
+    "tests/readme/test_control_guide.py::test_the_guide_comes_as_it_is_shown",
     "tests/readme/test_replay_guide.py",
     "tests/readme/test_security_guide.py",
     "tests/server/test_many_servers.py",

@@ -224,8 +224,6 @@ def test_a_value_cannot_break_the_line() -> None:
     "option",
     [
         "group.initial.rebalance.delay.ms=-5",
-        "offset.metadata.max.bytes=-1",
-        "group.min.session.timeout.ms=-1",
         "max.connections.per.ip.overrides=no-such-host.invalid:1",
         f"listeners=PLAINTEXT://{'a' * 64}:1",
     ],

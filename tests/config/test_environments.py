@@ -1,20 +1,25 @@
 """The environments of Kafka's images start groupd in its own image, with one warning that names what is ignored."""
 
+import asyncio
+import logging
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from coordinator.config.listeners import Address, Listener, parse_listeners
+from coordinator.config.listeners import Address, Listener, doubts, parse_listeners
 from coordinator.config.sources import read_settings
+from coordinator.server.settings import ServerSettings
 from protocol.messages.metadata import MetadataRequest
 from tests.cli.test_serve import TIMEOUT_S, clean_environment
 from tests.config.environments import ENVIRONMENTS, Environment
 from tests.free_ports import free_ports
 from tests.kafka_log.connection import Connection
+from tests.server.harness import start
 
 DOCKERFILE = Path(__file__).parents[2] / "docker" / "Dockerfile"
 IMAGE = dict(re.findall(r"\b(GROUPD_DEFAULT_\w+)=(\S+)", DOCKERFILE.read_text()))
@@ -39,42 +44,83 @@ def test_listeners_are_where_the_image_would_open_them(environment: Environment)
     assert opened == environment.listening
 
 
+@dataclass(frozen=True)
+class Container:
+    """An environment with its ports replaced by free ones, and its data in a directory of the test."""
+
+    environment: Environment
+    directory: Path
+    free: Mapping[int, int]
+
+    @classmethod
+    def create(cls, environment: Environment, directory: Path) -> "Container":
+        ports = free_ports(len(environment.listening))
+        return cls(environment, directory, dict(zip(environment.listening, ports, strict=True)))
+
+    def _moved(self, text: str) -> str:
+        return PORT.sub(lambda found: f":{self.free.get(int(found[1]), found[1])}", text)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {
+            **{name: self._moved(text) for name, text in self.environment.variables.items()},
+            **IMAGE,
+            "GROUPD_DEFAULT_HTTP_LISTENER": "127.0.0.1:0",
+            "GROUPD_DEFAULT_LOG_DIRS": str(self.directory),
+        }
+
+    def check_addresses(self) -> None:
+        """Each listener tells clients the address that the image's broker would tell them."""
+        for port, told in self.environment.listening.items():
+            with Connection(f"127.0.0.1:{self.free[port]}") as connection:
+                (broker,) = connection.call(MetadataRequest(topics=[]), 12).brokers
+            assert f"{broker.host}:{broker.port}" == self._moved(told or f"127.0.0.1:{port}")
+
+    def check_warnings(self, warnings: Sequence[str]) -> None:
+        ignored, is_open = warnings
+        assert ignored.endswith(f": {', '.join(self.environment.ignored)}")
+        assert "authorizer.class.name" in is_open
+
+
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
-def test_a_container_starts_and_warns_once(environment: Environment, tmp_path: Path) -> None:
-    http, *ports = free_ports(1 + len(environment.listening))
-    free = dict(zip(environment.listening, ports, strict=True))
+async def test_a_broker_starts_and_warns_once(
+    environment: Environment, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    container = Container.create(environment, tmp_path)
+    given = read_settings(environment=container.variables)
+    config = given.parse()
+    opened, closed = parse_listeners(config)
+    container.check_warnings([*given.warnings(closed), *doubts(config, opened)])
+    settings = ServerSettings(
+        config, opened, config.log_dirs[0], properties=given.texts, cluster_id=given.cluster_id
+    )
+    server = await start(settings)
+    try:
+        await asyncio.to_thread(container.check_addresses)
+    finally:
+        await server.close()
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
-    def moved(text: str) -> str:
-        return PORT.sub(lambda found: f":{free.get(int(found[1]), found[1])}", text)
 
-    variables = {name: moved(text) for name, text in environment.variables.items()}
-    places = {
-        **IMAGE,
-        "GROUPD_DEFAULT_HTTP_LISTENER": f"127.0.0.1:{http}",
-        "GROUPD_DEFAULT_LOG_DIRS": str(tmp_path),
-    }
+def test_a_container_starts_and_warns_once(tmp_path: Path) -> None:
+    container = Container.create(ENVIRONMENTS["Testcontainers for Java"], tmp_path)
     with subprocess.Popen(
         [sys.executable, "-m", "coordinator", "serve"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=clean_environment(**variables, **places),
+        env=clean_environment(**container.variables),
     ) as daemon:
         try:
             assert daemon.stdout is not None
             assert daemon.stdout.readline().startswith("groupd ready ")
-            for port, told in environment.listening.items():
-                with Connection(f"127.0.0.1:{free[port]}") as connection:
-                    (broker,) = connection.call(MetadataRequest(topics=[]), 12).brokers
-                assert f"{broker.host}:{broker.port}" == moved(told or f"127.0.0.1:{port}")
+            container.check_addresses()
         finally:
             daemon.terminate()
             _, err = daemon.communicate(timeout=TIMEOUT_S)
     assert daemon.returncode == 0
     assert "ERROR" not in err
-    ignored, is_open = [line for line in err.splitlines() if "WARNING" in line]
-    assert ignored.endswith(f": {', '.join(environment.ignored)}")
-    assert "authorizer.class.name" in is_open
+    container.check_warnings([line for line in err.splitlines() if "WARNING" in line])
 
 
 # Which listeners are opened
