@@ -7,7 +7,7 @@ the tier (`GROUPD_TEST_TIER`), a folder that takes much more CPU time than its r
 fails the run.
 
 CPU-seconds are the time of the worker process and of its descendants, such as daemons and JVMs, while they
-run or once their parents have waited for them.
+run or once their parents have waited for them. The import and the collection of tests have a row of their own.
 """
 
 import contextlib
@@ -100,6 +100,8 @@ class RunReport:
     running: dict[str, float] = field(default_factory=dict)
     stopped: threading.Event = field(default_factory=threading.Event)
     over_limit: list[str] = field(default_factory=list)
+    collection_cpu_seconds: float = 0.0
+    """Of all processes until their first test: imports of the tests, and their collection."""
 
     def expect(self, node_ids: Iterable[str]) -> None:
         self.expected = Counter(folder_of(node_id) for node_id in node_ids)
@@ -109,6 +111,7 @@ class RunReport:
         cost = self.costs[folder_of(report.nodeid)]
         cost.seconds += report.duration
         cost.cpu_seconds += getattr(report, "cpu_seconds", 0.0)
+        self.collection_cpu_seconds += getattr(report, "collection_cpu_seconds", 0.0)
         cost.failed += report.failed
         cost.skipped += report.skipped
 
@@ -151,8 +154,10 @@ class RunReport:
                 for name in FolderCost.__dataclass_fields__
             )
         )
+        total.cpu_seconds += self.collection_cpu_seconds
+        collection = FolderCost(cpu_seconds=self.collection_cpu_seconds)
         lines = [f"{'folder':<16} {'tests':>7} {'seconds':>8} {'CPU-seconds':>12}"]
-        for name, cost in [*rows, ("all", total)]:
+        for name, cost in [*rows, ("(collection)", collection), ("all", total)]:
             lines.append(f"{name:<16} {cost.tests:>7,} {cost.seconds:>8,.0f} {cost.cpu_seconds:>12,.1f}")
         return lines
 
@@ -190,6 +195,13 @@ class WorkerCost:
         self._live = live_cpu_seconds()
         self._children = ended_children_cpu_seconds()
         self._last = finished_cpu_seconds() + self._live
+        self._collection = 0.0
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """Keep the cost of the collection apart: it would count for the folder of the first test."""
+        now = finished_cpu_seconds() + self._live
+        self._collection, self._last = now - self._last, now
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
@@ -200,6 +212,7 @@ class WorkerCost:
             self._children = children
         now = finished_cpu_seconds() + self._live
         report.cpu_seconds = now - self._last
+        report.collection_cpu_seconds, self._collection = self._collection, 0.0
         self._last = now
         return report
 

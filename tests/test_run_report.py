@@ -1,5 +1,6 @@
 """The progress and the costs that a test run prints."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -15,6 +16,8 @@ def spin(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
         pass
+
+spin(0.5)  # while the tests are collected
 
 def test_busy():
     spin(0.1)
@@ -39,12 +42,15 @@ def test_failing():
 
 def test_the_summary_counts_tests_and_the_cpu_time_of_children(tmp_path: Path) -> None:
     run = small_run(tmp_path, BUSY, "-p", "tests.run_report")
-    rows = [line.split() for line in run.printed.splitlines() if line.startswith(("test_small.py ", "all "))]
-    of_folder, of_all = (row for row in rows if len(row) == 4 and row[1] == "4")
-    assert any("FAILED" in row for row in rows)
-    assert of_folder[1:] == of_all[1:]
-    assert of_folder[1] == "4"
-    assert 1.2 <= float(of_folder[3]) < 2.2, "the child that runs on counts once, although it ends later"
+    lines = run.printed.partition("cost by folder")[2].splitlines()
+    rows = {row[0]: row[1:] for row in map(str.split, lines) if len(row) == 4}
+    tests, _, cpu_seconds = rows["test_small.py"]
+    assert tests == rows["all"][0] == "4"
+    assert re.search(r"^test_small.py .* 1 FAILED$", run.printed, re.MULTILINE)
+    assert 1.2 <= float(cpu_seconds) < 2.2, "the child that runs on counts once, although it ends later"
+    collection_cpu_seconds = float(rows["(collection)"][2])
+    assert collection_cpu_seconds >= 0.4
+    assert float(rows["all"][2]) == pytest.approx(float(cpu_seconds) + collection_cpu_seconds, abs=0.2)
 
 
 @pytest.mark.parametrize(
