@@ -1,6 +1,6 @@
 """Runs commands of `groupd` in the process of the test, without the start of an interpreter.
 
-Tests whose subject is the process itself (signals, closed streams, exit of the interpreter) start one:
+Tests of the process itself (signals, closed streams, exit of the interpreter) start one:
 `tests.cli.test_serve.groupd`, `tests.cli.terminal.Terminal`.
 """
 

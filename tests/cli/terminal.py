@@ -96,8 +96,8 @@ def at_terminal(
 ) -> tuple[int, str]:
     """Run `groupd log …`, or another command, in this process with a terminal for its standard streams.
 
-    Returns its exit code and what it wrote to the terminal. Where `stdout` is given, that descriptor is its
-    standard output.
+    Returns its exit code and what it wrote to the terminal. `stdout` is a descriptor to use in place of the
+    terminal for standard output.
     """
     master, slave = _open_terminal(columns)
     with ThreadPoolExecutor(1) as reader:
@@ -123,14 +123,14 @@ def at_terminal(
 
 
 def _open_terminal(columns: int) -> tuple[int, int]:
-    """A pseudo-terminal: the descriptor of the side that shows what is written, and of the side of the command."""
+    """The descriptors of a new pseudo-terminal: the screen and keyboard, and the end for a command."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
     return master, slave
 
 
 def _read_terminal(master: int) -> bytes:
-    """The next bytes that were written; none when the last descriptor of the other side is closed."""
+    """The next bytes on the screen; empty when no command has the terminal open any more."""
     try:
         return os.read(master, 65536)
     except OSError:  # Linux raises EIO then
@@ -143,8 +143,8 @@ def _read_to_end(master: int) -> bytes:
 
 def piped(*arguments: object, variables: Variables = NOTHING) -> subprocess.CompletedProcess[str]:
     """Run `groupd log …` in this process with pipes for its standard streams."""
-    with patch.dict(os.environ, environment(), clear=True):
-        return run_groupd("log", *map(str, arguments), **variables)
+    with patch.dict(os.environ, environment(more=variables), clear=True):
+        return run_groupd("log", *map(str, arguments))
 
 
 def screen(written: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tests.cli.in_process import run_groupd
 from tests.cli.terminal import environment
@@ -16,6 +16,7 @@ from tests.cli.test_serve import FREE, TIMEOUT_S, Daemon
 from tests.shared_fixtures import shared
 
 PARTITIONS = 6
+OVERTAKEN = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS)
 Result = subprocess.CompletedProcess[str]
 
 
@@ -75,7 +76,12 @@ def _consume(daemon: Daemon, group: str, client_id: str, over: threading.Event) 
 
 def _commit_start(consumer: Consumer, assigned: list[TopicPartition]) -> None:
     starts = [TopicPartition(each.topic, each.partition, 0) for each in assigned]
-    consumer.commit(offsets=starts, asynchronous=False)
+    try:
+        consumer.commit(offsets=starts, asynchronous=False)
+    except KafkaException as failure:
+        # A rebalance overtook the commit: the consumer commits again after its next assignment.
+        if failure.args[0].code() not in OVERTAKEN:
+            raise
 
 
 def settle(daemon: Daemon, group: str, members: int) -> str:

@@ -41,7 +41,7 @@ async def commit_all(port: int, offset: int) -> None:
 
 
 async def _leave_killed(path: Path) -> None:
-    """Make a data directory whose first daemon was stopped, and whose second was killed after many commits."""
+    """Make a data directory: stop its first daemon cleanly, and kill the second one after many commits."""
     for end in ("stop", "kill"):
         process = await Process.start(path / "data", path / "log", OPTIONS)
         try:
