@@ -68,14 +68,12 @@ class SecuredDaemon(Daemon):
             *("--config", str(config), "--data-dir", str(data), "--http", "127.0.0.1:0"), "--profile", "test"
         )
 
-    def run(
-        self, *arguments: str, config: str | None = None, given: str = ""
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, config: str | None = None) -> subprocess.CompletedProcess[str]:
         """A command in that directory, with a properties file of this text."""
         if config is not None:
             (self.directory / "client.properties").write_text(config)
             arguments = (*arguments, "--command-config", "client.properties")
-        return run_groupd(*arguments, given=given, directory=self.directory)
+        return run_groupd(*arguments, directory=self.directory)
 
     def at(self, name: str) -> str:
         return f"localhost:{self.ports[name]}"
