@@ -96,8 +96,8 @@ def at_terminal(
 ) -> tuple[int, str]:
     """Run `groupd log …`, or another command, in this process with a terminal for its standard streams.
 
-    Returns its exit code and what it wrote to the terminal. `stdout` is a descriptor to use in place of the
-    terminal for standard output.
+    Returns its exit code and its output at the terminal. `stdout` is a descriptor to use in place of the terminal
+    for standard output.
     """
     master, slave = _open_terminal(columns)
     with ThreadPoolExecutor(1) as reader:
