@@ -27,6 +27,11 @@ COPY_JARS = (
 )
 """What Maven is to do with a pom that only lists jars."""
 JAVA_SOURCES = [os.path.join(CLIENTS, "java", name) for name in ("Driver.java", "Cells.java", "pom.xml")]
+JVM_OPTIONS = (
+    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"),
+    *("-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-Dstderr.encoding=UTF-8"),
+)
+"""For programs that run for seconds. They print UTF-8 in every locale."""
 MORE_PLACES = ("/usr/local/go/bin", "/usr/local/bin")
 
 
@@ -123,7 +128,7 @@ def java_machine() -> list[str]:
     # Jars alone: classes from directories are never archived.
     class_path = os.pathsep.join((os.path.join(target, "driver.jar"), os.path.join(target, "jars", "*")))
     return [
-        *(virtual_machine, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m"),
+        *(virtual_machine, *JVM_OPTIONS, "-Xmx128m"),
         *("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"),
         *("-cp", class_path),
     ]
@@ -171,6 +176,6 @@ def kafka(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
     target = once(name, [os.path.join(folder, source) for source in ("pom.xml", *programs)], build)
     class_path = os.pathsep.join((os.path.join(target, "classes"), os.path.join(target, "jars", "*")))
     return [
-        *(virtual_machine, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx384m"),
+        *(virtual_machine, *JVM_OPTIONS, "-Xmx384m"),
         *("-cp", class_path),
     ]

@@ -45,7 +45,7 @@ def _run(arguments: Sequence[str], paths: Sequence[str]) -> str:
         [*dump_log(), *arguments, "--files", ",".join(paths)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=TIMEOUT_S,
     )
     said = done.stdout + done.stderr
