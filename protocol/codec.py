@@ -6,6 +6,7 @@ version that lacks one of its fields leaves the field out.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from protocol.budget import Budget
@@ -32,33 +33,24 @@ class Codec:
         return bytes(out)
 
 
-_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
-_WRITERS: dict[tuple[type[Any], int], Callable[[Any, bytearray], None]] = {}
-
-
+@cache
 def decoder(cls: type[Any], version: int) -> Callable[..., Any]:
     """The function `decode(data: bytes, position: int = 0) -> cls` of one version."""
-    made = _DECODERS.get((cls, version))
-    if made is None:
-        _require(cls, version)
-        made = function(decoder_source(cls, version), "decode", f"decode {cls.__name__} v{version}")
-        _DECODERS[cls, version] = made
-    return made
+    _require(cls, version)
+    return function(decoder_source(cls, version), "decode", f"decode {cls.__name__} v{version}")
 
 
+@cache
 def writer(cls: type[Any], version: int) -> Callable[[Any, bytearray], None]:
     """The function `write(message: cls, out: bytearray) -> None` of one version."""
-    made = _WRITERS.get((cls, version))
-    if made is None:
-        _require(cls, version)
-        made = function(encoder_source(cls, version), "write", f"encode {cls.__name__} v{version}")
-        _WRITERS[cls, version] = made
-    return made
+    _require(cls, version)
+    return function(encoder_source(cls, version), "write", f"encode {cls.__name__} v{version}")
 
 
+@cache
 def bounded_writer(cls: type[Any], version: int) -> Callable[[Any, bytearray, int], None]:
     """The function `write(message: cls, out: bytearray, most: int) -> None` of one version. It raises TooLong once
-    `out` is longer than `most` after an element of an array. Made anew at each call; the caller keeps it."""
+    `out` is longer than `most` after an element of an array."""
     _require(cls, version)
     source = encoder_source(cls, version, bounded=True)
     return function(source, "write", f"encode bounded {cls.__name__} v{version}")
@@ -74,25 +66,20 @@ def decode(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
     return cast("T", decoder(cls, version)(data, position))
 
 
-_PREFIX_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
-
-
+@cache
 def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
     """As `decoder`, but what follows the message is left alone."""
-    made = _PREFIX_DECODERS.get((cls, version))
-    if made is None:
-        _require(cls, version)
-        source = decoder_source(cls, version, whole=False)
-        made = function(source, "decode", f"decode prefix {cls.__name__} v{version}")
-        _PREFIX_DECODERS[cls, version] = made
-    return made
+    _require(cls, version)
+    source = decoder_source(cls, version, whole=False)
+    return function(source, "decode", f"decode prefix {cls.__name__} v{version}")
 
 
+@cache
 def request_decoder(cls: type[Any], version: int, budget: Budget) -> Callable[..., Any]:
     """As `prefix_decoder`, for a request from a stranger: Malformed beyond its budget.
 
     What follows the message is left alone, as Kafka does: librdkafka ends some Metadata requests with bytes that
-    belong to no field. Made anew at each call; the caller keeps it."""
+    belong to no field."""
     _require(cls, version)
     source = decoder_source(cls, version, whole=False, budget=budget)
     return function(source, "decode", f"decode request {cls.__name__} v{version}")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from protocol import codegen
+from protocol import codec, codegen
+from protocol.budget import Budget
 from protocol.messages.heartbeat import HeartbeatRequest
 
 
@@ -34,3 +35,13 @@ def test_functions_made_from_the_source_read_what_they_write() -> None:
     out = bytearray()
     write(message, out)
     assert decode(bytes(out)) == message
+
+
+def test_servers_of_one_process_share_the_generated_functions() -> None:
+    """Generating them takes milliseconds, and a namespace of a daemon has a table of routes of its own."""
+    first, second, smaller = (
+        codec.request_decoder(HeartbeatRequest, 4, Budget(elements)) for elements in (100, 100, 99)
+    )
+    assert first is second
+    assert first is not smaller
+    assert codec.bounded_writer(HeartbeatRequest, 4) is codec.bounded_writer(HeartbeatRequest, 4)

@@ -14,7 +14,7 @@ Source: KIP-43, KIP-152, KIP-368; Kafka's `SaslServerAuthenticator`, for the ord
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator.net.peer import printable
@@ -290,14 +290,9 @@ def _step(token: bytes, session_ms: int = 0) -> SaslAuthenticateResponse:
 
 def _decoded(header: RequestHeader, frame: bytes) -> Any:
     """The body of a request. Raises Malformed."""
-    return _decoder(header.api_key, header.api_version)(frame, header.body_position)
-
-
-@cache
-def _decoder(api_key: int, version: int) -> Callable[[bytes, int], Any]:
-    """Of one of the three requests that are read here, none of which has lists."""
-    api = APIS[api_key]
-    return request_decoder(api.request, version, Budget(api.most_elements))
+    api = APIS[header.api_key]
+    decode = request_decoder(api.request, header.api_version, Budget(api.most_elements))
+    return decode(frame, header.body_position)
 
 
 def _encoded(header: RequestHeader, response: object) -> bytes:
