@@ -12,7 +12,7 @@ groups in `consumer_group_properties.py`, of security in `security_properties.py
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from coordinator.config.cluster_properties import ClusterProperties
 from coordinator.config.config_key import (

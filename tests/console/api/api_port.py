@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import ClientSession, ClientTimeout
 
 from coordinator.config.listeners import Address
-from coordinator.console.control_access import control_access
+from coordinator.console.control_access import ControlAccess, control_access
 from coordinator.console.http import HttpServer
 from coordinator.console.http_limits import HttpLimits
 from coordinator.control.control import Control
@@ -64,6 +64,7 @@ class Api:
     control: Control
     port: int
     session: ClientSession
+    access: ControlAccess
     host: str = "127.0.0.1"
 
     async def call(
@@ -114,7 +115,7 @@ async def serving_api(
     try:
         async with ClientSession(timeout=ClientTimeout(TIMEOUT_S)) as session:
             reached = "::1" if ":" in host else "127.0.0.1"
-            yield Api(server, control, sockets[0].getsockname()[1], session, reached)
+            yield Api(server, control, sockets[0].getsockname()[1], session, access, reached)
     finally:
         http.close()
         control.close()

@@ -1,5 +1,8 @@
 """A daemon that ends itself at the points where a crash matters: what was acknowledged is there afterwards, and
-what was written but not acknowledged is there exactly where the point says so."""
+what was written but not acknowledged is there exactly where the point says so.
+
+The daemon that crashes is a process. The server that recovers its data directory runs in the process of the test.
+"""
 
 import asyncio
 import signal
@@ -12,31 +15,26 @@ import pytest
 from protocol.errors import ErrorCode
 from tests.control.faults.faulty_daemon import VARIABLE
 from tests.crash.process import Process
-from tests.server.harness import Client
-from tests.server.test_runtime import code, commit, committed
+from tests.server.harness import Client, serving
+from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
 
-OPTIONS = (
-    "--topic",
-    "orders:1",
-    "--profile",
-    "test",
-    "-o",
-    "offsets.topic.num.partitions=1",
-    "-o",
-    "control.enable=true",
-)
 SURVIVORS = 5
 """Commits that are acknowledged before the one that meets the fault."""
 
 
-async def crashed(tmp_path: Path, do: dict[str, Any], options: tuple[str, ...] = ()) -> int:
-    """Commits 1 to 5, then 6, at which the daemon ends; what is committed after a restart."""
+async def crashed(tmp_path: Path, do: dict[str, Any], **more: str) -> int:
+    """Commit 1 to 5, then 6, at which the daemon ends. Return what is committed after a restart.
+
+    `more` are properties of both, with underscores for dots.
+    """
+    properties = ONE_PARTITION | {name.replace("_", "."): value for name, value in more.items()}
+    options = [part for name, value in properties.items() for part in ("-o", f"{name}={value}")]
     rule = {"match": {"api": "OffsetCommit", "group": "g"}, "skip": SURVIVORS, "do": do}
-    data, log = tmp_path / "data", tmp_path / "log"
+    data = tmp_path / "data"
     daemon = await Process.start(
         data,
-        log,
-        (*OPTIONS, *options),
+        tmp_path / "log",
+        ("--topic", "orders:1", "--profile", "test", "-o", "control.enable=true", *options),
         module="tests.control.faults.faulty_daemon",
         variables={VARIABLE: msgspec.json.encode([rule]).decode()},
     )
@@ -51,15 +49,9 @@ async def crashed(tmp_path: Path, do: dict[str, Any], options: tuple[str, ...] =
         assert await daemon.ended() == -signal.SIGKILL
     finally:
         await daemon.kill()
-    after = await Process.start(data, log, (*OPTIONS, *options))
-    try:
-        await after.ready()
-        async with Client(port=after.port) as client:
-            assert await committed(client, "other") == SURVIVORS
-            return await committed(client)
-    finally:
-        after.terminate()
-        await after.ended()
+    async with serving(data, properties, topics=[("orders", 1)]) as after, Client(after) as client:
+        assert await committed(client, "other") == SURVIVORS
+        return await committed(client)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +67,12 @@ async def crashed(tmp_path: Path, do: dict[str, Any], options: tuple[str, ...] =
 )
 @pytest.mark.parametrize("journal", [True, False], ids=["journal", "segments"])
 async def test_the_process_ends_there(tmp_path: Path, do: dict[str, Any], found: int, journal: bool) -> None:
-    options = () if journal else ("-o", "log.journal.file.bytes=0")
+    more = {} if journal else {"log_journal_file_bytes": "0"}
     async with asyncio.timeout(110):
-        assert await crashed(tmp_path, {**do, "crash": "process"}, options) == found
+        assert await crashed(tmp_path, {**do, "crash": "process"}, **more) == found
 
 
 @pytest.mark.parametrize(("at", "found"), [("before_append", SURVIVORS), ("after_append", SURVIVORS + 1)])
 async def test_without_syncs_the_kernel_keeps_what_it_was_given(tmp_path: Path, at: str, found: int) -> None:
     do = {"at": at, "crash": "process"}
-    assert await crashed(tmp_path, do, ("-o", "log.flush=os")) == found
+    assert await crashed(tmp_path, do, log_flush="os") == found
