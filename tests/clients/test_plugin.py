@@ -1,4 +1,7 @@
-"""pytest-groupd, as a project of somebody uses it: in a process and a directory of its own."""
+"""pytest-groupd, as a project of somebody uses it: in a directory of its own.
+
+The project's tests run in the process of this test, except where worker processes are the subject.
+"""
 
 import json
 import subprocess
@@ -11,7 +14,8 @@ from pytest_groupd.daemon import Daemon
 from tests.clients.command import COMMAND
 
 README = Path(__file__).parents[2] / "clients" / "pytest_groupd" / "README.md"
-CONFIG = f"[pytest]\ngroupd_command = {sys.executable} -m coordinator\nasyncio_mode = auto\n"
+ASYNCIO = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+CONFIG = f"[pytest]\ngroupd_command = {sys.executable} -m coordinator\n{ASYNCIO}"
 
 FAILS = """
 import pytest
@@ -111,7 +115,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_subprocess("-p", "no:randomly", *arguments, timeout=110)
+    return project.runpytest_inprocess("-p", "no:randomly", *arguments)
 
 
 @pytest.mark.timeout(240)
@@ -184,7 +188,7 @@ def test_what_cannot_be_begun_is_told(
     project: pytest.Pytester, arguments: list[str], config: str, said: str
 ) -> None:
     if config:
-        project.makeini(f"[pytest]\n{config}\n")
+        project.makeini(f"[pytest]\n{config}\n{ASYNCIO}")
     project.makepyfile("def test_it(broker): pass")
     result = run(project, *arguments)
     result.assert_outcomes(errors=1)
@@ -225,11 +229,12 @@ def test_workers_share_a_daemon_and_nothing_else(project: pytest.Pytester, daemo
         import pytest
 
         @pytest.mark.groupd(topics={"orders": 2})
-        @pytest.mark.parametrize("number", range(400))
+        @pytest.mark.parametrize("number", range(100))
         def test_alone(broker, number):
             assert broker.groups() == []
             broker.topic("payments", 1)
             assert len(broker.topics()) == 2
     """)
-    run(project, f"--groupd={daemon.url}", "-n", "2", "-q").assert_outcomes(passed=400)
+    arguments = ("-p", "no:randomly", "-q", "-n", "2", f"--groupd={daemon.url}")
+    project.runpytest_subprocess(*arguments).assert_outcomes(passed=100)
     assert [each.name for each in daemon.namespaces()] == ["default"]

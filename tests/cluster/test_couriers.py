@@ -1,7 +1,6 @@
 """What is brought to other brokers is answered, each by itself, whenever it was put."""
 
 import asyncio
-from pathlib import Path
 
 from coordinator.server.cluster.couriers import Couriers, Kind
 from coordinator.server.cluster.peer_security import PeerSecurity
@@ -12,8 +11,8 @@ OPEN = PeerSecurity(lambda: None, None)
 """PLAINTEXT."""
 
 
-async def test_one_that_is_put_while_another_is_answered_is_answered_too(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server:
+async def test_one_that_is_put_while_another_is_answered_is_answered_too() -> None:
+    async with serving() as server:
         loop = asyncio.get_running_loop()
         answered: list[tuple[str, int]] = []
         is_over = asyncio.Event()

@@ -170,8 +170,8 @@ async def test_a_transactional_id_keeps_its_epoch_over_a_move(tmp_path: Path) ->
         assert (second.producer_id, second.producer_epoch) == (first.producer_id, first.producer_epoch + 1)
 
 
-async def test_one_broker_can_neither_stop_nor_give_anything_away(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server:
+async def test_one_broker_can_neither_stop_nor_give_anything_away() -> None:
+    async with serving() as server:
         for act in (
             lambda: server.brokers.stop(1),
             lambda: server.brokers.start(1),

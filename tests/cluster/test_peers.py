@@ -59,8 +59,8 @@ async def test_who_does_not_is_not_let_in(tmp_path: Path, mechanism: str) -> Non
             assert "wrong-secret" not in str(error.value)
 
 
-async def test_a_login_at_a_listener_without_sasl_is_not_let_in(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, peer(server, ALICE) as ask:
+async def test_a_login_at_a_listener_without_sasl_is_not_let_in() -> None:
+    async with serving() as server, peer(server, ALICE) as ask:
         with pytest.raises(NotLetIn):
             await ask()
 

@@ -23,8 +23,8 @@ async def told(client: Client) -> list[str | None]:
 
 
 @pytest.mark.parametrize(("text", "rack"), [("", None), ("r1", "r1"), ("r1,r2", "r1,r2")])
-async def test_one_broker_has_the_rack_that_it_was_given(tmp_path: Path, text: str, rack: str | None) -> None:
-    async with serving(tmp_path, {"broker.rack": text}) as server, Client(server) as client:
+async def test_one_broker_has_the_rack_that_it_was_given(text: str, rack: str | None) -> None:
+    async with serving(None, {"broker.rack": text}) as server, Client(server) as client:
         assert await told(client) == [rack]
 
 

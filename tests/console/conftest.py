@@ -1,7 +1,6 @@
 """The HTTP port of a server with one group."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -18,8 +17,8 @@ Http = TestClient[Request, Application]
 
 
 @pytest.fixture
-async def http(tmp_path: Path) -> AsyncIterator[Http]:
-    async with serving(tmp_path) as server:
+async def http() -> AsyncIterator[Http]:
+    async with serving() as server:
         async with Client(server) as member:
             await join_alone(member, "billing")
         broker, access = Broker(server), ControlAccess(own_host="127.0.0.1", is_loopback=True)

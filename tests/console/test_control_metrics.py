@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
@@ -25,8 +24,8 @@ MINUTE_MS = 60_000
 
 
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    async with serving_api(tmp_path) as api:
+async def api() -> AsyncIterator[Api]:
+    async with serving_api() as api:
         yield api
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -24,8 +24,8 @@ PAGE = "/metrics/groups"
 
 
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    async with serving_api(tmp_path) as api:
+async def api() -> AsyncIterator[Api]:
+    async with serving_api() as api:
         yield api
 
 
@@ -195,7 +195,7 @@ async def test_a_namespace_has_metrics_of_its_own(api: Api) -> None:
     assert made.status == 200
     other = api.control.namespaces.control_of("t-1")
     assert other is not None
-    await commit(Api(other.server, other, api.port, api.session), "billing", 1)
+    await commit(replace(api, server=other.server, control=other), "billing", 1)
     await commit(api, "audit", 1)
     for base, group in (
         ("/v1/namespaces/t-1", "billing"),

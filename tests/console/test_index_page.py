@@ -100,8 +100,8 @@ def test_transactional_ids_are_told_of_once_somebody_has_asked_for_their_coordin
     assert "Transactional ids: 5 (2 partitions could not be read)" in as_text(failed, PATHS)
 
 
-async def test_what_a_server_is_while_it_starts_and_ends(tmp_path: Path) -> None:
-    server = await start(settings(tmp_path, topics=[("orders", 1), ("payments", 1)]), wait=False)
+async def test_what_a_server_is_while_it_starts_and_ends() -> None:
+    server = await start(settings(None, topics=[("orders", 1), ("payments", 1)]), wait=False)
     first = Broker(server).overview()
     assert (first.standing, first.topics, first.partitions) == ("loading", 2, 3)
     await server.ready.wait()

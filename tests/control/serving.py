@@ -9,18 +9,17 @@ from coordinator.engine.group_clock import GroupClock
 from coordinator.server.server import Server
 from storage.files import Files
 from tests.server.harness import serving
-from tests.storage.faulty_files import FaultyFiles
 
 
 @asynccontextmanager
 async def controlled(
-    data_dir: Path | str = "/data",
+    data_dir: Path | str | None = None,
     properties: Mapping[str, str] | None = None,
     files: Files | None = None,
     group_clock: GroupClock | None = None,
 ) -> AsyncIterator[tuple[Server, Control]]:
     """See the top of this file. Over files in memory, unless others are given."""
-    async with serving(data_dir, properties, files=files or FaultyFiles(), group_clock=group_clock) as server:
+    async with serving(data_dir, properties, files=files, group_clock=group_clock) as server:
         control = Control(server)
         try:
             yield server, control

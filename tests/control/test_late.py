@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +18,8 @@ from tests.server.harness import TIMEOUT_S, Client, join_alone, settings, start
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    server = await start(settings(tmp_path))
+async def server() -> AsyncIterator[Server]:
+    server = await start(settings(None))
     yield server
     await server.close()
 
@@ -63,10 +62,8 @@ async def test_nobody_is_told_twice(server: Server) -> None:
     late.close()
 
 
-async def test_commits_before_it_was_there_are_checked_and_do_not_load_it_at_the_start(
-    tmp_path: Path,
-) -> None:
-    server = Server(settings(tmp_path, {"oracle.commits": "true"}, topics=[("orders", 1)]))
+async def test_commits_before_it_was_there_are_checked_and_do_not_load_it_at_the_start() -> None:
+    server = Server(settings(None, {"oracle.commits": "true"}, topics=[("orders", 1)]))
     server.open()
     late = LateControl(server)
     await server.listen()

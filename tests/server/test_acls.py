@@ -106,8 +106,8 @@ async def test_acls_are_there_until_they_are_deleted(tmp_path: Path, version: in
         assert described(await client.call(describe(), version)) == [GROUP]
 
 
-async def test_version_0_knows_literal_names_only(tmp_path: Path) -> None:
-    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+async def test_version_0_knows_literal_names_only() -> None:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
         await client.call(create(ACL, PREFIXED), 3)
         assert described(await client.call(describe(), 0)) == [ACL]
         gone = await client.call(delete({}), 0)
@@ -115,8 +115,8 @@ async def test_version_0_knows_literal_names_only(tmp_path: Path) -> None:
         assert described(await client.call(describe(), 3)) == [PREFIXED]
 
 
-async def test_an_acl_bites_at_once(tmp_path: Path) -> None:
-    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+async def test_an_acl_bites_at_once() -> None:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
         authorizer = server.security.authorizer
         assert authorizer is not None
         asked = (server_principal("alice"), "127.0.0.1", Operation.DESCRIBE, ResourceType.TOPIC, "orders")
@@ -133,9 +133,9 @@ def server_principal(name: str) -> Any:
     return ANONYMOUS._replace(name=name)
 
 
-async def test_each_acl_of_a_request_has_its_own_result(tmp_path: Path) -> None:
+async def test_each_acl_of_a_request_has_its_own_result() -> None:
     wrong = ACL._replace(resource_type=ResourceType.CLUSTER)
-    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
         made = await client.call(create(ACL, wrong, ACL, PREFIXED._replace(principal="bob")), 3)
         assert [each.error_code for each in made.results] == [0, ErrorCode.INVALID_REQUEST, 0, 42]
         assert (
@@ -160,31 +160,29 @@ async def test_each_acl_of_a_request_has_its_own_result(tmp_path: Path) -> None:
         {"permission_type": Permission.ANY},
     ],
 )
-async def test_what_only_filters_have_fails_the_whole_request(
-    tmp_path: Path, changes: dict[str, int]
-) -> None:
-    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+async def test_what_only_filters_have_fails_the_whole_request(changes: dict[str, int]) -> None:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
         made = await client.call(CreateAclsRequest(creations=[creation(ACL), creation(ACL, **changes)]), 3)
         failed = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
         assert [(each.error_code, each.error_message) for each in made.results] == [failed] * 2
         assert described(await client.call(describe(), 3)) == []
 
 
-async def test_what_says_unknown_itself_cannot_be_read(tmp_path: Path) -> None:
+async def test_what_says_unknown_itself_cannot_be_read() -> None:
     requests = (
         CreateAclsRequest(creations=[creation(ACL, operation=0)]),
         describe(permission_type=0),
         delete({}, {"pattern_type_filter": 0}),
     )
-    async with serving(tmp_path, AUTHORIZER) as server:
+    async with serving(None, AUTHORIZER) as server:
         for request in requests:
             async with Client(server) as client:
                 client.send(request, 3)
                 assert await client.closed()
 
 
-async def test_who_may_not_is_refused_everywhere(tmp_path: Path) -> None:
-    async with serving(tmp_path, NOBODY) as server, Client(server) as client:
+async def test_who_may_not_is_refused_everywhere() -> None:
+    async with serving(None, NOBODY) as server, Client(server) as client:
         refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         found = await client.call(describe(), 3)
         assert (found.error_code, found.resources) == (refused, [])
@@ -232,8 +230,8 @@ async def test_what_was_answered_survives_a_crash() -> None:
     assert b"User:alice" in left.read("/data/security.json")
 
 
-async def test_requests_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
-    async with serving(tmp_path, AUTHORIZER) as server:
+async def test_requests_at_the_same_time_lose_nothing() -> None:
+    async with serving(None, AUTHORIZER) as server:
 
         async def add(number: int) -> None:
             async with Client(server) as client:
@@ -243,10 +241,10 @@ async def test_requests_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
         assert len(server.security.store.state.acls) == 8
 
 
-async def test_there_are_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.server.handlers.acl_admin.MOST_ACLS", 3)
     monkeypatch.setattr("coordinator.server.handlers.acl_admin.MOST_DELETED", 2)
-    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
         await client.call(create(ACL, PREFIXED, GROUP), 3)
         made = await client.call(create(ACL, DENIED), 3)
         assert [each.error_code for each in made.results] == [ErrorCode.POLICY_VIOLATION] * 2
@@ -257,11 +255,11 @@ async def test_there_are_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_many_acls_are_looked_through_beside_the_loop_and_have_few_lines(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "SecurityManager")
     acls = [ACL._replace(principal=f"User:u{number}") for number in range(1200)]
-    async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
         await client.call(create(*acls), 3)
         assert [record.getMessage() for record in caplog.records][100:] == [
             "Added 1100 more ACLs, by User:ANONYMOUS (test-client at 127.0.0.1)"
@@ -271,11 +269,9 @@ async def test_many_acls_are_looked_through_beside_the_loop_and_have_few_lines(
         assert len(gone.filter_results[0].matching_acls) == len(acls)
 
 
-async def test_each_change_has_a_line_with_who_made_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_each_change_has_a_line_with_who_made_it(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "SecurityManager")
-    async with serving(tmp_path, AUTHORIZER) as server, Client(server, "tool\n") as client:
+    async with serving(None, AUTHORIZER) as server, Client(server, "tool\n") as client:
         await client.call(create(ACL._replace(resource_name="a\nb")), 3)
         await client.call(delete({}), 3)
     who = "by User:ANONYMOUS (tool\\n at 127.0.0.1)"

@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,8 @@ from tests.server.harness import Client, serving
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    async with serving(tmp_path) as server:
+async def server() -> AsyncIterator[Server]:
+    async with serving() as server:
         yield server
 
 
@@ -160,11 +159,11 @@ async def brokers(client: Client) -> list[tuple[str, int]]:
     return [(broker.host, broker.port) for broker in answer.brokers]
 
 
-async def test_a_wildcard_listener_answers_with_the_address_that_the_client_used(tmp_path: Path) -> None:
+async def test_a_wildcard_listener_answers_with_the_address_that_the_client_used() -> None:
     """It accepts IPv4 and IPv6 however it is written, as Java's sockets do."""
     for host in ("0.0.0.0", "", "[::]", "[0:0:0:0:0:0:0:0]"):
         properties = {"listeners": f"PLAINTEXT://{host}:0"}
-        async with serving(tmp_path, properties) as server:
+        async with serving(None, properties) as server:
             port = server.endpoints[0].port
             async with Client(server) as client:
                 assert await brokers(client) == [("127.0.0.1", port)]
@@ -173,13 +172,13 @@ async def test_a_wildcard_listener_answers_with_the_address_that_the_client_used
                     assert await brokers(client) == [("::1", port)]
 
 
-async def test_each_listener_answers_with_what_it_advertises(tmp_path: Path) -> None:
+async def test_each_listener_answers_with_what_it_advertises() -> None:
     properties = {
         "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
         "advertised.listeners": "INSIDE://groupd:9092,OUTSIDE://example.org:0",
         "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
     }
-    async with serving(tmp_path, properties) as server:
+    async with serving(None, properties) as server:
         inside, outside = server.endpoints
         assert inside.bound_address == Address("127.0.0.1", inside.port)
         async with Client(server) as client:

@@ -81,11 +81,9 @@ async def test_commits_are_compacted_while_they_come_and_nothing_is_lost(tmp_pat
         assert server.directory.cleaned_to(TopicPartition("__consumer_offsets", 0)) > 0
 
 
-async def test_the_state_of_transactions_is_compacted_though_it_comes_into_being_later(
-    tmp_path: Path,
-) -> None:
+async def test_the_state_of_transactions_is_compacted_though_it_comes_into_being_later() -> None:
     small = {"transaction.state.log.num.partitions": "1", "transaction.state.log.segment.bytes": "2000"}
-    async with serving(tmp_path, {**OFFSETS, **small}) as server, Client(server) as client:
+    async with serving(None, {**OFFSETS, **small}) as server, Client(server) as client:
         await client.call(FindCoordinatorRequest(key="transfers", key_type=1), 3)
 
         async def again() -> None:
@@ -97,9 +95,9 @@ async def test_the_state_of_transactions_is_compacted_though_it_comes_into_being
 
 
 @pytest.mark.parametrize(("name", "value"), [("offsets.history", "keep"), ("log.cleaner.enable", "false")])
-async def test_the_history_of_commits_can_be_kept(tmp_path: Path, name: str, value: str) -> None:
+async def test_the_history_of_commits_can_be_kept(name: str, value: str) -> None:
     topic = CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000)
-    async with serving(tmp_path, {**OFFSETS, name: value}) as server, Client(server) as client:
+    async with serving(None, {**OFFSETS, name: value}) as server, Client(server) as client:
         for offset in range(100):
             await client.call(commit(offset), 2)
         await client.call(topic, 7)
@@ -112,7 +110,7 @@ async def test_the_history_of_commits_can_be_kept(tmp_path: Path, name: str, val
 
 
 async def test_a_log_that_defies_compaction_keeps_no_other_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(log: PartitionLog, todo: Cleanable, terms: Terms) -> Compaction:
         if "__consumer_offsets" in log.directory:
@@ -121,7 +119,7 @@ async def test_a_log_that_defies_compaction_keeps_no_other_from_it(
 
     topic = CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000)
     monkeypatch.setattr(cleaner, "Compaction", failing)
-    async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
+    async with serving(None, OFFSETS) as server, Client(server) as client:
         for offset in range(100):
             await client.call(commit(offset), 2)
         await client.call(topic, 7)
@@ -131,7 +129,7 @@ async def test_a_log_that_defies_compaction_keeps_no_other_from_it(
 
 
 async def test_a_transaction_without_an_end_is_not_compacted_over_and_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[tuple[PartitionLog, int]] = []
 
@@ -141,7 +139,7 @@ async def test_a_transaction_without_an_end_is_not_compacted_over_and_over(
 
     topic = CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000)
     monkeypatch.setattr(cleaner, "Compaction", counted)
-    async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
+    async with serving(None, OFFSETS) as server, Client(server) as client:
         stuck = server.runtime.partitions[0].log
         assert stuck is not None
         hanging = Record(-1, 0, b"\0\x0bshare", b"\0\0state")
@@ -160,9 +158,7 @@ async def test_a_transaction_without_an_end_is_not_compacted_over_and_over(
         assert len(set(tried)) == len(tried)
 
 
-async def test_a_stop_waits_for_one_pass_and_not_for_every_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stop_waits_for_one_pass_and_not_for_every_log(monkeypatch: pytest.MonkeyPatch) -> None:
     stopping: list[asyncio.Task[None]] = []
     begun: list[PartitionLog] = []
 
@@ -176,7 +172,7 @@ async def test_a_stop_waits_for_one_pass_and_not_for_every_log(
     # A pass that is over before it has to let others in does not look whether it is to stop.
     monkeypatch.setattr(cleaner, "SLICE_NS", 10**12)
     several = {**OFFSETS, "offsets.topic.num.partitions": "4", "log.cleaner.enable": "false"}
-    async with serving(tmp_path, several) as server, Client(server) as client:
+    async with serving(None, several) as server, Client(server) as client:
         for group_id in ("a", "b", "c", "d", "e", "f"):
             for offset in range(100):
                 request = commit(offset)
@@ -215,9 +211,9 @@ def produce(topic: str, key: bytes, value: bytes | None) -> ProduceRequest:
     )
 
 
-async def test_a_compacted_topic_keeps_the_latest_value_of_each_key(tmp_path: Path) -> None:
+async def test_a_compacted_topic_keeps_the_latest_value_of_each_key() -> None:
     properties = {"log.cleaner.backoff.ms": "10"}
-    async with serving(tmp_path, properties) as server, Client(server) as client:
+    async with serving(None, properties) as server, Client(server) as client:
         created: CreateTopicsResponse = await client.call(
             CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000), 7
         )

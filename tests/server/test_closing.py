@@ -1,7 +1,6 @@
 """What a client has sent whole before it closes its connection, and wants no answer to."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -27,8 +26,8 @@ async def end_offset(client: Client) -> int:
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 @pytest.mark.parametrize(("requests", "records"), [(1, 800), (5, 800), (200, 15)])
-async def test_it_is_written(tmp_path: Path, requests: int, records: int, codec: int) -> None:
-    async with serving(tmp_path) as server, Client(server) as friend:
+async def test_it_is_written(requests: int, records: int, codec: int) -> None:
+    async with serving() as server, Client(server) as friend:
         async with Client(server) as hasty:
             frame = hasty.frame(produce(records, codec), 9)
             hasty.writer.write(frame * requests)
@@ -40,8 +39,8 @@ async def test_it_is_written(tmp_path: Path, requests: int, records: int, codec:
             await end_offset(friend)
 
 
-async def test_what_is_looked_at_is_written_though_its_connection_was_cut(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as friend:
+async def test_what_is_looked_at_is_written_though_its_connection_was_cut() -> None:
+    async with serving() as server, Client(server) as friend:
         async with Client(server) as hasty:
             hasty.send(produce(900, GZIP), 9)
             await hasty.writer.drain()

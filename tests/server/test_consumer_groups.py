@@ -30,8 +30,8 @@ def describing(*group_ids: str) -> ConsumerGroupDescribeRequest:
     return ConsumerGroupDescribeRequest(group_ids=list(group_ids), include_authorized_operations=False)
 
 
-async def test_a_member_joins_and_is_described(tmp_path: Path) -> None:
-    async with serving(tmp_path, topics=[("orders", 3)]) as server, Client(server) as client:
+async def test_a_member_joins_and_is_described() -> None:
+    async with serving(topics=[("orders", 3)]) as server, Client(server) as client:
         answer = await client.call(joining(), 1)
         assert (answer.error_code, answer.member_epoch) == (ErrorCode.NONE, 2)
         assert answer.heartbeat_interval_ms == 5000
@@ -43,8 +43,8 @@ async def test_a_member_joins_and_is_described(tmp_path: Path) -> None:
         assert described.groups[1].members[0].member_id == "m"
 
 
-async def test_a_member_of_the_first_version_is_given_an_id(tmp_path: Path) -> None:
-    async with serving(tmp_path, topics=[("orders", 1)]) as server, Client(server) as client:
+async def test_a_member_of_the_first_version_is_given_an_id() -> None:
+    async with serving(topics=[("orders", 1)]) as server, Client(server) as client:
         answer = await client.call(joining(member_id=""), 0)
         assert answer.error_code == ErrorCode.NONE
         assert len(answer.member_id) == 22
@@ -52,10 +52,10 @@ async def test_a_member_of_the_first_version_is_given_an_id(tmp_path: Path) -> N
         assert other.member_id != answer.member_id
 
 
-async def test_a_heartbeat_that_is_repeated_is_told_what_is_new(tmp_path: Path) -> None:
+async def test_a_heartbeat_that_is_repeated_is_told_what_is_new() -> None:
     texts = {"group.consumer.assignment.interval.ms": "0"}
     async with (
-        serving(tmp_path, texts, topics=[("orders", 2)]) as server,
+        serving(None, texts, topics=[("orders", 2)]) as server,
         Client(server) as client,
         Client(server) as other,
     ):
@@ -71,8 +71,8 @@ async def test_a_heartbeat_that_is_repeated_is_told_what_is_new(tmp_path: Path) 
         assert [len(topic.partitions) for topic in answer.assignment.topic_partitions] == [1]
 
 
-async def test_no_heartbeat_overtakes_the_log(tmp_path: Path) -> None:
-    async with serving(tmp_path, topics=[("orders", 1)]) as server, Client(server) as client:
+async def test_no_heartbeat_overtakes_the_log() -> None:
+    async with serving(topics=[("orders", 1)]) as server, Client(server) as client:
         epoch = (await client.call(joining(), 1)).member_epoch
         steady = ConsumerGroupHeartbeatRequest(group_id="billing", member_id="m", member_epoch=epoch)
         await client.call(steady, 1)
@@ -93,9 +93,9 @@ async def test_a_group_outlives_the_daemon(tmp_path: Path) -> None:
         assert described.groups[0].members[0].member_epoch == 2
 
 
-async def test_without_the_protocol_nobody_is_asked(tmp_path: Path) -> None:
+async def test_without_the_protocol_nobody_is_asked() -> None:
     texts = {"group.coordinator.rebalance.protocols": "classic"}
-    async with serving(tmp_path, texts, topics=[("orders", 1)]) as server, Client(server) as client:
+    async with serving(None, texts, topics=[("orders", 1)]) as server, Client(server) as client:
         answer = await client.call(joining(), 1)
         assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
         described = await client.call(describing("billing", "other"), 1)
@@ -106,9 +106,9 @@ async def test_without_the_protocol_nobody_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocols", ["classic", "classic,consumer,streams"])
-async def test_clients_learn_of_the_feature(tmp_path: Path, protocols: str) -> None:
+async def test_clients_learn_of_the_feature(protocols: str) -> None:
     texts = {"group.coordinator.rebalance.protocols": protocols}
-    async with serving(tmp_path, texts) as server, Client(server) as client:
+    async with serving(None, texts) as server, Client(server) as client:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         answer = await client.call(request, 4)
         supported = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}

@@ -120,11 +120,9 @@ async def test_a_simple_group_goes_a_week_after_its_last_commit(
         assert await committed(client) == -1
 
 
-async def test_a_look_that_finds_nothing_says_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_look_that_finds_nothing_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    async with serving(tmp_path, PROPERTIES, topics=TOPICS) as server, Client(server) as client:
+    async with serving(None, PROPERTIES, topics=TOPICS) as server, Client(server) as client:
         assert code(await client.call(commit(7), 6)) == ErrorCode.NONE
         end_offset = server.runtime.partitions[0].position
         for _ in range(5):
@@ -152,10 +150,8 @@ async def test_an_emptied_group_goes_a_week_after_its_last_member(tmp_path: Path
         assert GroupMetadataKey(group="g") in tombstones(server)
 
 
-async def test_members_keep_the_offsets_of_what_they_read_and_lose_others(
-    tmp_path: Path, wall: ShiftedTime
-) -> None:
-    async with serving(tmp_path, PROPERTIES, topics=TOPICS) as server, Client(server) as client:
+async def test_members_keep_the_offsets_of_what_they_read_and_lose_others(wall: ShiftedTime) -> None:
+    async with serving(None, PROPERTIES, topics=TOPICS) as server, Client(server) as client:
         member_id, generation_id = await join_alone(client, "g")
         for topic in ("orders", "payments"):
             request = commit_topic(topic)
@@ -189,9 +185,9 @@ async def test_a_retention_time_of_the_clients_own_is_kept(
         assert await groups(client) == set()
 
 
-async def test_how_long_is_a_property(tmp_path: Path, wall: ShiftedTime) -> None:
+async def test_how_long_is_a_property(wall: ShiftedTime) -> None:
     properties = {**PROPERTIES, "offsets.retention.minutes": "60"}
-    async with serving(tmp_path, properties, topics=TOPICS) as server, Client(server) as client:
+    async with serving(None, properties, topics=TOPICS) as server, Client(server) as client:
         assert code(await client.call(commit(7), 6)) == ErrorCode.NONE
         await looked(client, wall, HOUR_MS - 60_000)
         assert await committed(client) == 7

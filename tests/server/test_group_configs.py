@@ -68,9 +68,9 @@ async def test_what_is_altered_is_obeyed_at_once_and_after_a_restart(tmp_path: P
         assert await listed(client) == []
 
 
-async def test_a_group_that_nobody_knows_is_described(tmp_path: Path) -> None:
+async def test_a_group_that_nobody_knows_is_described() -> None:
     texts = {"group.consumer.session.timeout.ms": "50000"}
-    async with serving(tmp_path, texts) as server, Client(server) as client:
+    async with serving(None, texts) as server, Client(server) as client:
         found = await described(client, "nobody")
         assert {name: config for name, config in found.items() if name.startswith("consumer.")} == {
             INTERVAL: ("5000", 5, [5]),
@@ -115,28 +115,26 @@ async def test_what_share_and_streams_groups_have_is_kept_as_it_is_meant(tmp_pat
         ("streams.num.standby.replicas", "3", "streams.num.standby.replicas must be less than or equal to 2"),
     ],
 )
-async def test_what_a_group_cannot_have_is_refused(
-    tmp_path: Path, name: str, value: str, message: str
-) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_what_a_group_cannot_have_is_refused(name: str, value: str, message: str) -> None:
+    async with serving() as server, Client(server) as client:
         assert await alter(client, name, value) == (ErrorCode.INVALID_CONFIG, message)
         assert await listed(client) == []
 
 
-async def test_a_session_is_longer_than_an_interval(tmp_path: Path) -> None:
+async def test_a_session_is_longer_than_an_interval() -> None:
     texts = {
         "group.consumer.min.session.timeout.ms": "1000",
         "group.consumer.max.heartbeat.interval.ms": "60000",
     }
-    async with serving(tmp_path, texts) as server, Client(server) as client:
+    async with serving(None, texts) as server, Client(server) as client:
         message = f"{SESSION} must be greater than {INTERVAL}"
         assert await alter(client, SESSION, "5000") == (ErrorCode.INVALID_CONFIG, message)
         assert await alter(client, SESSION, "5001") == (ErrorCode.NONE, None)
         assert await alter(client, INTERVAL, "6000") == (ErrorCode.INVALID_CONFIG, message)
 
 
-async def test_forms_that_are_refused(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_forms_that_are_refused() -> None:
+    async with serving() as server, Client(server) as client:
         assert await alter(client, INTERVAL, "7000", group="") == (
             ErrorCode.INVALID_REQUEST,
             "Default group resources are not allowed.",
@@ -146,8 +144,8 @@ async def test_forms_that_are_refused(tmp_path: Path) -> None:
         assert await listed(client) == []
 
 
-async def test_the_older_call_replaces_all(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_the_older_call_replaces_all() -> None:
+    async with serving() as server, Client(server) as client:
         await alter(client, INTERVAL, "7000")
         replaced = ReplacedConfigs(
             resource_type=GROUP,

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -28,14 +27,14 @@ from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.server.harness import Client, serving
 
-STRANGERS = 30_000
+STRANGERS = 10_000
 """Topics that nobody knows: what makes a commit take many slices."""
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest_asyncio.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    async with serving(tmp_path) as server:
+async def server() -> AsyncIterator[Server]:
+    async with serving() as server:
         yield server
 
 
@@ -137,10 +136,10 @@ async def test_a_connection_that_is_cut_meanwhile_commits_nothing(server: Server
     assert server.connections.memory.taken_bytes == 0
 
 
-async def test_the_bytes_of_a_request_are_given_back_when_it_is_decoded(tmp_path: Path) -> None:
+async def test_the_bytes_of_a_request_are_given_back_when_it_is_decoded() -> None:
     async with (
         serving(
-            tmp_path, {"queued.max.request.bytes": "2000000", "socket.request.max.bytes": "2000000"}
+            None, {"queued.max.request.bytes": "700000", "socket.request.max.bytes": "700000"}
         ) as server,
         Client(server) as client,
     ):

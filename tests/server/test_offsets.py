@@ -1,7 +1,6 @@
 """Topics of offset requests: resolved, filtered, and put back where the request named them."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,8 +32,8 @@ UNKNOWN = bytes(15) + b"\7"
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    async with serving(tmp_path, topics=[("orders", 3), ("payments", 1)]) as server:
+async def server() -> AsyncIterator[Server]:
+    async with serving(topics=[("orders", 3), ("payments", 1)]) as server:
         yield server
 
 

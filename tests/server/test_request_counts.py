@@ -1,7 +1,5 @@
 """How many requests were answered, and in what time: each counts once, wherever it stood in line."""
 
-from pathlib import Path
-
 from protocol.apis import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -11,8 +9,8 @@ from tests.server.test_runtime import commit
 NS: int = 1_000_000_000
 
 
-async def test_requests_behind_one_that_waits_for_the_disk_count_once(tmp_path: Path) -> None:
-    async with serving(tmp_path, {"log.flush": "always"}) as server, Client(server) as client:
+async def test_requests_behind_one_that_waits_for_the_disk_count_once() -> None:
+    async with serving(None, {"log.flush": "always"}) as server, Client(server) as client:
         frames = [
             client.frame(commit(1), 2),
             client.frame(FindCoordinatorRequest(key="g"), 0),

@@ -221,10 +221,8 @@ async def test_records_of_unknown_kinds_are_passed_over(tmp_path: Path) -> None:
         assert await committed(client) == 5
 
 
-async def test_groups_that_contradict_themselves_are_read_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+async def test_groups_that_contradict_themselves_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(None, ONE_PARTITION) as server, Client(server) as client:
         member_id, generation_id = await join_alone(client, "g")
         shard = server.runtime.partitions[0].machine
         assert shard is not None
@@ -250,8 +248,8 @@ async def test_commits_work_under_every_flush_policy(tmp_path: Path, flush: str)
         assert await committed(client) == 8
 
 
-async def test_a_consumer_can_read_the_offsets_topic(tmp_path: Path) -> None:
-    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client, Client(server) as reader:
+async def test_a_consumer_can_read_the_offsets_topic() -> None:
+    async with serving(None, ONE_PARTITION) as server, Client(server) as client, Client(server) as reader:
         wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100_000)
         reader.send(
             FetchRequest(
@@ -266,9 +264,9 @@ async def test_a_consumer_can_read_the_offsets_topic(tmp_path: Path) -> None:
         assert b"orders" in answer.responses[0].partitions[0].records
 
 
-async def test_closing_answers_those_who_are_parked(tmp_path: Path) -> None:
+async def test_closing_answers_those_who_are_parked() -> None:
     server = await start(
-        settings(tmp_path, {"group.initial.rebalance.delay.ms": "60000"}, topics=[("orders", 1)])
+        settings(None, {"group.initial.rebalance.delay.ms": "60000"}, topics=[("orders", 1)])
     )
     async with Client(server) as joiner, Client(server) as reader:
         joiner.send(join_request("g"), 3)
@@ -294,9 +292,9 @@ async def test_offsets_of_a_deleted_topic_go(tmp_path: Path) -> None:
 
 
 async def test_a_record_that_cannot_be_encoded_costs_nothing_but_its_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+    async with serving(None, ONE_PARTITION) as server, Client(server) as client:
         assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
 
         def refuse(*_: object) -> None:

@@ -30,8 +30,8 @@ def known(server: Server) -> dict[str, int]:
     return {name: topic.partitions for name, topic in images[0].by_name.items()}
 
 
-async def test_groups_know_the_topics_after_every_change_and_after_a_load(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_groups_know_the_topics_after_every_change_and_after_a_load() -> None:
+    async with serving() as server, Client(server) as client:
         assert known(server) == {"__consumer_offsets": 3, "orders": 3}
         await client.call(DELETE, 3)
         assert known(server) == {"__consumer_offsets": 3}
@@ -45,8 +45,8 @@ async def test_groups_know_the_topics_after_every_change_and_after_a_load(tmp_pa
         assert known(server)["orders"] == 7
 
 
-async def test_offsets_of_a_topic_that_is_deleted_while_its_groups_are_read_go(tmp_path: Path) -> None:
-    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+async def test_offsets_of_a_topic_that_is_deleted_while_its_groups_are_read_go() -> None:
+    async with serving(None, ONE_PARTITION) as server, Client(server) as client:
         assert code(await client.call(commit(5), 2)) == ErrorCode.NONE
         (partition,) = server.runtime.partitions
         server.runtime.ownership.reload(partition)

@@ -1,7 +1,6 @@
 """Who asks for a topic that is not there is told of: once a minute, whatever the names are."""
 
 import logging
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,10 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_a_client_and_a_topic_have_one_line_with_what_keeps_it_from_being_created(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with serving(tmp_path) as server, Client(server, "dave") as dave, Client(server, "eve") as eve:
+    async with serving() as server, Client(server, "dave") as dave, Client(server, "eve") as eve:
         for _ in range(20):
             await dave.call(request("ordres", "orders"), 9)
         (line,) = lines(caplog)
@@ -37,10 +36,10 @@ async def test_a_client_and_a_topic_have_one_line_with_what_keeps_it_from_being_
 
 
 async def test_names_without_end_make_few_lines_that_are_short_and_cannot_be_forged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with serving(tmp_path) as server, Client(server, "eve\nINFO all is well") as eve:
+    async with serving() as server, Client(server, "eve\nINFO all is well") as eve:
         for number in range(10):
             names = [f"{number}-{other}\n{'x' * 200}" for other in range(MAX_KEYS)]
             await eve.call(request(*names), 9)

@@ -41,9 +41,9 @@ def fetch(offset: int, *, max_wait_ms: int = 10_000) -> FetchRequest:
 
 
 @pytest.mark.parametrize("flush", ["os", "interval", "always"])
-async def test_a_parked_fetch_is_woken_by_a_record(tmp_path: Path, flush: str) -> None:
+async def test_a_parked_fetch_is_woken_by_a_record(flush: str) -> None:
     async with (
-        serving(tmp_path, {"log.flush": flush}) as server,
+        serving(None, {"log.flush": flush}) as server,
         Client(server) as reader,
         Client(server) as writer,
     ):
@@ -55,16 +55,16 @@ async def test_a_parked_fetch_is_woken_by_a_record(tmp_path: Path, flush: str) -
         assert b"hello" in records
 
 
-async def test_a_parked_fetch_ends_when_its_time_is_up(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as first, Client(server) as second:
+async def test_a_parked_fetch_ends_when_its_time_is_up() -> None:
+    async with serving() as server, Client(server) as first, Client(server) as second:
         second.send(fetch(0, max_wait_ms=60), 11)
         first.send(fetch(0, max_wait_ms=20), 11)
         assert not (await first.receive()).responses[0].partitions[0].records
         assert not (await second.receive()).responses[0].partitions[0].records
 
 
-async def test_a_reader_that_vanishes_while_parked_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as writer:
+async def test_a_reader_that_vanishes_while_parked_leaves_nothing_behind() -> None:
+    async with serving() as server, Client(server) as writer:
         async with Client(server) as reader:
             reader.send(fetch(0, max_wait_ms=60_000), 11)
             while not len(server.data_plane.parked):
@@ -77,8 +77,8 @@ async def test_a_reader_that_vanishes_while_parked_leaves_nothing_behind(tmp_pat
 
 
 @pytest.mark.parametrize("flush", ["os", "interval", "always"])
-async def test_acks_0_is_answered_with_nothing_and_can_be_read(tmp_path: Path, flush: str) -> None:
-    async with serving(tmp_path, {"log.flush": flush}) as server, Client(server) as client:
+async def test_acks_0_is_answered_with_nothing_and_can_be_read(flush: str) -> None:
+    async with serving(None, {"log.flush": flush}) as server, Client(server) as client:
         frame = client.frame(produce(b"quiet", acks=0), VERSION)
         client._sent.clear()
         client.writer.write(frame)
@@ -86,8 +86,8 @@ async def test_acks_0_is_answered_with_nothing_and_can_be_read(tmp_path: Path, f
         assert b"quiet" in answer.responses[0].partitions[0].records
 
 
-async def test_acks_0_and_an_error_close_the_connection_after_the_earlier_answers(tmp_path: Path) -> None:
-    async with serving(tmp_path, {"auto.create.topics.enable": "false"}) as server, Client(server) as client:
+async def test_acks_0_and_an_error_close_the_connection_after_the_earlier_answers() -> None:
+    async with serving(None, {"auto.create.topics.enable": "false"}) as server, Client(server) as client:
         frame = client.frame(ListGroupsRequest(), 0)
         bad = client.frame(produce(b"x", acks=0, topic="nowhere"), VERSION)
         client.writer.write(frame + bad + client.frame(ListGroupsRequest(), 0))
@@ -123,9 +123,9 @@ async def test_a_record_that_may_be_lost_is_not_acknowledged() -> None:
 
 
 async def test_records_of_a_topic_that_is_deleted_before_they_are_synced_are_no_failure(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with serving(tmp_path, {"log.flush": "always"}) as server, Client(server) as client:
+    async with serving(None, {"log.flush": "always"}) as server, Client(server) as client:
         frames = [
             client.frame(produce(b"soon gone"), VERSION),
             client.frame(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000), 5),
@@ -153,7 +153,7 @@ async def test_topics_are_there_after_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_cut_off", [False, True])
 async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cut_off: bool
+    monkeypatch: pytest.MonkeyPatch, is_cut_off: bool
 ) -> None:
     """Also when its client has gone: the batch waits all the same. Then others get the memory."""
     goes_on = threading.Event()
@@ -167,7 +167,7 @@ async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
     records = [Record(-1, 1_700_000_000_000, None, bytes(50)) for _ in range(16_000)]
     large.topic_data[0].partition_data[0].records = encode_batch(records)
     bounded = {"queued.max.request.bytes": "1000000", "socket.request.max.bytes": "1000000"}
-    async with serving(tmp_path, bounded) as server, Client(server) as second, Client(server) as third:
+    async with serving(None, bounded) as server, Client(server) as second, Client(server) as third:
         memory = server.connections.memory
         async with Client(server) as first:
             first.send(large, 9)

@@ -1,7 +1,6 @@
 """What people ask of transactions, through the server."""
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -29,8 +28,8 @@ async def matching(client: Client, pattern: str) -> tuple[int, list[str]]:
     return answer.error_code, sorted(state.transactional_id for state in answer.transaction_states)
 
 
-async def test_a_pattern_is_of_whole_ids(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_a_pattern_is_of_whole_ids() -> None:
+    async with serving() as server, Client(server) as client:
         await begin(client, "orders-1", "orders-17", "payments-1")
         found = await matching(client, r"(orders|refunds)-\d{1,10}")
         assert found == (ErrorCode.NONE, ["orders-1", "orders-17"])
@@ -44,16 +43,16 @@ async def test_a_pattern_is_of_whole_ids(tmp_path: Path) -> None:
             assert (await matching(client, name))[0] == ErrorCode.NONE, name
 
 
-async def test_a_pattern_that_would_keep_everybody_waiting_is_refused(tmp_path: Path) -> None:
+async def test_a_pattern_that_would_keep_everybody_waiting_is_refused() -> None:
     hostile = "".join(random.Random(1).choice("ab") for _ in range(32_000))
-    async with serving(tmp_path) as server, Client(server) as client:
+    async with serving() as server, Client(server) as client:
         await begin(client, hostile)
         for pattern in ("(", ".*a.{900}", "(" + "|".join(f".*a.{{{n}}}" for n in range(100, 900)) + ")c"):
             assert await matching(client, pattern) == (ErrorCode.INVALID_REGULAR_EXPRESSION, []), pattern[:20]
 
 
-async def test_an_id_that_is_named_twice_is_described_twice(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_an_id_that_is_named_twice_is_described_twice() -> None:
+    async with serving() as server, Client(server) as client:
         await begin(client, "known")
         request = DescribeTransactionsRequest(transactional_ids=["known", "unknown", "", "known"])
         states = (await client.call(request, 0)).transaction_states
@@ -66,12 +65,12 @@ async def test_an_id_that_is_named_twice_is_described_twice(tmp_path: Path) -> N
 
 
 async def test_a_client_that_insists_on_what_has_no_room_fills_no_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(
         "coordinator.server.transactions.why_too_small", lambda *_: "no room for 50 partitions"
     )
-    async with serving(tmp_path) as server, Client(server) as client:
+    async with serving() as server, Client(server) as client:
         for _ in range(20):
             answer = await client.call(FindCoordinatorRequest(key_type=1, coordinator_keys=["t"]), 4)
             (found,) = answer.coordinators
@@ -80,9 +79,9 @@ async def test_a_client_that_insists_on_what_has_no_room_fills_no_log(
     assert sum("no room" in line for line in caplog.messages) == 1
 
 
-async def test_a_server_that_closes_makes_no_topic(tmp_path: Path) -> None:
+async def test_a_server_that_closes_makes_no_topic() -> None:
     server: Server
-    async with serving(tmp_path) as server:
+    async with serving() as server:
         pass
     assert server.transactions.begin() is not None
     assert not server.transactions.is_begun

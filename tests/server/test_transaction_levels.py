@@ -26,10 +26,8 @@ async def finalized(client: Client) -> int:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_clients_of_a_level_and_those_that_know_none_have_transactions(
-    tmp_path: Path, level: int
-) -> None:
-    async with serving(tmp_path, at(level), topics=TOPICS) as server, Client(server) as client:
+async def test_clients_of_a_level_and_those_that_know_none_have_transactions(level: int) -> None:
+    async with serving(None, at(level), topics=TOPICS) as server, Client(server) as client:
         assert await finalized(client) == level
         both = [Transactor("told", level=level), Transactor("old", level=0)]
         for each in both:

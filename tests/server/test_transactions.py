@@ -33,23 +33,23 @@ async def committed_end(client: Client) -> int:
     return offset
 
 
-async def test_the_first_who_asks_is_told_the_coordinator_once_it_is_there(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_the_first_who_asks_is_told_the_coordinator_once_it_is_there() -> None:
+    async with serving() as server, Client(server) as client:
         assert not server.transactions.is_begun
         found = await client.call(FindCoordinatorRequest(key="copier", key_type=1), 3)
         assert (found.error_code, found.port) == (ErrorCode.NONE, server.endpoints[0].port)
         await begin_producer(client, "copier")
 
 
-async def test_a_batch_of_no_transactions_is_answered(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_a_batch_of_no_transactions_is_answered() -> None:
+    async with serving() as server, Client(server) as client:
         await begin_producer(client, "copier")
         answer = await client.call(AddPartitionsToTxnRequest(transactions=[]), 4)
         assert (answer.error_code, answer.results_by_transaction) == (ErrorCode.NONE, [])
 
 
-async def test_offsets_of_a_transaction_without_a_name_are_refused_for_good(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_offsets_of_a_transaction_without_a_name_are_refused_for_good() -> None:
+    async with serving() as server, Client(server) as client:
         await begin_producer(client, "copier")
         part = TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=5, committed_leader_epoch=-1, committed_metadata=None
@@ -84,8 +84,8 @@ async def test_a_transaction_that_no_coordinator_knows_is_aborted_at_a_start(
     ("timeout_ms", "error"), [(0, "INVALID_TRANSACTION_TIMEOUT"), (1, "NOT_COORDINATOR")]
 )
 async def test_what_is_wrong_in_any_case_is_told_by_a_coordinator_that_is_not_there(
-    tmp_path: Path, timeout_ms: int, error: str
+    timeout_ms: int, error: str
 ) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+    async with serving() as server, Client(server) as client:
         asked = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=timeout_ms)
         assert (await client.call(asked, 5)).error_code == ErrorCode[error]

@@ -1,7 +1,6 @@
 """TxnOffsetCommit through the server: what happens while the coordinator of the transaction is asked."""
 
 import asyncio
-from pathlib import Path
 
 from coordinator.engine.partition import PartitionState
 from coordinator.topics.consent import AskConsent, Consent
@@ -28,8 +27,8 @@ def commit() -> TxnOffsetCommitRequest:
     )
 
 
-async def test_a_producer_survives_its_group_being_read_again_meanwhile(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server, Client(server) as client:
+async def test_a_producer_survives_its_group_being_read_again_meanwhile() -> None:
+    async with serving() as server, Client(server) as client:
         asked: asyncio.Queue[AskConsent] = asyncio.Queue()
         consent: asyncio.Future[Consent] = asyncio.get_running_loop().create_future()
 

@@ -1,6 +1,6 @@
 """The API of a server in this process, over a real port.
 
-async with serving_api(tmp_path) as api:
+async with serving_api() as api:
     answer = await api.call("GET", "/v1/groups")
 """
 
@@ -91,7 +91,7 @@ class Api:
 
 @asynccontextmanager
 async def serving_api(
-    directory: Path,
+    directory: Path | None = None,
     properties: Mapping[str, str] | None = None,
     *,
     host: str = "127.0.0.1",

@@ -151,7 +151,7 @@ def decision(access: ControlAccess, host: str, origin: str | None, token: str | 
 
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS.keys())
-async def test_every_way_in(door: Door, tmp_path: Path) -> None:
+async def test_every_way_in(door: Door) -> None:
     properties = {"control.hosts": "other.example,Team.Example", **door.properties}
     hosts = dict(HOSTS) | dict.fromkeys(ADDRESSES, door.host == EVERYWHERE) | {"localhost": True}
 
@@ -160,7 +160,7 @@ async def test_every_way_in(door: Door, tmp_path: Path) -> None:
             return "foreign-host"
         return door.with_token if token == TOKEN else door.without
 
-    async with serving_api(tmp_path, properties, host=door.host) as api:
+    async with serving_api(None, properties, host=door.host) as api:
         for host in hosts:
             for origin, token in product(origins(host), TOKENS):
                 assert decision(api.access, host, origin, token) == expected(host, origin, token)
@@ -187,7 +187,7 @@ IPV6_DOORS: Final = {
 
 
 @pytest.mark.parametrize("door", IPV6_DOORS.values(), ids=IPV6_DOORS.keys())
-async def test_every_way_in_by_ipv6(door: Door, tmp_path: Path) -> None:
+async def test_every_way_in_by_ipv6(door: Door) -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError as error:
@@ -205,7 +205,7 @@ async def test_every_way_in_by_ipv6(door: Door, tmp_path: Path) -> None:
         "0.0.0.0:9080": is_everywhere,
         "[::]": is_everywhere,
     }
-    async with serving_api(tmp_path, door.properties, host=door.host) as api:
+    async with serving_api(None, door.properties, host=door.host) as api:
         for host, is_own in hosts.items():
             for origin, is_ours in origins(host).items():
                 for token in (None, TOKEN):
@@ -277,9 +277,9 @@ async def test_reading_is_open_to_all_but_foreign_names_of_this_machine(enable: 
     ],
 )
 async def test_reading_is_guarded_where_acls_guard_groups(
-    host: str, properties: dict[str, str], without: str, with_token: str, tmp_path: Path
+    host: str, properties: dict[str, str], without: str, with_token: str
 ) -> None:
-    async with serving_api(tmp_path, {**AUTHORIZER, **properties}, host=host) as api:
+    async with serving_api(None, {**AUTHORIZER, **properties}, host=host) as api:
         for token, expected in ((None, without), ("wrong", without), (TOKEN, with_token)):
             headers = {} if token is None else {"Authorization": f"Bearer {token}"}
             for path in ("/v1/groups", "/v1/topics", "/v1/board"):
@@ -289,8 +289,8 @@ async def test_reading_is_guarded_where_acls_guard_groups(
 
 
 @pytest.mark.parametrize("host", [LOOPBACK, EVERYWHERE])
-async def test_a_malformed_host_is_refused_outside_of_the_api_as_well(host: str, tmp_path: Path) -> None:
-    async with serving_api(tmp_path, host=host) as api:
+async def test_a_malformed_host_is_refused_outside_of_the_api_as_well(host: str) -> None:
+    async with serving_api(host=host) as api:
         for header in ("localhost", "localhost:9080", "localhost:"):
             assert (await api.call("GET", "/health", headers={"Host": header})).status == 200, header
         for header in ("localhost:abc", "localhost:65536", "[::1]9080"):
@@ -301,9 +301,9 @@ async def test_a_malformed_host_is_refused_outside_of_the_api_as_well(host: str,
     ("method", "path"),
     [("DELETE", "/v1/groups/billing"), ("POST", "/v1/groups/billing"), ("PUT", PATH), ("PATCH", "/v1/x")],
 )
-async def test_a_page_of_another_site_changes_nothing(method: str, path: str, tmp_path: Path) -> None:
+async def test_a_page_of_another_site_changes_nothing(method: str, path: str) -> None:
     """What a page can have a browser send without being asked back, and what it would have to ask for."""
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         assert (await change(api, Content_Type="application/json")).status == 200
         for content_type in ("text/plain", "application/x-www-form-urlencoded", "application/json"):
             for host in ("localhost:9080", "evil.example"):
@@ -321,9 +321,9 @@ async def test_a_page_of_another_site_changes_nothing(method: str, path: str, tm
         assert [one["offset"] for one in offsets.value["offsets"]] == [41]
 
 
-async def test_the_token_is_told_to_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_token_is_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    async with serving_api(tmp_path, {"control.token": TOKEN}) as api:
+    async with serving_api(None, {"control.token": TOKEN}) as api:
         for scheme in ("Bearer", "bearer", "BEARER"):
             assert (
                 await change(api, Authorization=f"{scheme} {TOKEN}", Content_Type="application/json")

@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,8 @@ async def owners(api: Api, topic: str) -> list[int | None]:
     return [part["owner"] for part in status.value["partitions"] if part["topic"] == topic]
 
 
-async def test_a_move_is_seen_in_status_metrics_and_what_was_done(tmp_path: Path) -> None:
-    async with serving_api(tmp_path, brokers=3) as api:
+async def test_a_move_is_seen_in_status_metrics_and_what_was_done() -> None:
+    async with serving_api(brokers=3) as api:
         acts: list[Any] = []
         api.control.acts.listeners.append(acts.append)
         number = api.server.runtime.partition_of("billing").number
@@ -37,8 +36,8 @@ async def test_a_move_is_seen_in_status_metrics_and_what_was_done(tmp_path: Path
         assert len(acts) == 1
 
 
-async def test_in_text_each_partition_is_told_with_its_owner(tmp_path: Path) -> None:
-    async with serving_api(tmp_path, brokers=3, properties={"offsets.topic.num.partitions": "200"}) as api:
+async def test_in_text_each_partition_is_told_with_its_owner() -> None:
+    async with serving_api(brokers=3, properties={"offsets.topic.num.partitions": "200"}) as api:
         status = await api.call("GET", "/v1/cluster", headers={"Accept": "text/plain"})
         lines = status.body.decode().splitlines()
         assert max(map(len, lines)) < 120
@@ -51,8 +50,8 @@ async def test_in_text_each_partition_is_told_with_its_owner(tmp_path: Path) -> 
         assert told == {str(number): expected[number] for number in range(200)}
 
 
-async def test_what_kafkas_own_api_moves_is_an_act_too(tmp_path: Path) -> None:
-    async with serving_api(tmp_path, brokers=3) as api:
+async def test_what_kafkas_own_api_moves_is_an_act_too() -> None:
+    async with serving_api(brokers=3) as api:
         acts: list[Any] = []
         api.control.acts.listeners.append(acts.append)
         before = (await owners(api, "orders"))[0]
@@ -70,8 +69,8 @@ async def test_what_kafkas_own_api_moves_is_an_act_too(tmp_path: Path) -> None:
         assert 'groupd_cluster_moves_total{cause="reassigned"} 1.0' in metrics
 
 
-async def test_a_broker_stops_and_starts(tmp_path: Path) -> None:
-    async with serving_api(tmp_path, brokers=3) as api:
+async def test_a_broker_stops_and_starts() -> None:
+    async with serving_api(brokers=3) as api:
         stopped = await api.call("POST", "/v1/cluster/brokers/2/stop")
         assert (stopped.status, stopped.value["live"], stopped.value["owned_partitions"]) == (200, False, 0)
         assert 2 not in await owners(api, "__consumer_offsets")
@@ -95,17 +94,15 @@ async def test_a_broker_stops_and_starts(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-async def test_a_move_that_makes_no_sense_moves_nothing(
-    tmp_path: Path, body: dict[str, Any], status: int
-) -> None:
-    async with serving_api(tmp_path, brokers=3) as api:
+async def test_a_move_that_makes_no_sense_moves_nothing(body: dict[str, Any], status: int) -> None:
+    async with serving_api(brokers=3) as api:
         before = await owners(api, "__consumer_offsets"), await owners(api, "orders")
         assert (await api.call("POST", "/v1/cluster/move", body)).status == status
         assert (await owners(api, "__consumer_offsets"), await owners(api, "orders")) == before
 
 
-async def test_one_broker_owns_all_and_nothing_moves(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_one_broker_owns_all_and_nothing_moves() -> None:
+    async with serving_api() as api:
         assert set(await owners(api, "__consumer_offsets")) == {1}
         for path in ("/v1/cluster/brokers/1/stop", "/v1/cluster/brokers/1/start"):
             assert (await api.call("POST", path)).status == 422

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
@@ -85,8 +84,8 @@ async def commit(api: Api, group: str, offset: int) -> None:
         assert answer.topics[0].partitions[0].error_code == 0
 
 
-async def test_a_group_with_its_members_and_what_nobody_has(tmp_path: Path) -> None:
-    async with serving_api(tmp_path, {"group.initial.rebalance.delay.ms": "300"}) as api:
+async def test_a_group_with_its_members_and_what_nobody_has() -> None:
+    async with serving_api(None, {"group.initial.rebalance.delay.ms": "300"}) as api:
         owned = {0: {"orders": [0]}, 1: {"orders": [2]}}
         async with members(api, ("alice", None), ("bob", "bob-1"), owned=owned) as (alice, bob):
             answer = await api.call("GET", GROUP)
@@ -111,9 +110,9 @@ async def test_a_group_with_its_members_and_what_nobody_has(tmp_path: Path) -> N
             assert "alice" in missing.value["detail"]
 
 
-async def test_a_name_of_several_members_is_asked_back(tmp_path: Path) -> None:
+async def test_a_name_of_several_members_is_asked_back() -> None:
     async with (
-        serving_api(tmp_path, {"group.initial.rebalance.delay.ms": "300"}) as api,
+        serving_api(None, {"group.initial.rebalance.delay.ms": "300"}) as api,
         members(api, ("twin", None), ("twin", None), owned={}) as ids,
     ):
         answer = await api.call("GET", f"{GROUP}/members/twin")
@@ -121,8 +120,8 @@ async def test_a_name_of_several_members_is_asked_back(tmp_path: Path) -> None:
         assert sorted(answer.value["candidates"]) == sorted(ids)
 
 
-async def test_groups_are_listed_by_state_and_prefix(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_groups_are_listed_by_state_and_prefix() -> None:
+    async with serving_api() as api:
         for name in ("audit", "bills", "billing-2"):
             await commit(api, name, 1)
         async with members(api, ("alice", None), owned={}):
@@ -137,11 +136,9 @@ async def test_groups_are_listed_by_state_and_prefix(tmp_path: Path) -> None:
             assert await listed("prefix=x") == []
 
 
-async def test_only_a_group_without_members_is_deleted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_only_a_group_without_members_is_deleted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         async with members(api, ("alice", None), owned={}):
             refused = await api.call("DELETE", GROUP)
             assert (refused.status, refused.problem) == (409, "refused")
@@ -158,8 +155,8 @@ async def test_only_a_group_without_members_is_deleted(
     assert not any("billing" in line for line in lines)
 
 
-async def test_members_whose_bytes_say_nothing_are_shown_all_the_same(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api, Client(api.server, "strange") as client:
+async def test_members_whose_bytes_say_nothing_are_shown_all_the_same() -> None:
+    async with serving_api() as api, Client(api.server, "strange") as client:
         joined = await client.call(join("billing", metadata=b"\xff\xff"), 3)
         data = {joined.member_id: b"\0\0\0\0\0\1"}
         await client.call(sync_request("billing", joined.member_id, 1, data), 3)
@@ -168,9 +165,9 @@ async def test_members_whose_bytes_say_nothing_are_shown_all_the_same(tmp_path: 
         assert (await api.call("GET", GROUP)).value["unowned"] == {}
 
 
-async def test_an_assignment_has_no_topics_without_partitions(tmp_path: Path) -> None:
+async def test_an_assignment_has_no_topics_without_partitions() -> None:
     """Some assignors list every subscribed topic."""
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         owned = {0: {"clicks": [], "orders": [0, 1, 2]}}
         async with members(api, ("alice", None), owned=owned):
             (member,) = (await api.call("GET", GROUP)).value["members"]
@@ -179,8 +176,8 @@ async def test_an_assignment_has_no_topics_without_partitions(tmp_path: Path) ->
             assert entry["members"][0]["owned"] == {"orders": [0, 1, 2]}
 
 
-async def test_a_member_whose_connection_is_gone_says_so(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_member_whose_connection_is_gone_says_so() -> None:
+    async with serving_api() as api:
         async with members(api, ("alice", None), owned={0: {"orders": [0, 1, 2]}}):
             assert (await api.call("GET", f"{GROUP}/members/alice")).value["is_connected"]
         await asyncio.wait_for(api.server.connections.emptied.wait(), 60)
@@ -190,8 +187,8 @@ async def test_a_member_whose_connection_is_gone_says_so(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["{billing}", "a/b", "..", ".", "ä b", "%2F", "a%", "x?y#z", "wait"])
-async def test_a_group_of_any_name_is_found(name: str, tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_group_of_any_name_is_found(name: str) -> None:
+    async with serving_api() as api:
         path = f"/v1/groups/{quote(name, safe='').replace('.', '%2E')}"
         async with Caller(api.port) as caller:
             # A client library would have words of its own for such a path.

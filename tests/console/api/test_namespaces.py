@@ -1,7 +1,6 @@
 """Namespaces over HTTP: each a broker of its own, with all of the API below its path."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +18,8 @@ async def groups(api: Api, base: str) -> list[str]:
     return [group["group_id"] for group in answer.value["groups"]]
 
 
-async def test_each_namespace_has_its_own_groups_and_topics(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_each_namespace_has_its_own_groups_and_topics() -> None:
+    async with serving_api() as api:
         made = [
             (await api.call("POST", "/v1/namespaces", {"name": name, "topics": {"orders": number}})).value
             for number, name in enumerate(("t-1", "t-2"), start=1)
@@ -42,8 +41,8 @@ async def test_each_namespace_has_its_own_groups_and_topics(tmp_path: Path) -> N
         assert listed["namespaces"][0]["bootstrap"].endswith(f":{api.server.endpoints[0].port}")
 
 
-async def test_the_clock_of_one_is_nobody_elses(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_the_clock_of_one_is_nobody_elses() -> None:
+    async with serving_api() as api:
         await api.call("POST", "/v1/namespaces", {"name": "t-1"})
         await api.call("PUT", "/v1/namespaces/t-1/clock", {"frozen": True})
         frozen = [
@@ -53,8 +52,8 @@ async def test_the_clock_of_one_is_nobody_elses(tmp_path: Path) -> None:
         assert frozen == [True, False, False]
 
 
-async def test_a_namespace_is_reset_on_its_port_and_removed(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_namespace_is_reset_on_its_port_and_removed() -> None:
+    async with serving_api() as api:
         made = (await api.call("POST", "/v1/namespaces", {"topics": {"orders": 2}})).value
         base = f"/v1/namespaces/{made['name']}"
         assert (await api.call("POST", f"{base}/topics", {"name": "payments", "partitions": 4})).status == 200
@@ -75,8 +74,8 @@ async def test_a_namespace_is_reset_on_its_port_and_removed(tmp_path: Path) -> N
             await Client(port=port_of(made["bootstrap"])).__aenter__()
 
 
-async def test_clients_are_told_another_address(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_clients_are_told_another_address() -> None:
+    async with serving_api() as api:
         made = (await api.call("POST", "/v1/namespaces", {"name": "t-1"})).value
         for name, port in (("t-1", port_of(made["bootstrap"])), ("default", api.server.endpoints[0].port)):
             path = f"/v1/namespaces/{name}/advertised"
@@ -96,8 +95,8 @@ async def test_clients_are_told_another_address(tmp_path: Path) -> None:
         assert reset["bootstrap"] == "broker.example:49153"
 
 
-async def test_what_cannot_be_is_told(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_what_cannot_be_is_told() -> None:
+    async with serving_api() as api:
         await api.call("POST", "/v1/namespaces", {"name": "t-1"})
         for body, problem in (
             ({"name": "t-1"}, "name-taken"),
@@ -119,16 +118,16 @@ async def test_what_cannot_be_is_told(tmp_path: Path) -> None:
         assert [each["name"] for each in listed] == ["default", "t-1"]
 
 
-async def test_a_name_is_taken_while_its_namespace_is_made(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_name_is_taken_while_its_namespace_is_made() -> None:
+    async with serving_api() as api:
         answers = await asyncio.gather(
             *(api.call("POST", "/v1/namespaces", {"name": "t-1", "topics": {"orders": 6}}) for _ in range(5))
         )
         assert sorted(answer.status for answer in answers) == [200, 409, 409, 409, 409]
 
 
-async def test_topics_are_made_and_deleted_as_by_clients(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_topics_are_made_and_deleted_as_by_clients() -> None:
+    async with serving_api() as api:
         made = await api.call("POST", "/v1/topics", {"name": "payments", "config": {"retention.ms": "1000"}})
         assert made.value["partitions"] == 1
         for body, problem in (

@@ -1,7 +1,6 @@
 """The offsets of a group over HTTP: seen with their lag, and set."""
 
 import logging
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -26,8 +25,8 @@ def values(answer: Answer) -> list[tuple[int, int]]:
     return [(one["partition"], one["offset"]) for one in answer.value["offsets"]]
 
 
-async def test_lag_is_what_is_left_to_read(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_lag_is_what_is_left_to_read() -> None:
+    async with serving_api() as api:
         await fill(api, 5)
         await commit(api, "billing", 2)
         answer = (await api.call("GET", OFFSETS)).value
@@ -42,8 +41,8 @@ async def test_lag_is_what_is_left_to_read(tmp_path: Path) -> None:
         assert (await api.call("GET", "/v1/groups/nobody/offsets")).problem == "no-such-group"
 
 
-async def test_offsets_are_set_to_numbers_and_places(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_offsets_are_set_to_numbers_and_places() -> None:
+    async with serving_api() as api:
         await fill(api, 5)
         for body, expected in (
             (
@@ -76,9 +75,9 @@ async def test_offsets_are_set_to_numbers_and_places(tmp_path: Path) -> None:
             assert all(now[number] == offset for number, offset in expected), body
 
 
-async def test_offsets_of_a_group_with_members_stay(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_offsets_of_a_group_with_members_stay(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         async with members(api, ("alice", None), owned={}):
             for dry in (False, True):
                 refused = await api.call("PUT", OFFSETS, {"offsets": {"orders-0": 41}, "dry_run": dry})
@@ -103,8 +102,8 @@ async def test_offsets_of_a_group_with_members_stay(tmp_path: Path, caplog: pyte
         ({"to": "latest", "topics": ["orders-3"]}, "/topics/0"),
     ],
 )
-async def test_what_is_not_there_has_no_offset(body: object, pointer: str, tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_what_is_not_there_has_no_offset(body: object, pointer: str) -> None:
+    async with serving_api() as api:
         answer = await api.call("PUT", OFFSETS, body)
         assert (answer.problem, answer.value["pointer"]) == ("no-such-topic", pointer)
         assert (await api.call("GET", OFFSETS)).problem == "no-such-group"

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -88,8 +87,8 @@ def test_unknown_fields_are_refused_everywhere(route: Any) -> None:
             assert taken.__struct_config__.forbid_unknown_fields
 
 
-async def test_what_is_answered_is_as_it_says(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api, Client(api.server) as member:
+async def test_what_is_answered_is_as_it_says() -> None:
+    async with serving_api() as api, Client(api.server) as member:
         await join_alone(member, "billing")
         for method, path, operation in operations():
             if method != "GET" or path.endswith(("/stream", ".jsonl", "/metrics", "/metrics/groups")):
@@ -193,10 +192,8 @@ async def ask(api: Api, method: str, path: str, body: bytes | None) -> None:
         assert answer.problem in {kind.word for kind in ProblemKind}
 
 
-async def test_what_is_sent_at_random_is_answered_and_harms_nobody(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with serving_api(tmp_path) as api, Client(api.server) as member:
+async def test_what_is_sent_at_random_is_answered_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving_api() as api, Client(api.server) as member:
         await join_alone(member, "billing")
         loop = asyncio.get_running_loop()
 

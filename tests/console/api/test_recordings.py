@@ -1,7 +1,5 @@
 """Recordings over HTTP."""
 
-from pathlib import Path
-
 import pytest
 
 from coordinator.control.recording.recordings import USUAL_BYTES
@@ -15,8 +13,8 @@ PATH = "/v1/recordings/billing%20%252F%20%231"
 NOTHING = {"recordings": [], "new_groups": False, "unrecorded": 0}
 
 
-async def test_a_group_is_recorded_listed_downloaded_and_forgotten(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api, Client(api.server) as member:
+async def test_a_group_is_recorded_listed_downloaded_and_forgotten() -> None:
+    async with serving_api() as api, Client(api.server) as member:
         assert (await api.call("GET", "/v1/recordings")).value == NOTHING
         began = await api.call("PUT", PATH)
         assert began.status == 200
@@ -38,20 +36,20 @@ async def test_a_group_is_recorded_listed_downloaded_and_forgotten(tmp_path: Pat
 
 
 @pytest.mark.parametrize("body", [{"bytes": 1}, {"bytes": 2**40}, {"bytes": "many"}, {"what": 1}, 7])
-async def test_what_is_asked_for_wrongly_is_refused(tmp_path: Path, body: object) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_what_is_asked_for_wrongly_is_refused(body: object) -> None:
+    async with serving_api() as api:
         assert (await api.call("PUT", PATH, body)).problem == "bad-request"
         assert (await api.call("GET", "/v1/recordings")).value == NOTHING
 
 
-async def test_only_where_control_is_on(tmp_path: Path) -> None:
-    async with serving_api(tmp_path, {"control.enable": "false"}) as api:
+async def test_only_where_control_is_on() -> None:
+    async with serving_api(None, {"control.enable": "false"}) as api:
         assert (await api.call("PUT", PATH)).problem == "control-off"
 
 
-async def test_a_group_of_a_namespace(tmp_path: Path) -> None:
+async def test_a_group_of_a_namespace() -> None:
     """It is another one than that of the daemon's own broker."""
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         made = await api.call("POST", "/v1/namespaces", {"name": "t-1"})
         assert made.status == 200
         path = "/v1/namespaces/t-1/recordings/billing"
@@ -67,8 +65,8 @@ async def test_a_group_of_a_namespace(tmp_path: Path) -> None:
         assert (await api.call("GET", path)).problem == "no-such-namespace"
 
 
-async def test_every_new_group_until_nothing_is_recorded_any_more(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api, Client(api.server) as member:
+async def test_every_new_group_until_nothing_is_recorded_any_more() -> None:
+    async with serving_api() as api, Client(api.server) as member:
         assert (await api.call("PUT", "/v1/recordings")).value == NOTHING | {"new_groups": True}
         await join_alone(member, NAME)
         listed = (await api.call("GET", "/v1/recordings")).value

@@ -60,8 +60,8 @@ NO_JSON: Final = {
 }
 
 
-async def test_a_wrong_body_is_told_by_field(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_wrong_body_is_told_by_field() -> None:
+    async with serving_api() as api:
         for name, (body, pointer) in WRONG.items():
             data = b"null" if body is None else None
             answer = await api.call("PUT", PATH, body, data=data, headers={"Content-Type": JSON})
@@ -86,16 +86,16 @@ async def test_a_wrong_body_is_told_by_field(tmp_path: Path) -> None:
         ("prefix=a&x=1", "/x"),
     ],
 )
-async def test_a_wrong_query_is_told_by_field(query: str, pointer: str, tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_wrong_query_is_told_by_field(query: str, pointer: str) -> None:
+    async with serving_api() as api:
         answer = await api.call("GET", f"/v1/groups?{query}")
         assert answer.problem == "bad-request"
         assert answer.value["pointer"] == pointer
         assert (await api.call("GET", "/v1/groups/billing?x=1")).problem == "bad-request"
 
 
-async def test_below_v1_everything_is_a_problem(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_below_v1_everything_is_a_problem() -> None:
+    async with serving_api() as api:
         for path in ("/v1/", "/v1/nothing", "/v1/groups/", "/v1/groups/a/b/c/d", "/v1/groups//offsets"):
             assert (await api.call("GET", path)).problem == "no-such-path", path
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
@@ -110,9 +110,9 @@ async def test_below_v1_everything_is_a_problem(tmp_path: Path) -> None:
         assert (await api.call("GET", "/v1x")).content_type == "text/plain"
 
 
-async def test_what_has_no_body_may_say_any_type_of_it(tmp_path: Path) -> None:
+async def test_what_has_no_body_may_say_any_type_of_it() -> None:
     """Clients of some languages say one with every POST, PUT and DELETE."""
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         for content_type in ("application/octet-stream", "application/x-www-form-urlencoded"):
             headers = {"Content-Type": content_type}
             assert (await api.call("DELETE", "/v1/groups/nobody", headers=headers)).problem == "no-such-group"
@@ -121,9 +121,9 @@ async def test_what_has_no_body_may_say_any_type_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b" {} ", b"null"])
-async def test_a_route_without_parameters_accepts_an_empty_body(body: bytes, tmp_path: Path) -> None:
+async def test_a_route_without_parameters_accepts_an_empty_body(body: bytes) -> None:
     """Many HTTP clients send `{}` with every POST. The answer is the one to a request without a body."""
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         routes = [route for route in ALL_ROUTES if route.body is None and route.method != "GET"]
         assert any(route.method == "POST" for route in routes)
         for route in routes:
@@ -136,8 +136,8 @@ async def test_a_route_without_parameters_accepts_an_empty_body(body: bytes, tmp
         assert (await api.call("DELETE", "/v1/faults", data=body)).problem == "not-json"
 
 
-async def test_a_wait_for_an_empty_list_is_over_at_once(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_wait_for_an_empty_list_is_over_at_once() -> None:
+    async with serving_api() as api:
         for end in ("wait", "check"):
             assert (await api.call("POST", f"/v1/groups/billing/{end}", {"absent": []})).status == 200
         expired = await api.call("POST", "/v1/groups/billing/offsets/expire", {"at": "+8d", "topics": []})
@@ -163,24 +163,24 @@ async def test_a_wait_for_an_empty_list_is_over_at_once(tmp_path: Path) -> None:
     ],
 )
 async def test_a_misspelt_name_is_answered_with_the_nearest(
-    method: str, path: str, body: Any, meant: str, tmp_path: Path
+    method: str, path: str, body: Any, meant: str
 ) -> None:
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         answer = await api.call(method, path, body)
         assert answer.status in (400, 409)
         assert f"did you mean {meant}?" in answer.value["detail"]
 
 
-async def test_where_no_name_is_near_all_are_listed(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_where_no_name_is_near_all_are_listed() -> None:
+    async with serving_api() as api:
         unlike = await api.call("POST", "/v1/faults", {"match": {"role": "x"}})
         assert "(valid: follower, leader)" in unlike.value["detail"]
         nothing = await api.call("DELETE", "/v1/faults", {"x": 1})
         assert "no parameters" in nothing.value["detail"]
 
 
-async def test_what_is_asked_with_head_is_answered_without_a_body(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_what_is_asked_with_head_is_answered_without_a_body() -> None:
+    async with serving_api() as api:
         for path in ("/v1", "/v1/groups", "/v1/openapi.json"):
             full, head = await api.call("GET", path), await api.call("HEAD", path)
             assert (head.status, head.content_type, head.body) == (200, full.content_type, b"")
@@ -188,8 +188,8 @@ async def test_what_is_asked_with_head_is_answered_without_a_body(tmp_path: Path
         assert (await api.call("HEAD", "/v1/groups/nobody")).status == 404
 
 
-async def test_people_get_text_where_there_is_some(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_people_get_text_where_there_is_some() -> None:
+    async with serving_api() as api:
         for accept in ("text/plain", "text/plain; q=0.9, */*"):
             answer = await api.call("GET", "/v1", headers={"Accept": accept})
             assert answer.content_type == "text/plain"
@@ -217,8 +217,8 @@ async def test_no_text_for_people_steers_a_terminal(tmp_path: Path) -> None:
                 assert all(map(str.isprintable, answer.body.decode().split("\n"))), where
 
 
-async def test_nothing_is_kept_by_caches_or_read_by_other_sites(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_nothing_is_kept_by_caches_or_read_by_other_sites() -> None:
+    async with serving_api() as api:
         for path in ("/v1", "/v1/groups", "/v1/nothing", "/v1/openapi.json"):
             headers = (await api.call("GET", path, headers={"Origin": "http://evil.example"})).headers
             assert headers["Cache-Control"] == "no-store"
@@ -226,8 +226,8 @@ async def test_nothing_is_kept_by_caches_or_read_by_other_sites(tmp_path: Path) 
             assert not [name for name in headers if name.lower().startswith("access-control")]
 
 
-async def test_a_body_that_is_too_large_is_not_read(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_body_that_is_too_large_is_not_read() -> None:
+    async with serving_api() as api:
         head = f"PUT {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\n"
         huge = f"{head}Content-Length: {10**12}\r\n\r\n".encode()
         assert (await asked(api.port, huge))[0] == 413
@@ -243,9 +243,9 @@ async def test_a_body_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         assert (await api.call("PUT", PATH, data=b"\x1f\x8b", headers=packed)).problem == "not-json"
 
 
-async def test_a_body_that_comes_too_slowly_is_given_up(tmp_path: Path) -> None:
+async def test_a_body_that_comes_too_slowly_is_given_up() -> None:
     hasty = {"http.request.timeout.ms": "300", "http.max.connections": "2"}
-    async with serving_api(tmp_path, hasty) as api:
+    async with serving_api(None, hasty) as api:
         begun = (
             f"PUT {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 9\r\n\r\n{{"
         )
@@ -254,8 +254,8 @@ async def test_a_body_that_comes_too_slowly_is_given_up(tmp_path: Path) -> None:
         assert "http.request.timeout.ms" in answer[1]
 
 
-async def test_slow_bodies_take_nobodys_place(tmp_path: Path) -> None:
-    async with serving_api(tmp_path, {"http.max.connections": "3"}) as api:
+async def test_slow_bodies_take_nobodys_place() -> None:
+    async with serving_api(None, {"http.max.connections": "3"}) as api:
         begun = (
             f"PUT {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 9\r\n\r\n{{"
         )
@@ -271,13 +271,13 @@ async def test_slow_bodies_take_nobodys_place(tmp_path: Path) -> None:
             await caller.__aexit__()
 
 
-async def test_waits_and_streams_leave_places_to_what_is_answered_at_once(tmp_path: Path) -> None:
+async def test_waits_and_streams_leave_places_to_what_is_answered_at_once() -> None:
     wait = b'{"members": 1, "within": "10m"}'
     waiting = (
         f"POST /v1/groups/billing/wait HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\n"
         f"Content-Length: {len(wait)}\r\n\r\n"
     ).encode() + wait
-    async with serving_api(tmp_path, {"http.max.connections": "4"}) as api:
+    async with serving_api(None, {"http.max.connections": "4"}) as api:
         callers = [await Caller(api.port).__aenter__() for _ in range(3)]
         for caller in callers[:2]:
             caller.writer.write(waiting)
@@ -301,9 +301,9 @@ async def test_waits_and_streams_leave_places_to_what_is_answered_at_once(tmp_pa
 
 
 async def test_what_fails_tells_the_log_and_nobody_else(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
 
         async def fail(*_: object) -> None:
             raise ZeroDivisionError("a secret of ours")

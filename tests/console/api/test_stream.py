@@ -5,7 +5,6 @@ import gc
 import logging
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -95,8 +94,8 @@ async def until(caller: Caller, end: bytes) -> bytes:
     return await asyncio.wait_for(caller.reader.readuntil(end), TIMEOUT_S)
 
 
-async def test_events_are_read_as_they_happen(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api, Caller(api.port) as caller:
+async def test_events_are_read_as_they_happen() -> None:
+    async with serving_api() as api, Caller(api.port) as caller:
         source = feed(api)
         caller.writer.write(get("/v1/stream?group=billing&kind=GroupStabilized&kind=MemberLeft"))
         head = await until(caller, b"\r\n\r\n")
@@ -126,9 +125,9 @@ async def test_events_are_read_as_they_happen(tmp_path: Path) -> None:
     ],
 )
 async def test_who_comes_back_says_where_it_was(
-    query: str, header: str | None, asked: tuple[int | None, str | None], tmp_path: Path
+    query: str, header: str | None, asked: tuple[int | None, str | None]
 ) -> None:
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         source = feed(api)
         source.tell(None)
         headers = {} if header is None else {"Last-Event-ID": header}
@@ -141,11 +140,9 @@ async def test_who_comes_back_says_where_it_was(
             assert (refused.problem, refused.value["pointer"]) == ("bad-request", "/after")
 
 
-async def test_while_nothing_happens_something_is_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_while_nothing_happens_something_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "HEARTBEAT_S", 0.05)
-    async with serving_api(tmp_path) as api, Caller(api.port) as caller:
+    async with serving_api() as api, Caller(api.port) as caller:
         feed(api)
         caller.writer.write(get("/v1/stream"))
         read = b""
@@ -153,8 +150,8 @@ async def test_while_nothing_happens_something_is_sent(
             read += await until(caller, b"\n\n")
 
 
-async def test_a_reader_that_goes_is_not_followed_for(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_reader_that_goes_is_not_followed_for() -> None:
+    async with serving_api() as api:
         source = feed(api)
         async with Caller(api.port) as caller:
             caller.writer.write(get("/v1/stream"))
@@ -165,8 +162,8 @@ async def test_a_reader_that_goes_is_not_followed_for(tmp_path: Path) -> None:
         assert (head.status, head.content_type, source.open) == (200, "text/event-stream", 0)
 
 
-async def test_readers_have_an_end_when_the_daemon_has(tmp_path: Path) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_readers_have_an_end_when_the_daemon_has() -> None:
+    async with serving_api() as api:
         source = feed(api)
         caller = await Caller(api.port).__aenter__()
         caller.writer.write(get("/v1/stream"))
@@ -176,10 +173,8 @@ async def test_readers_have_an_end_when_the_daemon_has(tmp_path: Path) -> None:
     await caller.__aexit__()
 
 
-async def test_a_stop_that_ends_readers_is_nothing_to_tell_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with serving_api(tmp_path) as api:
+async def test_a_stop_that_ends_readers_is_nothing_to_tell_of(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving_api() as api:
         callers = [await Caller(api.port).__aenter__() for _ in range(3)]
         for caller in callers:
             caller.writer.write(get("/v1/stream"))
@@ -191,9 +186,9 @@ async def test_a_stop_that_ends_readers_is_nothing_to_tell_of(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_there_are_only_so_many_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_there_are_only_so_many_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piecewise, "MOST_ENDLESS", 1)
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         source = feed(api)
         async with Caller(api.port) as caller:
             caller.writer.write(get("/v1/stream"))
@@ -205,7 +200,7 @@ async def test_there_are_only_so_many_readers(tmp_path: Path, monkeypatch: pytes
         assert (await api.call("GET", "/v1/stream")).status == 200
 
 
-async def test_the_ledger_is_one_entry_a_line(tmp_path: Path) -> None:
+async def test_the_ledger_is_one_entry_a_line() -> None:
     entries = [Entry(number, "billing" if number % 2 else "audit") for number in range(450)]
 
     class Ledger:
@@ -217,7 +212,7 @@ async def test_the_ledger_is_one_entry_a_line(tmp_path: Path) -> None:
         def knows(self, group_id: str) -> bool:
             return True
 
-    async with serving_api(tmp_path) as api:
+    async with serving_api() as api:
         setattr(api.control, "ledger", Ledger())  # noqa: B010 - bound late there, too
         api.control.stream.last_seq = 460
         everything = await api.call("GET", "/v1/ledger.jsonl")

@@ -1,7 +1,6 @@
 """The routes of waits: what they take, what they answer, what people read."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,8 +15,8 @@ from tests.server.harness import Client, join_alone, serving
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    async with serving(tmp_path) as server:
+async def server() -> AsyncIterator[Server]:
+    async with serving() as server:
         yield server
 
 

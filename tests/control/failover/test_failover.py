@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -34,8 +33,8 @@ GROUP = "billing"
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    how = settings(tmp_path, {"offsets.topic.num.partitions": "2"}, topics=[("orders", 1)])
+async def server() -> AsyncIterator[Server]:
+    how = settings(None, {"offsets.topic.num.partitions": "2"}, topics=[("orders", 1)])
     server = await start(how)
     yield server
     await server.close()
@@ -208,10 +207,8 @@ async def test_who_is_back_is_seen_whatever_the_clock_of_the_group_says(
 
 
 @pytest.mark.parametrize("spans", [(600_000, 0), (0, 600_000)])
-async def test_a_stop_meanwhile_keeps_nobody_waiting_and_loses_nothing(
-    tmp_path: Path, spans: tuple[int, int]
-) -> None:
-    how = settings(tmp_path, topics=[("orders", 1)])
+async def test_a_stop_meanwhile_keeps_nobody_waiting_and_loses_nothing(spans: tuple[int, int]) -> None:
+    how = settings(None, topics=[("orders", 1)])
     server = await start(how)
     control = Control(server)
     async with Client(server) as client:

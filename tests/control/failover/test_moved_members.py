@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,9 +20,9 @@ SESSION_MS = 45_000
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
+async def server() -> AsyncIterator[Server]:
     """Three brokers in one process, the first of which coordinates the group."""
-    server = await start(replace(settings(tmp_path, topics=[("orders", 1)]), brokers=3))
+    server = await start(replace(settings(None, topics=[("orders", 1)]), brokers=3))
     partition = server.runtime.partition_of(GROUP).name
     if server.brokers.ownership.owner(partition) != 1:
         server.brokers.move(partition, 1)

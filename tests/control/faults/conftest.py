@@ -1,7 +1,6 @@
 """A server with everything that may be asked of it, and faults written as JSON."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ ONE_PARTITION = {"offsets.topic.num.partitions": "1"}
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    server = await start(settings(tmp_path, ONE_PARTITION, topics=[("orders", 3)]))
+async def server() -> AsyncIterator[Server]:
+    server = await start(settings(None, ONE_PARTITION, topics=[("orders", 3)]))
     yield server
     await server.close()
 

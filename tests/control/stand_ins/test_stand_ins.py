@@ -1,7 +1,6 @@
 """Stand-ins in groups of their own and beside a client, over the API."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +21,9 @@ ALL_OWNED = {"state": "Stable", "owned": ["payments"], "within": "30s"}
 
 
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
+async def api() -> AsyncIterator[Api]:
     """With a topic payments of 6 partitions."""
-    async with serving_api(tmp_path, TEST) as api:
+    async with serving_api(None, TEST) as api:
         await api.call("POST", "/v1/topics", {"name": "payments", "partitions": len(PARTITIONS)})
         yield api
 

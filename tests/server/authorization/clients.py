@@ -1,13 +1,12 @@
 """A server that authorizes, and clients that are whoever their client id says.
 
-async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
     await allow(server, "alice", Operation.READ, ResourceType.TOPIC, "orders")
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -37,7 +36,6 @@ TRANSACTIONAL_ID, CLUSTER = ResourceType.TRANSACTIONAL_ID, ResourceType.CLUSTER
 @asynccontextmanager
 async def authorizing(
     monkeypatch: pytest.MonkeyPatch,
-    data_dir: Path,
     properties: Mapping[str, str] | None = None,
     *,
     topics: Sequence[tuple[str, int]] = (("orders", 3), ("secret", 2)),
@@ -46,7 +44,7 @@ async def authorizing(
     monkeypatch.setattr(
         Connection, "principal", property(lambda connection: Principal("User", connection.client_id))
     )
-    async with serving(data_dir, AUTHORIZER | dict(properties or {}), topics=topics) as server:
+    async with serving(None, AUTHORIZER | dict(properties or {}), topics=topics) as server:
         yield server
 
 
@@ -87,12 +85,11 @@ async def allow(
 @asynccontextmanager
 async def admin_and_alice(
     monkeypatch: pytest.MonkeyPatch,
-    data_dir: Path,
     properties: Mapping[str, str] | None = None,
 ) -> AsyncIterator[tuple[Server, Client, Client]]:
     """The same with a client who may do anything, and one who may do nothing as yet."""
     async with (
-        authorizing(monkeypatch, data_dir, properties) as server,
+        authorizing(monkeypatch, properties) as server,
         Client(server, ADMIN) as admin,
         Client(server, "alice") as alice,
     ):

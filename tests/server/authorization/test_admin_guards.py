@@ -36,9 +36,9 @@ def creating(*names: str) -> CreateTopicsRequest:
 
 @pytest.mark.parametrize("version", [2, 4, 5, 7])
 async def test_topics_are_created_where_that_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.CREATE, TOPIC, "mine")
         answer = await alice.call(creating("theirs", "mine", "twice", "twice"), version)
         mine, twice, theirs = answer.topics
@@ -55,10 +55,8 @@ async def test_topics_are_created_where_that_is_allowed(
             assert answer.topics[0].configs
 
 
-async def test_partitions_are_added_where_altering_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_partitions_are_added_where_altering_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.ALTER, TOPIC, "orders")
         topics = [CreatePartitionsTopic(name=name, count=4) for name in ("orders", "secret")]
         request = CreatePartitionsRequest(topics=topics, timeout_ms=1000, validate_only=False)
@@ -74,9 +72,9 @@ async def test_partitions_are_added_where_altering_is_allowed(
 
 @pytest.mark.parametrize("version", [1, 5])
 async def test_topics_are_deleted_by_name_where_that_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.DELETE, TOPIC, "orders")
         request = DeleteTopicsRequest(topic_names=["orders", "secret", "nowhere"], timeout_ms=1000)
         answer = await alice.call(request, version)
@@ -90,10 +88,8 @@ async def test_topics_are_deleted_by_name_where_that_is_allowed(
         assert {each.name: each.error_code for each in answer.responses}["secret"] == NONE
 
 
-async def test_topics_are_deleted_by_id_where_that_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_topics_are_deleted_by_id_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         catalogue = server.data_plane.catalogue
         ids = [topic.topic_id for topic in (catalogue.get("orders"), catalogue.get("secret")) if topic]
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
@@ -116,9 +112,9 @@ async def test_topics_are_deleted_by_id_where_that_is_allowed(
 
 
 async def test_a_right_to_delete_names_does_not_reveal_which_topics_exist(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.DELETE, TOPIC, "*")
         denied = acl("alice", Operation.DESCRIBE, TOPIC, "*", Permission.DENY)
         await change(server, added=[denied])
@@ -142,7 +138,7 @@ async def test_a_deletion_that_no_client_can_make_is_refused_before_rights_are_c
     timeout_ms: int,
     error: ErrorCode,
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path, properties) as (_, _, alice):
+    async with admin_and_alice(monkeypatch, properties) as (_, _, alice):
         request = DeleteTopicsRequest(topic_names=["orders", "nowhere"], timeout_ms=timeout_ms)
         answer = await alice.call(request, 5)
         assert [each.error_code for each in answer.responses] == [error, error]
@@ -150,9 +146,9 @@ async def test_a_deletion_that_no_client_can_make_is_refused_before_rights_are_c
 
 @pytest.mark.parametrize("version", [1, 4])
 async def test_configs_are_described_where_that_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.DESCRIBE_CONFIGS, TOPIC, "orders")
         resources = [
             DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in RESOURCES
@@ -172,9 +168,9 @@ async def test_configs_are_described_where_that_is_allowed(
 
 @pytest.mark.parametrize("is_incremental", [False, True])
 async def test_configs_are_altered_where_that_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_incremental: bool
+    monkeypatch: pytest.MonkeyPatch, is_incremental: bool
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.ALTER_CONFIGS, TOPIC, "orders")
         await allow(server, "alice", Operation.ALTER_CONFIGS, GROUP, "g")
         request: object
@@ -205,9 +201,9 @@ async def test_configs_are_altered_where_that_is_allowed(
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 async def test_log_directories_are_for_who_may_describe_the_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         answer = await alice.call(DescribeLogDirsRequest(topics=None), version)
         expected = ErrorCode.CLUSTER_AUTHORIZATION_FAILED if version >= 3 else NONE
         assert (answer.error_code, answer.results) == (expected, [])
@@ -217,9 +213,9 @@ async def test_log_directories_are_for_who_may_describe_the_cluster(
 
 @pytest.mark.parametrize("version", [0, 1])
 async def test_what_has_configs_is_for_who_may_describe_those_of_the_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         answer = await alice.call(ListConfigResourcesRequest(), version)
         denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert (answer.error_code, answer.config_resources) == (denied, [])
@@ -228,8 +224,8 @@ async def test_what_has_configs_is_for_who_may_describe_those_of_the_cluster(
 
 
 async def test_all_users_are_refused_to_who_may_not_describe_the_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (_, _, alice):
+    async with admin_and_alice(monkeypatch) as (_, _, alice):
         answer = await alice.call(DescribeUserScramCredentialsRequest(users=None), 0)
         assert (answer.error_code, answer.results) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])

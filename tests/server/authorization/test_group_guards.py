@@ -51,37 +51,33 @@ LEAVE = LeaveGroupRequest(group_id="g", member_id="m", members=[MemberIdentity(m
     ],
 )
 async def test_a_member_needs_read_before_anybody_looks_for_its_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: Any, version: int
+    monkeypatch: pytest.MonkeyPatch, request_: Any, version: int
 ) -> None:
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         await allow(server, "alice", Operation.DESCRIBE, GROUP, "g")
         assert (await alice.call(request_, version)).error_code == DENIED
         await allow(server, "alice", Operation.READ, GROUP, "g")
         assert (await alice.call(request_, version)).error_code != DENIED
 
 
-async def test_a_sync_without_its_protocol_is_told_so_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+async def test_a_sync_without_its_protocol_is_told_so_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         request = SyncGroupRequest(group_id="g", generation_id=1, member_id="m", assignments=[])
         assert (await alice.call(request, 5)).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         assert (await alice.call(request, 4)).error_code == DENIED
 
 
-async def test_a_join_is_parked_and_answered_behind_its_guard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_join_is_parked_and_answered_behind_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
     properties = {"group.initial.rebalance.delay.ms": "50"}
-    async with authorizing(monkeypatch, tmp_path, properties) as server, Client(server, "alice") as alice:
+    async with authorizing(monkeypatch, properties) as server, Client(server, "alice") as alice:
         await allow(server, "alice", Operation.READ, GROUP, "g")
         await join_alone(alice, "g")
 
 
 async def test_groups_that_may_not_be_described_come_first_and_say_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", Operation.DESCRIBE, GROUP, "mine")
         await allow(server, "alice", Operation.READ, GROUP, "mine")
         await join_alone(admin, "mine")
@@ -101,10 +97,8 @@ async def test_groups_that_may_not_be_described_come_first_and_say_nothing(
         assert all_of == sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 
-async def test_groups_that_may_not_be_described_are_not_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_groups_that_may_not_be_described_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await join_alone(admin, "mine")
         await join_alone(admin, "theirs")
         answer = await alice.call(ListGroupsRequest(), 5)
@@ -117,10 +111,8 @@ async def test_groups_that_may_not_be_described_are_not_listed(
         assert {group.group_id for group in answer.groups} == {"mine", "theirs"}
 
 
-async def test_groups_that_may_not_be_deleted_come_last_and_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+async def test_groups_that_may_not_be_deleted_come_last_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         await allow(server, "alice", Operation.DELETE, GROUP, "mine")
         answer = await alice.call(DeleteGroupsRequest(groups_names=["theirs", "mine", "theirs"]), 2)
         assert [(result.group_id, result.error_code) for result in answer.results] == [
@@ -140,7 +132,7 @@ async def test_coordinators_of_what_may_not_be_described_are_not_told(
     resource_type: Any,
     denied: ErrorCode,
 ) -> None:
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         await allow(server, "alice", Operation.DESCRIBE, resource_type, "mine")
         for version in (1, 3):
             answer = await alice.call(FindCoordinatorRequest(key="theirs", key_type=key_type), version)
@@ -169,8 +161,8 @@ def heartbeat_of(group_id: str, *topics: str) -> ConsumerGroupHeartbeatRequest:
     )
 
 
-async def test_a_consumer_group_needs_its_topics_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+async def test_a_consumer_group_needs_its_topics_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         assert (await alice.call(heartbeat_of("g", "orders"), 1)).error_code == DENIED
         await allow(server, "alice", Operation.READ, GROUP, "g")
         await allow(server, "alice", Operation.READ, TOPIC, "orders")
@@ -180,9 +172,9 @@ async def test_a_consumer_group_needs_its_topics_too(tmp_path: Path, monkeypatch
 
 
 async def test_a_regular_expression_matches_what_its_member_may_describe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", Operation.READ, GROUP, "mine")
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
 
@@ -201,10 +193,8 @@ async def test_a_regular_expression_matches_what_its_member_may_describe(
         assert await assigned(admin, "theirs") == {"orders", "secret"}
 
 
-async def test_a_consumer_group_with_a_hidden_topic_is_not_described(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_a_consumer_group_with_a_hidden_topic_is_not_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", Operation.DESCRIBE, GROUP, "mine", "mixed")
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
         await admin.call(heartbeat_of("mine", "orders"), 1)

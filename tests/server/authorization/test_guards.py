@@ -5,7 +5,6 @@ import gc
 import logging
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -28,22 +27,20 @@ def test_every_api_that_is_served_has_a_guard_or_a_reason() -> None:
     assert set(GUARDS) == set(APIS)
 
 
-async def test_without_an_authorizer_no_guard_is_there(tmp_path: Path) -> None:
+async def test_without_an_authorizer_no_guard_is_there() -> None:
     code = (
         "import sys, coordinator.server.server\n"
         "sys.exit(any(name.startswith('coordinator.server.authorization') for name in sys.modules))"
     )
     asked = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
     assert await asked.wait() == 0
-    async with serving(tmp_path) as server, Client(server) as client:
+    async with serving() as server, Client(server) as client:
         answer = await client.call(MetadataRequest(topics=None), 9)
         assert "orders" in [topic.name for topic in answer.topics]
 
 
-async def test_a_remembered_heartbeat_ends_with_what_allowed_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+async def test_a_remembered_heartbeat_ends_with_what_allowed_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         await allow(server, "alice", Operation.READ, GROUP, "billing")
         member_id, generation = await join_alone(alice, "billing")
         beat = heartbeat_request("billing", member_id, generation)
@@ -57,10 +54,10 @@ async def test_a_remembered_heartbeat_ends_with_what_allowed_it(
 
 
 async def test_denials_are_logged_as_kafka_does_and_not_again_and_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kafka.authorizer.logger")
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         await allow(server, "alice", Operation.DESCRIBE, GROUP, "billing")
         for _ in range(3):
             await alice.call(join_request("bill\ning"), 3)
@@ -73,10 +70,10 @@ async def test_denials_are_logged_as_kafka_does_and_not_again_and_again(
 
 
 async def test_what_is_allowed_is_logged_for_whoever_debugs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafka.authorizer.logger")
-    async with authorizing(monkeypatch, tmp_path) as server:
+    async with authorizing(monkeypatch) as server:
         await allow(server, "alice", Operation.READ, GROUP, "billing")
         async with Client(server, "alice") as alice, Client(server, "admin") as admin:
             for client in (alice, admin):
@@ -88,21 +85,19 @@ async def test_what_is_allowed_is_logged_for_whoever_debugs(
 
 
 async def test_what_is_only_left_out_is_not_logged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafka.authorizer.logger")
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
         request = MetadataRequest(topics=None, include_topic_authorized_operations=True)
         assert [topic.name for topic in (await alice.call(request, 9)).topics] == ["orders"]
     assert not [record for record in caplog.records if record.name == "kafka.authorizer.logger"]
 
 
-async def test_many_topics_and_many_acls_keep_nobody_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_topics_and_many_acls_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 names in one request, half of them refused, with 10,000 ACLs."""
-    async with authorizing(monkeypatch, tmp_path, {"auto.create.topics.enable": "false"}) as server:
+    async with authorizing(monkeypatch, {"auto.create.topics.enable": "false"}) as server:
         acls = [acl("alice", Operation.DESCRIBE, TOPIC, f"t-{number}") for number in range(10_000)]
         acls += [
             acl("alice", Operation.READ, TOPIC, "x" * length, Permission.DENY, PatternType.PREFIXED)

@@ -1,6 +1,5 @@
 """Metadata, DescribeTopicPartitions, DescribeCluster: what is shown, refused and hidden."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,9 +40,9 @@ def bits(*operations: Operation) -> int:
 
 @pytest.mark.parametrize("version", [0, 1, 4, 9, 12, 13])
 async def test_refused_topics_come_last_whether_they_exist_or_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.READ, TOPIC, "orders", "absent")
         answer = await alice.call(named("secret", "orders", "nowhere", "absent"), version)
         may_not_create = UNKNOWN if version >= 4 else DENIED  # older versions always want them created
@@ -63,9 +62,9 @@ async def test_refused_topics_come_last_whether_they_exist_or_not(
 
 @pytest.mark.parametrize("version", [0, 1, 9, 12])
 async def test_of_all_topics_those_that_may_not_be_described_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         request = MetadataRequest(topics=[] if version == 0 else None)
         assert (await alice.call(request, version)).topics == []
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
@@ -73,8 +72,8 @@ async def test_of_all_topics_those_that_may_not_be_described_are_missing(
         assert {"orders", "secret"} <= dict(errors(await admin.call(request, version))).keys()
 
 
-async def test_by_id_a_refused_topic_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_by_id_a_refused_topic_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
         catalogue = server.data_plane.catalogue
         orders, secret = catalogue.get("orders"), catalogue.get("secret")
@@ -92,10 +91,8 @@ async def test_by_id_a_refused_topic_keeps_its_name(tmp_path: Path, monkeypatch:
         }
 
 
-async def test_a_topic_is_created_by_asking_for_who_may_create_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_a_topic_is_created_by_asking_for_who_may_create_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "one", "two", "three")
         await allow(server, "alice", Operation.CREATE, TOPIC, "one")
         answer = await alice.call(named("hidden", "two", "one", creates=True), 9)
@@ -108,16 +105,16 @@ async def test_a_topic_is_created_by_asking_for_who_may_create_it(
 
 
 async def test_who_may_not_create_is_told_that_there_is_none_where_none_are_created(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     properties = {"auto.create.topics.enable": "false"}
-    async with admin_and_alice(monkeypatch, tmp_path, properties) as (server, _, alice):
+    async with admin_and_alice(monkeypatch, properties) as (server, _, alice):
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "two")
         assert errors(await alice.call(named("two", creates=True), 9)) == [("two", UNKNOWN)]
 
 
-async def test_what_may_be_done_is_told_to_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_what_may_be_done_is_told_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
         request = named("orders", "secret", operations=True)
         request.include_cluster_authorized_operations = True
@@ -136,10 +133,8 @@ async def test_what_may_be_done_is_told_to_who_asks(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-async def test_everybody_may_know_the_brokers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_everybody_may_know_the_brokers(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         request = DescribeClusterRequest(include_cluster_authorized_operations=True)
         answer = await alice.call(request, version)
         assert (answer.error_code, len(answer.brokers)) == (NONE, 1)
@@ -149,11 +144,9 @@ async def test_everybody_may_know_the_brokers(
         assert answer.cluster_authorized_operations == bits(Operation.ALTER, Operation.DESCRIBE)
 
 
-async def test_pages_of_topics_are_of_those_that_may_be_described(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_pages_of_topics_are_of_those_that_may_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
     topics = [(name, 2) for name in ("a", "b", "c", "d")]
-    async with authorizing(monkeypatch, tmp_path, topics=topics) as server, Client(server, "alice") as alice:
+    async with authorizing(monkeypatch, topics=topics) as server, Client(server, "alice") as alice:
         request = DescribeTopicPartitionsRequest(topics=[])
         assert (await alice.call(request, 0)).topics == []
         await allow(server, "alice", Operation.READ, TOPIC, "a", "c")

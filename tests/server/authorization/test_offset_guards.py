@@ -1,6 +1,5 @@
 """OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit at all versions."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,9 +70,9 @@ def errors_of(server: Server, answer: Any, version: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("version", [0, 2, 5, 8, 9, 10])
 async def test_a_commit_needs_the_group_then_each_topic(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         names = ("secret", "orders", "nowhere")
 
         async def errors(*asked: str) -> dict[str, int]:
@@ -94,8 +93,8 @@ async def test_a_commit_needs_the_group_then_each_topic(
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 7])
-async def test_offsets_of_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_offsets_of_one_group(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(commit(server, 8, "secret", "orders"), 8)
         topics = [OffsetFetchRequestTopic(name=name, partition_indexes=[0]) for name in ("secret", "orders")]
         request = OffsetFetchRequest(group_id="g", topics=topics)
@@ -119,10 +118,8 @@ async def test_offsets_of_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("version", [8, 9, 10])
-async def test_offsets_of_several_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_offsets_of_several_groups(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(commit(server, 8, "secret", "orders"), 8)
         await admin.call(commit(server, 8, "orders", group="theirs"), 8)
         await allow(server, "alice", Operation.DESCRIBE, GROUP, "g")
@@ -154,9 +151,9 @@ async def test_offsets_of_several_groups(
 
 
 async def test_deleting_offsets_needs_delete_on_the_group_and_read_on_topics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(commit(server, 8, "secret", "orders"), 8)
         topics = [
             OffsetDeleteRequestTopic(name=name, partitions=[OffsetDeleteRequestPartition(partition_index=0)])
@@ -177,9 +174,9 @@ async def test_deleting_offsets_needs_delete_on_the_group_and_read_on_topics(
 
 @pytest.mark.parametrize("version", [0, 3, 5])
 async def test_a_commit_in_a_transaction_needs_the_id_the_group_and_topics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+    async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
         parts = [
             TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
         ]

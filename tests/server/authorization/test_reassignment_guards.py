@@ -1,7 +1,5 @@
 """AlterPartitionReassignments, ListPartitionReassignments, ElectLeaders: rights on the cluster."""
 
-from pathlib import Path
-
 import pytest
 
 from coordinator.security.acl import Operation
@@ -22,7 +20,7 @@ NONE, DENIED = ErrorCode.NONE, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 async def test_reassignments_and_elections_are_for_who_may_alter_the_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reassigning = AlterPartitionReassignmentsRequest(
         topics=[
@@ -32,7 +30,7 @@ async def test_reassignments_and_elections_are_for_who_may_alter_the_cluster(
         ]
     )
     electing = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="orders", partitions=[0])])
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         for operation, kind in ((Operation.DESCRIBE, CLUSTER), (Operation.ALTER, TOPIC)):
             await allow(server, "alice", operation, kind, *(["orders"] if kind is TOPIC else []))
             answer = await alice.call(reassigning, 1)
@@ -49,12 +47,12 @@ async def test_reassignments_and_elections_are_for_who_may_alter_the_cluster(
 
 
 async def test_reassignments_are_shown_to_who_may_describe_the_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     listing = ListPartitionReassignmentsRequest(
         topics=[ListPartitionReassignmentsTopics(name="orders", partition_indexes=[0])]
     )
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         answer = await alice.call(listing, 0)
         assert (answer.error_code, answer.topics[0].partitions[0].replicas) == (DENIED, [])
         await allow(server, "alice", Operation.DESCRIBE, CLUSTER)

@@ -1,7 +1,6 @@
 """Produce, Fetch, and what else is asked of partitions."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,10 +82,8 @@ def produced(server: Server, answer: Any, version: int) -> list[tuple[str, int, 
 
 
 @pytest.mark.parametrize("version", [3, 7, 9, 12, 13])
-async def test_produce_needs_write_on_each_topic(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_produce_needs_write_on_each_topic(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
         request = produce(server, version, "secret", "orders", "nowhere")
         found = produced(server, await alice.call(request, version), version)
@@ -97,10 +94,8 @@ async def test_produce_needs_write_on_each_topic(
         assert found == [("secret", DENIED, -1)]
 
 
-async def test_a_transactional_id_alone_is_not_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_a_transactional_id_alone_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
         request = produce(server, 9, "orders", transactional_id="pay")
         assert produced(server, await alice.call(request, 9), 9) == [("orders", NONE, 0)]
@@ -116,9 +111,9 @@ async def test_a_transactional_id_alone_is_not_looked_at(
 
 @pytest.mark.parametrize("names", [("secret",), ("secret", "orders")])
 async def test_who_wants_no_answer_is_told_by_the_end_of_the_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
         alice.send(produce(server, 9, *names, acks=0), 9)
         assert await alice.closed()
@@ -167,10 +162,8 @@ def fetched(server: Server, answer: Any, version: int) -> dict[str, tuple[int, b
 
 
 @pytest.mark.parametrize("version", [4, 7, 11, 12, 13, 17])
-async def test_fetch_needs_read_on_each_topic(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_fetch_needs_read_on_each_topic(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(produce(server, 9, "orders", "secret"), 9)
         await allow(server, "alice", Operation.READ, TOPIC, "orders")
         answer = await alice.call(fetch(server, version, "secret", "orders", "nowhere"), version)
@@ -190,10 +183,8 @@ async def test_fetch_needs_read_on_each_topic(
 
 
 @pytest.mark.parametrize("version", [11, 13])
-async def test_a_session_is_looked_at_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_a_session_is_looked_at_each_time(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(produce(server, 9, "orders", "secret"), 9)
         await allow(server, "alice", Operation.READ, TOPIC, "orders")
         answer = await alice.call(fetch(server, version, "orders", "secret", epoch=0), version)
@@ -210,10 +201,8 @@ async def test_a_session_is_looked_at_each_time(
         assert found == {"secret": (NONE, True), "orders": (DENIED, False)}
 
 
-async def test_a_fetch_waits_for_what_it_may_read_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_a_fetch_waits_for_what_it_may_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", Operation.READ, TOPIC, "orders")
         alice.send(fetch(server, 11, "orders", "secret", max_wait_ms=60_000), 11)
         answer = asyncio.ensure_future(alice.receive())
@@ -224,10 +213,8 @@ async def test_a_fetch_waits_for_what_it_may_read_only(
         assert found == {"orders": (NONE, True), "secret": (DENIED, False)}
 
 
-async def test_what_a_follower_fetches_needs_cluster_action(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_what_a_follower_fetches_needs_cluster_action(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.READ, TOPIC, "orders")
         request = fetch(server, 11, "orders")
         request.replica_id = 2
@@ -236,9 +223,9 @@ async def test_what_a_follower_fetches_needs_cluster_action(
 
 @pytest.mark.parametrize("version", [0, 1, 5, 9])
 async def test_offsets_are_told_of_topics_that_may_be_described(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
         topics = [
             ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
@@ -253,9 +240,9 @@ async def test_offsets_are_told_of_topics_that_may_be_described(
 
 
 async def test_epochs_are_told_of_topics_that_may_be_described_and_of_all_to_brokers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
         topics = [
             OffsetForLeaderTopic(
@@ -274,10 +261,8 @@ async def test_epochs_are_told_of_topics_that_may_be_described_and_of_all_to_bro
         assert {topic.partitions[0].error_code for topic in answer.topics} == {NONE}
 
 
-async def test_records_are_deleted_where_that_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_records_are_deleted_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(produce(server, 9, "orders", "secret"), 9)
         await allow(server, "alice", Operation.DELETE, TOPIC, "orders")
         topics = [
@@ -292,10 +277,8 @@ async def test_records_are_deleted_where_that_is_allowed(
         ]
 
 
-async def test_producers_are_described_where_reading_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_producers_are_described_where_reading_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.READ, TOPIC, "orders")
         topics = [
             DescribeProducersTopicRequest(name=name, partition_indexes=[0])

@@ -1,7 +1,5 @@
 """Guards that take more than a slice: what they guard is answered as if they had not."""
 
-from pathlib import Path
-
 import pytest
 
 from coordinator.security.acl import Operation
@@ -23,10 +21,8 @@ def _a_step_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarded, "SLICE_NS", 0)
 
 
-async def test_answers_keep_their_order_and_their_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+async def test_answers_keep_their_order_and_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "alice", Operation.ALL, TOPIC, "orders")
         await allow(server, "alice", Operation.READ, GROUP, "g")
         alice.send(MetadataRequest(topics=None), 9)
@@ -41,19 +37,17 @@ async def test_answers_keep_their_order_and_their_parts(
 
 
 async def test_who_wants_no_answer_is_disconnected_when_the_rest_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
         alice.send(produce(server, 9, "secret", "orders", acks=0), 9)
         assert await alice.closed()
         assert await end_of(admin, "orders") == 1
 
 
-async def test_nothing_comes_of_what_nobody_waits_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, _):
+async def test_nothing_comes_of_what_nobody_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, _):
         await allow(server, "alice", Operation.READ, GROUP, "g")
         async with Client(server, "alice") as alice:
             alice.send(commit(server, 8, *["orders"] * 500), 8)

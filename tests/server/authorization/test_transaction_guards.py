@@ -1,7 +1,6 @@
 """Producer ids and transactions."""
 
 import logging
-from pathlib import Path
 
 import pytest
 
@@ -43,9 +42,9 @@ ANY_ID = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_
 
 @pytest.mark.parametrize("version", [0, 2, 5])
 async def test_a_producer_id_is_for_who_may_write_something(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         await allow(server, "bob", Operation.IDEMPOTENT_WRITE, CLUSTER)
         answer = await alice.call(ANY_ID, version)
         assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (CLUSTER_DENIED, -1, -1)
@@ -56,18 +55,16 @@ async def test_a_producer_id_is_for_who_may_write_something(
 
 
 async def test_a_producer_without_rights_is_told_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kafka.authorizer.logger")
-    async with admin_and_alice(monkeypatch, tmp_path) as (_, _, alice):
+    async with admin_and_alice(monkeypatch) as (_, _, alice):
         assert (await alice.call(ANY_ID, 5)).error_code == CLUSTER_DENIED
     assert "operation = IDEMPOTENT_WRITE" in caplog.text
 
 
-async def test_a_transactional_id_is_for_who_may_write_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_a_transactional_id_is_for_who_may_write_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         held = await begin_producer(admin, "pay")
         await allow(server, "alice", Operation.DESCRIBE, TRANSACTIONAL_ID, "pay")
         begin = InitProducerIdRequest(transactional_id="pay", transaction_timeout_ms=60_000)
@@ -94,10 +91,8 @@ async def test_a_transactional_id_is_for_who_may_write_to_it(
         assert (await alice.call(begin, 3)).error_code != ID_DENIED
 
 
-async def test_partitions_are_added_where_all_topics_may_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_partitions_are_added_where_all_topics_may_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         held = await begin_producer(admin, "pay")
 
         async def errors(*names: str) -> dict[tuple[str, int], int]:
@@ -128,8 +123,8 @@ async def test_partitions_are_added_where_all_topics_may_be_written(
         assert set((await errors("orders")).values()) == {NONE}
 
 
-async def test_what_brokers_add_needs_cluster_action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+async def test_what_brokers_add_needs_cluster_action(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         held = await begin_producer(admin, "pay")
         transaction = AddPartitionsToTxnTransaction(
             transactional_id="pay",
@@ -146,11 +141,9 @@ async def test_what_brokers_add_needs_cluster_action(tmp_path: Path, monkeypatch
         assert (answer.error_code, len(answer.results_by_transaction)) == (NONE, 1)
 
 
-async def test_a_whole_transaction_of_who_may_just_do_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_whole_transaction_of_who_may_just_do_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server adds the partitions and writes the markers itself: nobody asks whether its client might."""
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+    async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await allow(server, "alice", Operation.WRITE, TRANSACTIONAL_ID, "pay")
         await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
         held = await begin_producer(alice, "pay")
@@ -188,9 +181,9 @@ async def test_a_whole_transaction_of_who_may_just_do_that(
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("operation", [Operation.ALTER, Operation.CLUSTER_ACTION])
 async def test_markers_are_written_for_brokers_and_admins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: Operation, version: int
+    monkeypatch: pytest.MonkeyPatch, operation: Operation, version: int
 ) -> None:
-    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+    async with admin_and_alice(monkeypatch) as (server, _, alice):
         marker = WritableTxnMarker(
             producer_id=1,
             producer_epoch=0,
