@@ -48,6 +48,7 @@ EXTENDED: Final = (
     "tests/readme/test_control_guide.py::test_the_guide_comes_as_it_is_shown",
     "tests/readme/test_replay_guide.py",
     "tests/readme/test_security_guide.py",
+    "tests/server/test_durability.py::test_the_other_errors_at_every_call_while_serving",
     "tests/server/test_many_servers.py",
     "tests/tools/",
 )

@@ -77,16 +77,33 @@ class Commits:
         assert self.acknowledged <= max(found, 0) <= self.sent, (self.acknowledged, found, self.sent)
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
+ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS)
+
+
 @pytest.mark.parametrize("flush", ["always", "os"])
-async def test_a_failure_at_every_call_while_serving(error: int, flush: str) -> None:
+async def test_a_failure_at_every_call_while_serving(flush: str) -> None:
     """One call on the file system fails, the next ones do not: nothing promised is lost, and service goes on."""
+    await fail_at_every_call(flush, 0)
+
+
+@pytest.mark.parametrize("flush", ["always", "os"])
+@pytest.mark.parametrize("shift", [1, 2])
+async def test_the_other_errors_at_every_call_while_serving(flush: str, shift: int) -> None:
+    """With the test above, each call has failed with each error."""
+    await fail_at_every_call(flush, shift)
+
+
+async def fail_at_every_call(flush: str, shift: int) -> None:
+    """Let the first call on the file system fail, then in a new run the second, and so on.
+
+    The errors take turns; `shift` is the index of the first one.
+    """
     properties = {**ONE_PARTITION, **SMALL_SEGMENTS, "log.flush": flush}
     for nth in range(1, 1000):
         files = FaultyFiles()
         server = await start(settings(DATA, properties, topics=[("orders", 1)], files=files))
         calls = files.calls.total()
-        files.fail("any", nth, error, torn_bytes=nth % 50)
+        files.fail("any", nth, ERRORS[(nth + shift) % len(ERRORS)], torn_bytes=nth % 50)
         commits = Commits()
         async with Client(server) as client:
             for _ in range(25):
@@ -110,7 +127,7 @@ async def test_a_failure_at_every_call_while_serving(error: int, flush: str) -> 
 
 
 @pytest.mark.parametrize("operation", ["any", "write", "fdatasync"])
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("error", ERRORS)
 async def test_a_disk_that_refuses_for_long(
     server: Server, files: FaultyFiles, operation: str, error: int, caplog: pytest.LogCaptureFixture
 ) -> None:

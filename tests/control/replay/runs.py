@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -34,8 +35,10 @@ class Run(NamedTuple):
         return self.recorder.recorded()
 
 
+@lru_cache(maxsize=64)
 def run(seed: int, *, of_consumers: bool, begins_after: int = 0, steps: int = STEPS) -> Run:
-    """Runs a seed. In: whether it is one of consumer groups. What its rules say of it is for others to judge."""
+    """Runs a seed. In: whether it is one of consumer groups. What its rules say of it is for others to judge.
+    Tests share a run: they may not change its recordings."""
     recorder = Recorder(tuple(GROUPS), begins_after)
     simulation: Simulation | ConsumerSimulation
     inline_max = target.INLINE_MAX

@@ -54,10 +54,9 @@ def test_the_runs_have_all_kinds_of_inputs() -> None:
     }
 
 
-@pytest.mark.parametrize("hash_seed", [1, 4242])
-def test_another_process_plays_it_as_it_was(tmp_path: Path, hash_seed: int) -> None:
+def test_another_process_plays_it_as_it_was(tmp_path: Path) -> None:
     paths = record(range(OTHER_SEEDS), tmp_path)
-    said = play(paths, hash_seed)
+    said = play(paths, hash_seed=4242)
     assert len(said) == len(paths) > OTHER_SEEDS
     assert [text for text in said if not text.startswith("identical: ")] == []
 
