@@ -14,6 +14,7 @@ from protocol.codegen import decoder_source, encoder_source, function
 from protocol.schema import message_info
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +34,26 @@ class Codec:
         return bytes(out)
 
 
-@cache
+def _kept(generate: F) -> F:
+    """Keep each generated function, by the arguments it was generated for."""
+    return cast("F", cache(generate))
+
+
+@_kept
 def decoder(cls: type[Any], version: int) -> Callable[..., Any]:
     """The function `decode(data: bytes, position: int = 0) -> cls` of one version."""
     _require(cls, version)
     return function(decoder_source(cls, version), "decode", f"decode {cls.__name__} v{version}")
 
 
-@cache
+@_kept
 def writer(cls: type[Any], version: int) -> Callable[[Any, bytearray], None]:
     """The function `write(message: cls, out: bytearray) -> None` of one version."""
     _require(cls, version)
     return function(encoder_source(cls, version), "write", f"encode {cls.__name__} v{version}")
 
 
-@cache
+@_kept
 def bounded_writer(cls: type[Any], version: int) -> Callable[[Any, bytearray, int], None]:
     """The function `write(message: cls, out: bytearray, most: int) -> None` of one version. It raises TooLong once
     `out` is longer than `most` after an element of an array."""
@@ -66,7 +72,7 @@ def decode(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
     return cast("T", decoder(cls, version)(data, position))
 
 
-@cache
+@_kept
 def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
     """As `decoder`, but what follows the message is left alone."""
     _require(cls, version)
@@ -74,7 +80,7 @@ def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
     return function(source, "decode", f"decode prefix {cls.__name__} v{version}")
 
 
-@cache
+@_kept
 def request_decoder(cls: type[Any], version: int, budget: Budget) -> Callable[..., Any]:
     """As `prefix_decoder`, for a request from a stranger: Malformed beyond its budget.
 

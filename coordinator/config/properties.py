@@ -11,8 +11,7 @@ groups in `consumer_group_properties.py`, of security in `security_properties.py
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from coordinator.config.cluster_properties import ClusterProperties
 from coordinator.config.config_key import (
@@ -354,17 +353,11 @@ class Config(ClusterProperties):
 
     def view(self, of: type[V], **others: Any) -> V:
         """What one part obeys: an instance of its class, whose fields are properties, or among the `others`."""
-        properties = {name: getattr(self, name) for name in _shared_fields(type(self), of)}
-        return of(**properties | others)
+        shared = _FIELD_NAMES.intersection(entry.name for entry in fields(cast("Any", of)))
+        return of(**{name: getattr(self, name) for name in shared} | others)
 
 
-@cache
-def _shared_fields(config: type, part: type) -> tuple[str, ...]:
-    """Return the names of the fields that two data classes have in common."""
-    names = {entry.name for entry in fields(config)}
-    return tuple(entry.name for entry in fields(part) if entry.name in names)
-
-
+_FIELD_NAMES: Final = frozenset(entry.name for entry in fields(Config))
 PROPERTIES: Final[Mapping[str, ConfigKey]] = {
     key.name: key
     for key in (

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coordinator import clock
 from coordinator.cluster.keys import Keys
 from coordinator.engine.partition import PartitionState
 from coordinator.names import CONSUMER_OFFSETS
@@ -20,8 +21,9 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from storage.memory_files import MemoryFiles
 from tests.cluster.model_engine import ModelEngine, ModelStore
-from tests.server.harness import Client, settings
+from tests.server.harness import MEMORY_BYTES, Client, settings
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 ORDERS = (("orders", 3),)
@@ -92,14 +94,15 @@ class Daemons:
     """All of them, by node id."""
 
     def __init__(
-        self, data_dir: Path, stack: AsyncExitStack, topics: Sequence[tuple[str, int]] = ORDERS
+        self, data_dir: Path | None, stack: AsyncExitStack, topics: Sequence[tuple[str, int]] = ORDERS
     ) -> None:
         self._topics = topics
         self.declares: Sequence[tuple[str, int]] = ()
         """Topics that are declared besides, and that nobody waits for."""
         self.store = ModelStore()
         self.by_id: dict[int, Daemon] = {}
-        self._data_dir = data_dir
+        self._data_dir = data_dir or Path("/data")
+        self._files = None if data_dir else MemoryFiles(MEMORY_BYTES, clock.wall_ms)
         self._stack = stack
 
     async def start(
@@ -118,7 +121,10 @@ class Daemons:
         }
         how = replace(
             settings(
-                self._data_dir / (directory or str(node_id)), texts, topics=[*self._topics, *self.declares]
+                self._data_dir / (directory or str(node_id)),
+                texts,
+                topics=[*self._topics, *self.declares],
+                files=self._files,
             ),
             cluster_id=CLUSTER_ID,
         )
@@ -180,15 +186,15 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def daemons(data_dir: Path, count: int, **properties: str) -> AsyncIterator[Daemons]:
-    """So many, which share what there is among them."""
+async def daemons(data_dir: Path | None, count: int, **properties: str) -> AsyncIterator[Daemons]:
+    """So many, which share what there is among them. Without a directory their files are in memory."""
     async with daemons_with(ORDERS, data_dir, count, **properties) as all_of_them:
         yield all_of_them
 
 
 @asynccontextmanager
 async def daemons_with(
-    topics: Sequence[tuple[str, int]], data_dir: Path, count: int, **properties: str
+    topics: Sequence[tuple[str, int]], data_dir: Path | None, count: int, **properties: str
 ) -> AsyncIterator[Daemons]:
     """The same with other topics."""
     async with AsyncExitStack() as stack:

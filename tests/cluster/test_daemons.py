@@ -3,7 +3,6 @@
 import asyncio
 import errno
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +26,8 @@ NODES = {1, 2, 3}
 NEXT = CreatableTopic(name="next", num_partitions=1, replication_factor=1, assignments=[], configs=[])
 
 
-async def test_each_partition_has_one_owner_and_everybody_names_it(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3) as cluster:
+async def test_each_partition_has_one_owner_and_everybody_names_it() -> None:
+    async with daemons(None, 3) as cluster:
         owner = await cluster.owner()
         owned = [each.owned for each in cluster.by_id.values()]
         assert sorted(number for some in owned for number in some) == [0, 1, 2]
@@ -44,8 +43,8 @@ async def test_each_partition_has_one_owner_and_everybody_names_it(tmp_path: Pat
         assert await owner.committed() == 7
 
 
-async def test_a_killed_owner_is_taken_over_with_all_that_it_acknowledged(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3) as cluster:
+async def test_a_killed_owner_is_taken_over_with_all_that_it_acknowledged() -> None:
+    async with daemons(None, 3) as cluster:
         owner = await cluster.owner()
         for offset in range(20):
             assert await owner.commit(offset) == ErrorCode.NONE
@@ -60,9 +59,9 @@ async def test_a_killed_owner_is_taken_over_with_all_that_it_acknowledged(tmp_pa
         assert partition.log.leader_epochs.current > 1
 
 
-async def test_an_owner_that_is_cut_off_answers_nothing_and_then_lets_go(tmp_path: Path) -> None:
+async def test_an_owner_that_is_cut_off_answers_nothing_and_then_lets_go() -> None:
     session = {"broker.session.timeout.ms": "4000"}
-    async with daemons(tmp_path, 2, **session) as cluster:
+    async with daemons(None, 2, **session) as cluster:
         owner = await cluster.owner()
         assert await owner.commit(1) == ErrorCode.NONE
         owner.engine.is_cut = True
@@ -79,8 +78,8 @@ async def test_an_owner_that_is_cut_off_answers_nothing_and_then_lets_go(tmp_pat
         assert await again.committed() == 2
 
 
-async def test_one_that_stops_in_order_hands_over_at_once(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_one_that_stops_in_order_hands_over_at_once() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         assert await owner.commit(5) == ErrorCode.NONE
         del cluster.by_id[owner.node_id]
@@ -91,8 +90,8 @@ async def test_one_that_stops_in_order_hands_over_at_once(tmp_path: Path) -> Non
         await eventually(lambda: bool(back.owned))
 
 
-async def test_a_partition_moves_where_somebody_wants_it(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_partition_moves_where_somebody_wants_it() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         [other] = [each for each in cluster.by_id.values() if each is not owner]
         assert await owner.commit(5) == ErrorCode.NONE
@@ -104,8 +103,8 @@ async def test_a_partition_moves_where_somebody_wants_it(tmp_path: Path) -> None
         assert await owner.commit(6) == ErrorCode.NOT_COORDINATOR
 
 
-async def test_a_machine_that_contradicts_itself_is_loaded_anew_under_a_new_token(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 1) as cluster:
+async def test_a_machine_that_contradicts_itself_is_loaded_anew_under_a_new_token() -> None:
+    async with daemons(None, 1) as cluster:
         owner = await cluster.owner()
         assert await owner.commit(5) == ErrorCode.NONE
         partition = owner.server.runtime.partition_of("g")
@@ -118,8 +117,8 @@ async def test_a_machine_that_contradicts_itself_is_loaded_anew_under_a_new_toke
         assert await owner.committed() == 5
 
 
-async def test_what_is_appended_late_is_acknowledged_later(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 1) as cluster:
+async def test_what_is_appended_late_is_acknowledged_later() -> None:
+    async with daemons(None, 1) as cluster:
         owner = await cluster.owner()
         assert await owner.commit(5) == ErrorCode.NONE
         runtime = owner.server.runtime
@@ -141,9 +140,9 @@ async def test_what_is_appended_late_is_acknowledged_later(tmp_path: Path) -> No
         assert await (await cluster.start(2)).committed() == 6
 
 
-async def test_a_second_daemon_with_one_node_id_waits_until_the_first_is_gone(tmp_path: Path) -> None:
+async def test_a_second_daemon_with_one_node_id_waits_until_the_first_is_gone() -> None:
     session = {"broker.session.timeout.ms": "10000"}
-    async with daemons(tmp_path, 1, **session) as cluster:
+    async with daemons(None, 1, **session) as cluster:
         first = await cluster.owner()
         assert await first.commit(5) == ErrorCode.NONE
         starting = asyncio.create_task(cluster.start(1, directory="other", **session))
@@ -157,9 +156,9 @@ async def test_a_second_daemon_with_one_node_id_waits_until_the_first_is_gone(tm
 
 
 async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         first, second = cluster.by_id.values()
         assert second.server.cluster is not None
         keys = second.server.cluster.catalogue.keys
@@ -194,9 +193,9 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
 
 
 async def test_a_broker_whose_disk_is_full_deletes_no_topic_that_it_could_not_take_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         first, second = cluster.by_id.values()
         directory, refusals = second.server.directory, []
         write = directory.write_catalogue
@@ -220,8 +219,8 @@ async def test_a_broker_whose_disk_is_full_deletes_no_topic_that_it_could_not_ta
         assert first.server.data_plane.catalogue.get("new") is not None
 
 
-async def test_topics_are_everybodys(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_topics_are_everybodys() -> None:
+    async with daemons(None, 2) as cluster:
         first, second = cluster.by_id.values()
         wanted = [
             CreatableTopic(name="new", num_partitions=4, replication_factor=1, assignments=[], configs=[])
@@ -249,17 +248,15 @@ async def test_topics_are_everybodys(tmp_path: Path) -> None:
         await eventually(lambda: first.server.data_plane.catalogue.get("new") is None)
 
 
-async def test_no_two_daemons_give_out_one_producer_id(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_no_two_daemons_give_out_one_producer_id() -> None:
+    async with daemons(None, 2) as cluster:
         asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         ids = [(await each.ask(asked, 3)).producer_id for each in cluster.by_id.values() for _ in range(3)]
         assert len(set(ids)) == len(ids) == 6
 
 
-async def test_what_cannot_be_let_go_of_in_order_keeps_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with daemons(tmp_path, 1) as cluster:
+async def test_what_cannot_be_let_go_of_in_order_keeps_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemons(None, 1) as cluster:
         owner = await cluster.owner()
         assert owner.server.cluster is not None
         member = owner.server.cluster.member
@@ -284,9 +281,9 @@ async def test_what_cannot_be_let_go_of_in_order_keeps_nothing_else(
 
 
 async def test_who_sees_late_that_another_owns_a_partition_does_not_claim_it_again_and_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         first, second = cluster.by_id.values()
         assert second.server.cluster is not None
         member = second.server.cluster.member

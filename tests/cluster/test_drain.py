@@ -1,7 +1,6 @@
 """A daemon that stops gives everything back, whatever else happens to its partitions meanwhile."""
 
 import asyncio
-from pathlib import Path
 
 from coordinator.names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
@@ -9,8 +8,8 @@ from storage.topic_partition import TopicPartition
 from tests.cluster.daemons import daemons
 
 
-async def test_a_partition_that_is_doubted_as_the_daemon_stops_keeps_nothing_back(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_partition_that_is_doubted_as_the_daemon_stops_keeps_nothing_back() -> None:
+    async with daemons(None, 2) as cluster:
         first = await cluster.owner()
         assert await first.commit(7) == ErrorCode.NONE
         server, own = first.server, first.server.cluster

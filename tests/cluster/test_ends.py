@@ -2,7 +2,6 @@
 says, or takes for a fault."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -56,8 +55,8 @@ async def written(cluster: Daemons, asked: Daemon) -> set[int]:
     return {number for number, (leader,) in enumerate(LEADERS) if leader == asked.node_id}
 
 
-async def test_a_group_whose_partitions_are_of_two_daemons(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, **{"oracle.commits": "true"}) as cluster:
+async def test_a_group_whose_partitions_are_of_two_daemons() -> None:
+    async with daemons(None, 2, **{"oracle.commits": "true"}) as cluster:
         before = await cluster.owner()
         asked = await other_than(cluster, before)
         own = await written(cluster, asked)

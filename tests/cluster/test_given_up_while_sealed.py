@@ -1,7 +1,6 @@
 """A partition that is given up in the moment in which something was appended to it, while its log is copied."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -23,9 +22,9 @@ def log_of(daemon: Daemon) -> PartitionLog | None:
 
 
 async def test_what_was_to_be_written_with_the_old_token_takes_nothing_along_of_the_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster)
         old = log_of(first)

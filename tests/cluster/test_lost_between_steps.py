@@ -1,7 +1,5 @@
 """Requests that take several steps, between two of which a partition of a topic with replicas is lost."""
 
-from pathlib import Path
-
 import pytest
 
 from coordinator import clock
@@ -63,10 +61,8 @@ def lose_after(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, method: str) -> 
     return lost
 
 
-async def test_what_was_appended_to_it_is_not_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_what_was_appended_to_it_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemons(None, 2) as cluster:
         for name in (LOST, KEPT):
             assert await create(cluster.by_id[1], name=name, assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster, name=LOST)
@@ -84,10 +80,8 @@ async def test_what_was_appended_to_it_is_not_acknowledged(
         assert await read(first, name=KEPT) == [b"a"]
 
 
-async def test_it_does_not_begin_elsewhere_where_that_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_it_does_not_begin_elsewhere_where_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemons(None, 2) as cluster:
         for name in (LOST, KEPT):
             assert await create(cluster.by_id[1], name=name, assignments=[[1, 2]]) == ErrorCode.NONE
             await write(await leader(cluster, name=name), b"a", b"b", name=name)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -42,8 +41,8 @@ async def reassign(daemon: Daemon, topic: str, number: int, replicas: list[int] 
     return code
 
 
-async def test_a_coordinator_is_reassigned_and_records_are_not(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3) as cluster:
+async def test_a_coordinator_is_reassigned_and_records_are_not() -> None:
+    async with daemons(None, 3) as cluster:
         owner = await cluster.owner()
         name = owner.server.runtime.partition_of("g").name
         asked = cluster.by_id[owner.node_id % 3 + 1]
@@ -64,8 +63,8 @@ async def test_a_coordinator_is_reassigned_and_records_are_not(tmp_path: Path) -
         assert cancelled == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
-async def test_every_owner_is_the_preferred_one(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_every_owner_is_the_preferred_one() -> None:
+    async with daemons(None, 2) as cluster:
         asked = await cluster.owner()
         name = asked.server.runtime.partition_of("g").name
         await eventually(lambda: asked.server.brokers.ownership.owner(name) == asked.node_id)
@@ -95,8 +94,8 @@ async def other_than(cluster: Daemons, daemon: Daemon) -> Daemon:
     return other
 
 
-async def test_a_group_fails_over_to_another_daemon_and_keeps_its_generation(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_group_fails_over_to_another_daemon_and_keeps_its_generation() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         other = await other_than(cluster, owner)
         member, generation = await join_alone(owner.client, "g")
@@ -116,8 +115,8 @@ async def test_a_group_fails_over_to_another_daemon_and_keeps_its_generation(tmp
         assert beat.error_code == ErrorCode.NONE
 
 
-async def test_a_group_that_fails_over_to_where_it_was_is_taken_anew(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_group_that_fails_over_to_where_it_was_is_taken_anew() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         await join_alone(owner.client, "g")
         partition = owner.server.runtime.partition_of("g")
@@ -139,9 +138,9 @@ async def test_a_group_that_fails_over_to_where_it_was_is_taken_anew(tmp_path: P
 
 
 async def test_what_is_doubted_as_it_comes_and_is_moved_just_then_arrives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         other = await other_than(cluster, owner)
         name = owner.server.runtime.partition_of("g").name
@@ -169,9 +168,7 @@ async def test_what_is_doubted_as_it_comes_and_is_moved_just_then_arrives(
         await eventually(lambda: owner.coordinates("g"))
 
 
-async def test_a_try_of_a_move_that_lands_late_undoes_no_later_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_try_of_a_move_that_lands_late_undoes_no_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
     late: list[Transaction] = []
     transact = ModelEngine.transact
 
@@ -181,7 +178,7 @@ async def test_a_try_of_a_move_that_lands_late_undoes_no_later_one(
             raise Unavailable("no answer in time")
         return await transact(engine, transaction)
 
-    async with daemons(tmp_path, 3) as cluster:
+    async with daemons(None, 3) as cluster:
         asked = cluster.by_id[1]
         assert asked.server.cluster is not None
         member = asked.server.cluster.member
@@ -196,8 +193,8 @@ async def test_a_try_of_a_move_that_lands_late_undoes_no_later_one(
         await eventually(lambda: PINNED.number in cluster.by_id[3].owned)
 
 
-async def test_who_does_not_coordinate_a_group_says_who_does(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_who_does_not_coordinate_a_group_says_who_does() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         asked = await other_than(cluster, owner)
         name = owner.server.runtime.partition_of("g").name
@@ -215,8 +212,8 @@ async def test_who_does_not_coordinate_a_group_says_who_does(tmp_path: Path) -> 
             assert f"broker {owner.node_id}" in control.waits.explain("g").detail
 
 
-async def test_a_fault_moves_a_coordinator_to_another_daemon(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_fault_moves_a_coordinator_to_another_daemon() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         other = await other_than(cluster, owner)
         rule = {"on": {"event": "GroupStabilized"}, "do": {"failover": {"to": other.node_id}}}
@@ -228,8 +225,8 @@ async def test_a_fault_moves_a_coordinator_to_another_daemon(tmp_path: Path) -> 
             assert await owner.committed() == ELSEWHERE
 
 
-async def test_the_status_says_what_the_engine_knows(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_the_status_says_what_the_engine_knows() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         other = await other_than(cluster, owner)
         assert await owner.commit(1) == ErrorCode.NONE
@@ -265,8 +262,8 @@ async def test_the_status_says_what_the_engine_knows(tmp_path: Path) -> None:
         other.engine.is_cut = False
 
 
-async def test_loading_is_held_once(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_loading_is_held_once() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         other = await other_than(cluster, owner)
         name = owner.server.runtime.partition_of("g").name
@@ -281,8 +278,8 @@ async def test_loading_is_held_once(tmp_path: Path) -> None:
         await eventually(lambda: cluster.store.map.entries[pin].value == b"%d" % other.node_id)
 
 
-async def test_the_ledger_names_a_takeover_that_was_before_anybody_asked(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_the_ledger_names_a_takeover_that_was_before_anybody_asked() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         await cluster.kill(owner)
         heir = await cluster.owner()

@@ -42,8 +42,8 @@ def test_a_list_that_is_not_of_as_many_as_there_are_brokers_is_refused() -> None
         racks_of("r1,r2", 3)
 
 
-async def test_daemons_of_a_cluster_know_the_racks_of_all(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 1, **{"broker.rack": "r1"}) as cluster:
+async def test_daemons_of_a_cluster_know_the_racks_of_all() -> None:
+    async with daemons(None, 1, **{"broker.rack": "r1"}) as cluster:
         await cluster.start(2, **{"broker.rack": "r2"})
         for daemon in cluster.by_id.values():
             await eventually(lambda daemon=daemon: len(daemon.server.brokers.ownership.brokers) == 2)  # type: ignore[misc]

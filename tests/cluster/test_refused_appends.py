@@ -1,7 +1,6 @@
 """An engine that keeps the session of a broker alive, and takes nothing from it: nobody waits for ever."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -16,10 +15,10 @@ from tests.cluster.daemons import CLUSTER_ID, HANGS_S, daemons
     "error", [Denied("not any more"), Unavailable("corrupt cluster")], ids=["denied", "unavailable"]
 )
 async def test_who_waits_is_told_though_the_session_goes_on(
-    error: EngineError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: EngineError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = {"broker.session.timeout.ms": "2000"}
-    async with daemons(tmp_path, 1, **session) as cluster:
+    async with daemons(None, 1, **session) as cluster:
         owner = await cluster.owner()
         assert await owner.commit(1) == ErrorCode.NONE
         transact = owner.engine.transact

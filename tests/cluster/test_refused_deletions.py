@@ -38,9 +38,9 @@ async def is_underway(daemon: Daemon) -> None:
 
 
 async def test_who_waits_for_records_of_a_topic_that_is_deleted_is_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster)
         transact, may_go, is_asked = first.engine.transact, asyncio.Event(), asyncio.Event()
@@ -80,9 +80,9 @@ async def refused(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_is_under_way_is_not_acknowledged_where_the_deletion_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster)
         await write(first, b"a")

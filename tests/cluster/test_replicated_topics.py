@@ -44,8 +44,8 @@ def left_in_engine(cluster: Daemons, name: str = TOPIC) -> list[bytes]:
     return [key for key in cluster.store.map.entries if f"/{name}".encode() in key]
 
 
-async def test_everybody_names_the_leader_and_its_epoch(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3) as cluster:
+async def test_everybody_names_the_leader_and_its_epoch() -> None:
+    async with daemons(None, 3) as cluster:
         assert await create(cluster.by_id[1], partitions=3) == ErrorCode.NONE
         leaders = [(await leader(cluster, number)).node_id for number in range(3)]
         assert sorted(leaders) == [1, 2, 3]
@@ -71,8 +71,8 @@ async def test_everybody_names_the_leader_and_its_epoch(tmp_path: Path) -> None:
                 assert found == ([b"x"] if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-async def test_producers_are_described_by_the_leader_alone(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_producers_are_described_by_the_leader_alone() -> None:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         leads = await leader(cluster)
         asked = DescribeProducersTopicRequest(name=TOPIC, partition_indexes=[0])
@@ -83,10 +83,8 @@ async def test_producers_are_described_by_the_leader_alone(tmp_path: Path) -> No
             assert answer.topics[0].partitions[0].error_code == expected
 
 
-async def test_another_replica_leads_when_the_leader_is_killed_with_all_that_was_acknowledged(
-    tmp_path: Path,
-) -> None:
-    async with daemons(tmp_path, 3) as cluster:
+async def test_another_replica_leads_when_the_leader_is_killed_with_all_that_was_acknowledged() -> None:
+    async with daemons(None, 3) as cluster:
         assert await create(cluster.by_id[1]) == ErrorCode.NONE
         first = await leader(cluster)
         values = [b"%d" % number for number in range(20)]
@@ -108,8 +106,8 @@ async def test_another_replica_leads_when_the_leader_is_killed_with_all_that_was
         assert await read(again) == [*values, b"more"]
 
 
-async def test_a_producer_that_repeats_a_batch_at_the_next_leader_is_told_where_it_is(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_producer_that_repeats_a_batch_at_the_next_leader_is_told_where_it_is() -> None:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)
         for sequence in range(3):
@@ -125,9 +123,9 @@ async def test_a_producer_that_repeats_a_batch_at_the_next_leader_is_told_where_
         assert await read(second) == [b"0", b"1", b"2", b"3"]
 
 
-async def test_a_leader_that_is_cut_off_acknowledges_nothing(tmp_path: Path) -> None:
+async def test_a_leader_that_is_cut_off_acknowledges_nothing() -> None:
     session = {"broker.session.timeout.ms": "4000"}
-    async with daemons(tmp_path, 2, **session) as cluster:
+    async with daemons(None, 2, **session) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)
         await write(first, b"a")
@@ -144,8 +142,8 @@ async def test_a_leader_that_is_cut_off_acknowledges_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
-async def test_at_every_level_of_acks_what_is_read_is_in_the_engine(tmp_path: Path, acks: int) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_at_every_level_of_acks_what_is_read_is_in_the_engine(acks: int) -> None:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)
         if acks:
@@ -159,8 +157,8 @@ async def test_at_every_level_of_acks_what_is_read_is_in_the_engine(tmp_path: Pa
         assert await read(await leader(cluster)) == [b"x"]
 
 
-async def test_as_many_replicas_as_there_are_brokers(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_as_many_replicas_as_there_are_brokers() -> None:
+    async with daemons(None, 2) as cluster:
         first = cluster.by_id[1]
         assert await create(first, factor=3) == ErrorCode.INVALID_REPLICATION_FACTOR
         refused = await create(first, assignments=[[1, 2], [2]])
@@ -197,8 +195,8 @@ async def test_a_declared_topic_waits_for_as_many_brokers_as_it_has_replicas(tmp
             await daemon.server.close()
 
 
-async def test_a_topic_that_is_deleted_leaves_nothing_and_may_be_made_again(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_topic_that_is_deleted_leaves_nothing_and_may_be_made_again() -> None:
+    async with daemons(None, 2) as cluster:
         first, second = cluster.by_id.values()
         for value in (b"old", b"new"):
             assert await create(first, factor=2, partitions=2) == ErrorCode.NONE
@@ -219,8 +217,8 @@ async def test_a_topic_that_is_deleted_leaves_nothing_and_may_be_made_again(tmp_
         assert left_in_engine(cluster) == []
 
 
-async def test_a_topic_grows_and_its_new_partitions_have_as_many_replicas(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3) as cluster:
+async def test_a_topic_grows_and_its_new_partitions_have_as_many_replicas() -> None:
+    async with daemons(None, 3) as cluster:
         first = cluster.by_id[1]
         assert await create(first, factor=2) == ErrorCode.NONE
         wanted = CreatePartitionsTopic(name=TOPIC, count=4, assignments=None)
@@ -233,8 +231,8 @@ async def test_a_topic_grows_and_its_new_partitions_have_as_many_replicas(tmp_pa
         assert [len(part.replica_nodes) for part in await metadata(first)] == [2] * 4
 
 
-async def test_records_that_were_deleted_stay_deleted_at_the_next_leader(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_records_that_were_deleted_stay_deleted_at_the_next_leader() -> None:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)
         await write(first, *(b"%d" % number for number in range(10)))
@@ -252,9 +250,9 @@ async def test_records_that_were_deleted_stay_deleted_at_the_next_leader(tmp_pat
         assert answer.base_offset == 10
 
 
-async def test_where_the_engine_cannot_be_asked_records_are_not_said_to_be_deleted(tmp_path: Path) -> None:
+async def test_where_the_engine_cannot_be_asked_records_are_not_said_to_be_deleted() -> None:
     session = {"broker.session.timeout.ms": "4000"}
-    async with daemons(tmp_path, 2, **session) as cluster:
+    async with daemons(None, 2, **session) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)
         await write(first, b"a", b"b")
@@ -264,8 +262,8 @@ async def test_where_the_engine_cannot_be_asked_records_are_not_said_to_be_delet
         first.engine.is_cut = False
 
 
-async def test_offsets_are_listed_as_the_engine_has_them(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_offsets_are_listed_as_the_engine_has_them() -> None:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)
         await write(first, b"a", b"b", b"c")
@@ -280,9 +278,9 @@ async def test_offsets_are_listed_as_the_engine_has_them(tmp_path: Path) -> None
             assert answer.topics[0].partitions[0].offset == expected
 
 
-async def test_what_is_too_large_for_the_engine_is_refused_and_costs_nothing(tmp_path: Path) -> None:
+async def test_what_is_too_large_for_the_engine_is_refused_and_costs_nothing() -> None:
     small = {"cluster.topics.max.bytes": "3000000"}
-    async with daemons(tmp_path, 2, **small) as cluster:
+    async with daemons(None, 2, **small) as cluster:
         assert await create(cluster.by_id[1], factor=2, max_message_bytes="5000000") == ErrorCode.NONE
         first = await leader(cluster)
         log = partition_of(first)
@@ -300,10 +298,10 @@ async def test_what_is_too_large_for_the_engine_is_refused_and_costs_nothing(tmp
 
 
 async def test_what_comes_faster_than_the_engine_takes_it_is_refused_until_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cluster_partition, "MOST_WAITING_BYTES", 3000)
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)
         part = partition_of(first)
@@ -320,8 +318,8 @@ async def test_what_comes_faster_than_the_engine_takes_it_is_refused_until_there
         await write(first, b"x" * 1200)
 
 
-async def test_a_topic_with_one_replica_stays_on_the_disk_of_its_leader(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_topic_with_one_replica_stays_on_the_disk_of_its_leader() -> None:
+    async with daemons(None, 2) as cluster:
         wanted = [
             CreatableTopic(name="one", num_partitions=2, replication_factor=1, assignments=[], configs=[])
         ]

@@ -72,8 +72,8 @@ async def with_short_segments(cluster: Daemons) -> Daemon:
     return first
 
 
-async def test_a_sealed_log_is_led_on_with_all_of_it(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_sealed_log_is_led_on_with_all_of_it() -> None:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         values = [b"%d" % number * 20 for number in range(120)]
         first = await leader(cluster)
@@ -85,9 +85,9 @@ async def test_a_sealed_log_is_led_on_with_all_of_it(tmp_path: Path) -> None:
         assert await read(await leader(cluster)) == values
 
 
-async def test_retention_takes_from_the_engine_what_it_takes_here(tmp_path: Path) -> None:
+async def test_retention_takes_from_the_engine_what_it_takes_here() -> None:
     sweeps = {"log.retention.check.interval.ms": "50"}
-    async with daemons(tmp_path, 2, **sweeps) as cluster:
+    async with daemons(None, 2, **sweeps) as cluster:
         assert await create(cluster.by_id[1], factor=2, retention_bytes="3000") == ErrorCode.NONE
         first = await with_short_segments(cluster)
         values = [b"%d" % number * 30 for number in range(200)]
@@ -120,9 +120,9 @@ async def test_retention_takes_from_the_engine_what_it_takes_here(tmp_path: Path
         assert found == values[200 - len(found) :]
 
 
-async def test_a_compacted_topic_is_compacted_in_the_engine(tmp_path: Path) -> None:
+async def test_a_compacted_topic_is_compacted_in_the_engine() -> None:
     small = {"log.cleaner.backoff.ms": "20"}
-    async with daemons(tmp_path, 2, **small) as cluster:
+    async with daemons(None, 2, **small) as cluster:
         asked = create(cluster.by_id[1], factor=2, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
         assert await asked == ErrorCode.NONE
         first = await with_short_segments(cluster)
@@ -138,8 +138,8 @@ async def test_a_compacted_topic_is_compacted_in_the_engine(tmp_path: Path) -> N
         assert len(found) < 150
 
 
-async def test_room_is_shared_by_all_brokers(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, **{"cluster.topics.max.bytes": "100000"}) as cluster:
+async def test_room_is_shared_by_all_brokers() -> None:
+    async with daemons(None, 2, **{"cluster.topics.max.bytes": "100000"}) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2], [2, 1]]) == ErrorCode.NONE
         one, two = cluster.by_id.values()
         assert await leader(cluster, 0) is one
@@ -158,10 +158,8 @@ async def test_room_is_shared_by_all_brokers(tmp_path: Path) -> None:
         assert (await produced(two, batch(b"x" * 30_000), 1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_room_is_counted_on_after_it_could_not_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_room_is_counted_on_after_it_could_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster)
         size_from = PartitionLog.size_from
@@ -190,8 +188,8 @@ async def reassign(daemon: Daemon, replicas: list[int]) -> int:
     return code
 
 
-async def test_a_partition_is_given_other_replicas(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3) as cluster:
+async def test_a_partition_is_given_other_replicas() -> None:
+    async with daemons(None, 3) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         await write(await leader(cluster), b"a")
         await eventually(lambda: partition_of(cluster.by_id[3]) is not None)
@@ -211,8 +209,8 @@ def _leads(daemon: Daemon) -> bool:
     return daemon.server.brokers.ownership.owns(daemon.node_id, NAME)
 
 
-async def test_a_leader_is_moved_to_a_replica_and_elected_back(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 3) as cluster:
+async def test_a_leader_is_moved_to_a_replica_and_elected_back() -> None:
+    async with daemons(None, 3) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster)
         await write(first, b"a")
@@ -268,9 +266,9 @@ async def test_a_topic_that_is_deleted_while_it_is_read_leaves_no_directory(
 
 
 async def test_a_partition_that_is_lost_while_it_is_read_is_read_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         slow = Slow(monkeypatch)
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         await slow.until_begun()
@@ -291,8 +289,8 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_read_anew(
         assert part.log.durability.outgoing.token == member.owned[Partition(*NAME)].token
 
 
-async def test_a_disk_that_refuses_costs_no_record(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 1) as cluster:
+async def test_a_disk_that_refuses_costs_no_record() -> None:
+    async with daemons(None, 1) as cluster:
         await cluster.start(2)
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)

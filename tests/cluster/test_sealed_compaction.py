@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from errno import EIO
-from pathlib import Path
 
 import pytest
 
@@ -108,9 +107,9 @@ def offsets(log: PartitionLog) -> list[int]:
 
 
 async def test_a_key_that_was_deleted_stays_so_when_its_tombstone_goes_before_it_is_sealed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with daemons(tmp_path, 2, **{"log.cleaner.backoff.ms": "20"}) as cluster:
+    async with daemons(None, 2, **{"log.cleaner.backoff.ms": "20"}) as cluster:
         asked = create(
             cluster.by_id[1],
             factor=2,
@@ -140,10 +139,10 @@ async def test_a_key_that_was_deleted_stays_so_when_its_tombstone_goes_before_it
 
 
 async def test_an_upload_that_the_disk_broke_off_leaves_nothing_in_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(store, "PIECE_BYTES", 200)
-    async with daemons(tmp_path, 2, **{"log.cleaner.backoff.ms": "20"}) as cluster:
+    async with daemons(None, 2, **{"log.cleaner.backoff.ms": "20"}) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first, log = await log_in_short_segments(cluster)
         await put_others(first, 100)
@@ -163,11 +162,11 @@ async def test_an_upload_that_the_disk_broke_off_leaves_nothing_in_the_next_one(
 
 
 async def test_a_log_of_very_many_offsets_is_sealed_in_segments_that_can_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sealer, "MOST_SEGMENTS", 2)  # all is sealed anew
     far = 3 << 30
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first, old = await log_in_short_segments(cluster)
         found = {0: b"near", far: b"far"}

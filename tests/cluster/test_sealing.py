@@ -1,7 +1,5 @@
 """What gathers in the engine is sealed, and what compaction shrank is uploaded anew: a load gives the same."""
 
-from pathlib import Path
-
 import pytest
 
 from coordinator.cluster.keys import Keys
@@ -32,8 +30,8 @@ async def is_taken_over(cluster: Daemons, owner: Daemon) -> Daemon:
     return await cluster.owner()
 
 
-async def test_a_sealed_log_is_loaded_with_what_came_after(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_sealed_log_is_loaded_with_what_came_after() -> None:
+    async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
         name = owner.server.runtime.partition_of("g").name
         for offset in range(50):
@@ -50,7 +48,7 @@ async def test_a_sealed_log_is_loaded_with_what_came_after(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("segment_bytes", ["2000", "104857600"])
 async def test_the_engine_holds_about_what_a_compacted_log_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: str
+    monkeypatch: pytest.MonkeyPatch, segment_bytes: str
 ) -> None:
     monkeypatch.setattr(replicated_logs, "SEGMENT_BYTES", 2500)
     small = {
@@ -58,7 +56,7 @@ async def test_the_engine_holds_about_what_a_compacted_log_holds(
         "log.cleaner.backoff.ms": "20",
         "offsets.topic.num.partitions": "1",
     }
-    async with daemons(tmp_path, 1, **small) as cluster:
+    async with daemons(None, 1, **small) as cluster:
         owner = await cluster.owner()
         partition = owner.server.runtime.partition_of("g")
         for offset in range(400):

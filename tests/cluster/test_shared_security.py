@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -55,8 +54,8 @@ def known(daemon: Daemon) -> frozenset[AclBinding]:
     return daemon.server.security.store.state.acls
 
 
-async def test_what_one_broker_allows_all_allow_and_what_one_forbids_none_allows(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+async def test_what_one_broker_allows_all_allow_and_what_one_forbids_none_allows() -> None:
+    async with daemons(None, 2, **AUTHORIZER) as cluster:
         first, second = cluster.by_id.values()
         assert not await may_look(second, "alice")
         await allow(first.server, "alice", READ, TOPIC, "orders")
@@ -73,10 +72,8 @@ async def test_what_one_broker_allows_all_allow_and_what_one_forbids_none_allows
             assert not await may_look(daemon, "alice")
 
 
-async def test_a_user_that_one_broker_was_told_of_logs_in_at_another_and_after_a_restart(
-    tmp_path: Path,
-) -> None:
-    async with daemons(tmp_path, 2, **SASL) as cluster:
+async def test_a_user_that_one_broker_was_told_of_logs_in_at_another_and_after_a_restart() -> None:
+    async with daemons(None, 2, **SASL) as cluster:
         first, second = cluster.by_id.values()
 
         async def logs_in(daemon: Daemon, password: str) -> bool:
@@ -98,8 +95,8 @@ async def test_a_user_that_one_broker_was_told_of_logs_in_at_another_and_after_a
         assert await logs_in(again, "two")
 
 
-async def test_changes_of_two_brokers_at_one_time_undo_nothing(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+async def test_changes_of_two_brokers_at_one_time_undo_nothing() -> None:
+    async with daemons(None, 2, **AUTHORIZER) as cluster:
         first, second = cluster.by_id.values()
         users = [f"u{number}" for number in range(8)]
         bindings = {user: acl(user, READ, TOPIC, "orders") for user in users}
@@ -122,10 +119,8 @@ async def test_changes_of_two_brokers_at_one_time_undo_nothing(tmp_path: Path) -
             await eventually(lambda daemon=daemon: known(daemon) == expected)  # type: ignore[misc]
 
 
-async def test_a_try_that_lands_late_brings_nothing_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+async def test_a_try_that_lands_late_brings_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemons(None, 2, **AUTHORIZER) as cluster:
         first, second = cluster.by_id.values()
         transact, tries = first.engine.transact, []
 
@@ -146,10 +141,8 @@ async def test_a_try_that_lands_late_brings_nothing_back(
             await eventually(lambda daemon=daemon: known(daemon) == {acl("bob", READ, TOPIC, "orders")})  # type: ignore[misc]
 
 
-async def test_where_a_key_makes_no_sense_what_was_known_holds_and_changes_are_refused(
-    tmp_path: Path,
-) -> None:
-    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+async def test_where_a_key_makes_no_sense_what_was_known_holds_and_changes_are_refused() -> None:
+    async with daemons(None, 2, **AUTHORIZER) as cluster:
         first, second = cluster.by_id.values()
         await allow(first.server, "alice", READ, TOPIC, "orders")
         await eventually(lambda: bool(known(second)))
@@ -172,8 +165,8 @@ async def test_where_a_key_makes_no_sense_what_was_known_holds_and_changes_are_r
         await eventually(lambda: not known(first))
 
 
-async def test_an_engine_that_has_lost_everything_opens_nothing(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 1, **AUTHORIZER) as cluster:
+async def test_an_engine_that_has_lost_everything_opens_nothing() -> None:
+    async with daemons(None, 1, **AUTHORIZER) as cluster:
         [daemon] = cluster.by_id.values()
         await allow(daemon.server, "alice", READ, TOPIC, "orders")
         before = known(daemon)
@@ -188,8 +181,8 @@ async def test_an_engine_that_has_lost_everything_opens_nothing(tmp_path: Path) 
         assert known(daemon) == before
 
 
-async def test_a_change_of_many_is_whole(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+async def test_a_change_of_many_is_whole() -> None:
+    async with daemons(None, 2, **AUTHORIZER) as cluster:
         first, second = cluster.by_id.values()
         bindings = [acl(f"u{number}", READ, TOPIC, "orders") for number in range(350)]
         await change(first.server, added=bindings)
@@ -200,10 +193,10 @@ async def test_a_change_of_many_is_whole(tmp_path: Path) -> None:
 
 
 async def test_without_the_engine_a_change_is_refused_and_what_was_known_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shared_security, "_TIMEOUT_S", 0.3)
-    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+    async with daemons(None, 2, **AUTHORIZER) as cluster:
         first, second = cluster.by_id.values()
         await allow(first.server, "alice", READ, TOPIC, "orders")
         first.engine.is_cut = True
@@ -230,8 +223,8 @@ async def test_without_the_engine_a_change_is_refused_and_what_was_known_holds(
         await eventually(lambda: len(known(second)) == 2)
 
 
-async def test_what_was_removed_before_its_maker_saw_it_stays_removed(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2, **AUTHORIZER) as cluster:
+async def test_what_was_removed_before_its_maker_saw_it_stays_removed() -> None:
+    async with daemons(None, 2, **AUTHORIZER) as cluster:
         first, second = cluster.by_id.values()
         binding = acl("alice", READ, TOPIC, "orders")
         first.engine.is_slow_to_see = True

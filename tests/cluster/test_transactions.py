@@ -138,8 +138,8 @@ async def test_a_partition_that_is_gone_keeps_no_transaction_open(tmp_path: Path
         await until_answered(is_complete)
 
 
-async def test_a_marker_is_taken_by_the_leader_alone(tmp_path: Path) -> None:
-    async with daemons_with(TOPICS, tmp_path, 2, **PROPERTIES) as cluster:
+async def test_a_marker_is_taken_by_the_leader_alone() -> None:
+    async with daemons_with(TOPICS, None, 2, **PROPERTIES) as cluster:
         client = Routed(cluster)
         leader = await client.leader("orders", 0)
         topic = WritableTxnMarkerTopic(name="orders", partition_indexes=[0])
@@ -153,8 +153,8 @@ async def test_a_marker_is_taken_by_the_leader_alone(tmp_path: Path) -> None:
             assert code == (ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-async def test_the_topic_of_transactions_is_there_for_nobody_until_somebody_needs_it(tmp_path: Path) -> None:
-    async with daemons_with(TOPICS, tmp_path, 2, **PROPERTIES) as cluster:
+async def test_the_topic_of_transactions_is_there_for_nobody_until_somebody_needs_it() -> None:
+    async with daemons_with(TOPICS, None, 2, **PROPERTIES) as cluster:
         first, second = cluster.by_id.values()
         assert not any(each.server.data_plane.catalogue.get(TRANSACTION_STATE) for each in (first, second))
         client = Routed(cluster)

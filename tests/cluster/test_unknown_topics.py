@@ -66,8 +66,8 @@ async def behind(cluster: Daemons) -> tuple[Daemon, Daemon]:
     return owner, other
 
 
-async def test_a_commit_for_it_is_taken(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_a_commit_for_it_is_taken() -> None:
+    async with daemons(None, 2) as cluster:
         owner, other = await behind(cluster)
         assert await create(other) == ErrorCode.NONE
         assert owner.server.data_plane.catalogue.get("new") is None
@@ -93,15 +93,15 @@ async def test_metadata_names_it_and_nobody_makes_it_again(tmp_path: Path) -> No
         assert await create(owner) == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-async def test_of_two_daemons_that_make_it_at_one_time_one_is_told_that_it_is_there(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_of_two_daemons_that_make_it_at_one_time_one_is_told_that_it_is_there() -> None:
+    async with daemons(None, 2) as cluster:
         owner, other = await behind(cluster)
         codes = await asyncio.gather(create(owner), create(other))
         assert sorted(codes) == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
-async def test_by_its_id_it_is_found_too(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_by_its_id_it_is_found_too() -> None:
+    async with daemons(None, 2) as cluster:
         owner, other = await behind(cluster)
         assert await create(other) == ErrorCode.NONE
         made = other.server.data_plane.catalogue.get("new")
@@ -111,15 +111,15 @@ async def test_by_its_id_it_is_found_too(tmp_path: Path) -> None:
         assert (topic.error_code, topic.name) == (ErrorCode.NONE, "new")
 
 
-async def test_an_engine_that_does_not_answer_holds_nobody_for_long(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 1) as cluster:
+async def test_an_engine_that_does_not_answer_holds_nobody_for_long() -> None:
+    async with daemons(None, 1) as cluster:
         owner = await cluster.owner()
         owner.engine.is_cut = True
         assert await commit(owner, "nothing") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_two_daemons_that_change_one_topic_at_a_time_both_do(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_two_daemons_that_change_one_topic_at_a_time_both_do() -> None:
+    async with daemons(None, 2) as cluster:
         owner, other = await behind(cluster)
         assert await create(other) == ErrorCode.NONE
         assert await commit(owner, "new") == ErrorCode.NONE
@@ -136,10 +136,8 @@ async def test_two_daemons_that_change_one_topic_at_a_time_both_do(tmp_path: Pat
             await eventually(lambda topic=topic: topic.overrides == both)  # type: ignore[misc]
 
 
-async def test_offsets_of_a_topic_that_was_deleted_unseen_are_gone_when_their_partition_is_read(
-    tmp_path: Path,
-) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_offsets_of_a_topic_that_was_deleted_unseen_are_gone_when_their_partition_is_read() -> None:
+    async with daemons(None, 2) as cluster:
         owner, other = await behind(cluster)
         assert await create(other) == ErrorCode.NONE
         assert await commit(owner, "new") == ErrorCode.NONE
@@ -157,8 +155,8 @@ async def test_offsets_of_a_topic_that_was_deleted_unseen_are_gone_when_their_pa
         assert await other.committed() == 7
 
 
-async def test_offsets_of_a_topic_that_is_not_taken_up_yet_stay(tmp_path: Path) -> None:
-    async with daemons(tmp_path, 2) as cluster:
+async def test_offsets_of_a_topic_that_is_not_taken_up_yet_stay() -> None:
+    async with daemons(None, 2) as cluster:
         owner, other = await behind(cluster)
         other.engine.is_slow_to_see = True
         assert await create(owner) == ErrorCode.NONE

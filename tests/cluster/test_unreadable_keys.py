@@ -36,14 +36,14 @@ def skipped(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_broker_keys_that_cannot_be_read_stop_neither_a_start_nor_a_failover(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     broker = KEYS.broker(1).removesuffix(b"1")
     address = {"listeners": {"PLAINTEXT": ["h", "x"]}, "rack": ""}
     values = [*GARBAGE, json.dumps(address).encode(), NEWER]
     written = {broker + b"%d" % (number + 7): value for number, value in enumerate(values)}
     written |= {broker + b"one": b"{}", broker + b"\xff/": b"{}", broker: b"{}"}
-    async with daemons(tmp_path, 2) as cluster:
+    async with daemons(None, 2) as cluster:
         first, second = cluster.by_id.values()
         for key, value in written.items():
             put(cluster, key, value)
@@ -62,7 +62,7 @@ async def test_broker_keys_that_cannot_be_read_stop_neither_a_start_nor_a_failov
 @pytest.mark.parametrize("value", [b"", b"x", b"\xff", b"1 2 3 x"])
 @pytest.mark.parametrize("kind", ["owner", "epoch", "pin", "bytes"])
 async def test_a_number_that_cannot_be_read_costs_its_partition_alone(
-    kind: str, value: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kind: str, value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = {
         "owner": KEYS.owner(CONSUMER_OFFSETS, 0),
@@ -70,7 +70,7 @@ async def test_a_number_that_cannot_be_read_costs_its_partition_alone(
         "pin": KEYS.pin(CONSUMER_OFFSETS, 0),
         "bytes": KEYS.topic_bytes(9),
     }[kind]
-    async with daemons(tmp_path, 1) as cluster:
+    async with daemons(None, 1) as cluster:
         (first,) = cluster.by_id.values()
         put(cluster, key, value)
         put(cluster, KEYS.owner(CONSUMER_OFFSETS, 0) + b"x", b"1")
@@ -83,9 +83,9 @@ async def test_a_number_that_cannot_be_read_costs_its_partition_alone(
 
 
 async def test_configs_of_groups_and_ids_that_cannot_be_read_leave_others_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with daemons(tmp_path, 1) as cluster:
+    async with daemons(None, 1) as cluster:
         put(cluster, KEYS.group_config("billing"), b"[]")
         put(cluster, KEYS.group_config("shipping"), b'{"consumer.session.timeout.ms": 1}')
         second = await cluster.start(2)
@@ -138,9 +138,9 @@ async def test_a_topic_that_cannot_be_read_keeps_its_records(
         (KEYS.meta, NEWER),
     ],
 )
-async def test_a_start_without_what_it_needs_names_the_key(key: bytes, value: bytes, tmp_path: Path) -> None:
+async def test_a_start_without_what_it_needs_names_the_key(key: bytes, value: bytes) -> None:
     """ACLs are not skipped: one may deny something."""
-    async with daemons(tmp_path, 1) as cluster:
+    async with daemons(None, 1) as cluster:
         before = cluster.store.map.entries.get(key)
         put(cluster, key, value)
         with pytest.raises(StartFailed, match=key.decode()):

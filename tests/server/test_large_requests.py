@@ -138,9 +138,7 @@ async def test_a_connection_that_is_cut_meanwhile_commits_nothing(server: Server
 
 async def test_the_bytes_of_a_request_are_given_back_when_it_is_decoded() -> None:
     async with (
-        serving(
-            None, {"queued.max.request.bytes": "700000", "socket.request.max.bytes": "700000"}
-        ) as server,
+        serving(None, {"queued.max.request.bytes": "700000", "socket.request.max.bytes": "700000"}) as server,
         Client(server) as client,
     ):
         for offset in (1, 2, 3):
