@@ -61,7 +61,18 @@ REPRESENTATIVES: Final = (
     "tests/crash/test_kill.py::test_every_acknowledged_commit_outlives_kill_9[always]",
     "tests/hostile/test_consumer_groups.py",
     "tests/hostile/test_full_disk.py",
-    "tests/interop/test_group_life.py::test_group_of_three_through_a_crash_a_leave_and_a_join",
+    *(
+        f"tests/interop/test_group_life.py::test_group_of_three_through_a_crash_a_leave_and_a_join[{client}]"
+        for client in (
+            "aiokafka",
+            "confluent",
+            "confluent-consumer",
+            "franz_go",
+            "java",
+            "kafka_python",
+            "kafkajs",
+        )
+    ),
     "tests/pipeline/test_build.py",
     "tests/tools/test_consumer_groups.py",
 )

@@ -1,7 +1,5 @@
 """What `/` is to a browser and to a terminal."""
 
-from pathlib import Path
-
 import pytest
 
 from coordinator import __version__
@@ -11,7 +9,7 @@ from coordinator.console.index_page import as_text
 from coordinator.server.broker import Broker
 from coordinator.server.overview import ListenerOverview, Overview
 from tests.console.conftest import Http
-from tests.server.harness import settings, start
+from tests.server.harness import IN_MEMORY, settings, start
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 CURL = {"Accept": "*/*"}
@@ -34,12 +32,12 @@ def something(**changed: object) -> Overview:
     return here._replace(**changed)  # type: ignore[arg-type]
 
 
-async def test_curl_gets_text(http: Http, tmp_path: Path) -> None:
+async def test_curl_gets_text(http: Http) -> None:
     answer = await http.get("/", headers=CURL)
     assert answer.content_type == "text/plain"
     lines = (await answer.text()).splitlines()
     assert lines[0] == f"groupd {__version__}, ready"
-    assert f"Data directory: {tmp_path}" in lines
+    assert f"Data directory: {IN_MEMORY}" in lines
     assert "Topics: 1" in lines
     assert "Groups: 1" in lines
     for path in PATHS:

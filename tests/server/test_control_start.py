@@ -31,12 +31,11 @@ def test_a_token_that_cannot_be_read_stops_the_start(
 async def test_a_port_that_others_reach_needs_a_token_to_start(tmp_path: Path) -> None:
     log = tmp_path / "log"
     options = ("--http", "0.0.0.0:0", "-o", "control.enable=true")
-    refused = await Process.start(tmp_path / "data", log, options)
+    refused = await Process.start(tmp_path / "data", log, options, is_forked=True)
     assert await refused.ended() == EXIT_NO_START
     assert "control.token" in refused.log()
-    daemon = await Process.start(
-        tmp_path / "data", log, options, variables={"KAFKA_CONTROL_TOKEN": "s3cret-t0ken"}
-    )
+    variables = {"KAFKA_CONTROL_TOKEN": "s3cret-t0ken"}
+    daemon = await Process.start(tmp_path / "data", log, options, variables=variables, is_forked=True)
     await daemon.ready()
     reader, writer = await asyncio.open_connection("127.0.0.1", daemon.http_port)
     writer.write(b"DELETE /v1/groups/g HTTP/1.0\r\n\r\n")
@@ -60,7 +59,7 @@ async def test_one_line_says_who_may_use_the_control_api_beside_an_authorizer(
 ) -> None:
     authorizer = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     options = ("-o", authorizer, *(("-o", option) if option else ()))
-    daemon = await Process.start(tmp_path / "data", tmp_path / "log", options)
+    daemon = await Process.start(tmp_path / "data", tmp_path / "log", options, is_forked=True)
     await daemon.ready()
     daemon.terminate()
     assert await daemon.ended() == EXIT_FINE
@@ -69,7 +68,8 @@ async def test_one_line_says_who_may_use_the_control_api_beside_an_authorizer(
 
 async def test_what_happens_is_kept_once(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
-    daemon = await Process.start(tmp_path / "data", tmp_path / "log", ("-o", f"ledger.file={ledger}"))
+    options = ("-o", f"ledger.file={ledger}")
+    daemon = await Process.start(tmp_path / "data", tmp_path / "log", options, is_forked=True)
     await daemon.ready()
     async with Client(port=daemon.port) as client:
         await join_alone(client, "billing")

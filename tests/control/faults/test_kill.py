@@ -37,6 +37,7 @@ async def crashed(tmp_path: Path, do: dict[str, Any], **more: str) -> int:
         ("--topic", "orders:1", "--profile", "test", "-o", "control.enable=true", *options),
         module="tests.control.faults.faulty_daemon",
         variables={VARIABLE: msgspec.json.encode([rule]).decode()},
+        is_forked=True,
     )
     try:
         await daemon.ready()
