@@ -4,7 +4,10 @@ import logging
 import shlex
 import ssl
 import subprocess
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -156,10 +159,26 @@ def keytool(*arguments: str) -> None:
 
 def made_by_keytool(path: Path, algorithm: str, *how: str, name: str = "server") -> dict[str, str]:
     """A key store with one key more. In: what else keytool is told."""
+    if path.exists():
+        _add_key(path, algorithm, how, name)
+    else:
+        path.write_bytes(_store_with_one_key(algorithm, how, name))
+    return {"ssl.keystore.location": str(path), "ssl.keystore.password": PASSWORD}
+
+
+def _add_key(path: Path, algorithm: str, how: Sequence[str], name: str) -> None:
     passwords = ("-storepass", PASSWORD, "-keypass", PASSWORD)
     who = ("-dname", f"CN={name}", "-alias", name, "-keystore", str(path))
     keytool(*how, "-genkeypair", "-keyalg", algorithm, *passwords, *who)
-    return {"ssl.keystore.location": str(path), "ssl.keystore.password": PASSWORD}
+
+
+@cache
+def _store_with_one_key(algorithm: str, how: tuple[str, ...], name: str) -> bytes:
+    """Return a new store; tests of the same algorithm share it, because keytool takes half a second."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory, "store")
+        _add_key(path, algorithm, how, name)
+        return path.read_bytes()
 
 
 def believing() -> ssl.SSLContext:
