@@ -1,6 +1,7 @@
 """An `Engine` over the model of the map, in this process, whose leases end by the clock."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
@@ -31,6 +32,11 @@ class ModelStore:
         self.forgotten = 0
         """Up to here, nobody can ask for what was before."""
         self._before: dict[bytes, Entry] = {}
+
+    def changes_after(self, revision: int) -> list[Changes]:
+        """Return what has changed since a revision, oldest first."""
+        newer = itertools.takewhile(lambda changes: changes.revision > revision, reversed(self.history))
+        return list(newer)[::-1]
 
     def begin_anew(self) -> None:
         """Of what was there before nobody is told anything, not even that it went."""
@@ -124,9 +130,7 @@ class ModelEngine:
         while True:
             if not self.is_cut and not self.is_slow_to_see:
                 self.store.do(lambda _: None)
-                for changes in list(self.store.history):
-                    if changes.revision <= seen:
-                        continue
+                for changes in self.store.changes_after(seen):
                     seen = changes.revision
                     written = tuple(entry for entry in changes.written if begin <= entry.key < end)
                     deleted = tuple(key for key in changes.deleted if begin <= key < end)

@@ -77,7 +77,7 @@ _servers: Final[list[tuple[subprocess.Popen[bytes], socket.socket]]] = []
 
 
 def _connection() -> socket.socket:
-    """Return the connection to the fork server, which is started where there is none that runs."""
+    """Return the connection to the fork server; start it when it does not run."""
     if not _servers or _servers[-1][0].poll() is not None:
         ours, theirs = socket.socketpair()
         with theirs:
