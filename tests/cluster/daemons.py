@@ -166,13 +166,15 @@ class Daemons:
         return is_read and sum(shares) == partitions and max(shares) <= -(-partitions // len(daemons))
 
     async def kill(self, daemon: Daemon) -> None:
-        """As signal 9 would: nothing is given back, nothing is written. Its session ends at once."""
+        """End a daemon as signal 9 would: it returns nothing to the cluster and writes nothing; its session ends at
+        once, and so do the connections of its clients."""
         assert daemon.server.cluster is not None
         assert daemon.server.cluster.member is not None
         lease = daemon.server.cluster.member.keeper.session.lease
         del self.by_id[daemon.node_id]
         daemon.engine.is_cut = True
         daemon.server.abandon()
+        daemon.client.writer.close()
         self.store.do(lambda map_: map_.revoke(lease))
 
 

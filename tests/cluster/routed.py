@@ -1,5 +1,6 @@
 """A client of a cluster that asks each request where a client would: at its coordinator, or at the leader."""
 
+import asyncio
 from typing import Any
 
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -26,9 +27,14 @@ class Routed(Client):
         self._cluster = cluster
 
     async def call(self, request: Any, version: int) -> Any:
-        """Asks where the request belongs."""
-        daemon = await self._where(request)
-        return await daemon.ask(request, version)
+        """Send a request to the daemon that it belongs to, and again to the next one if that daemon is killed."""
+        while True:
+            daemon = await self._where(request)
+            try:
+                return await daemon.ask(request, version)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                if daemon in self._cluster.by_id.values():
+                    raise
 
     async def coordinator(self, key: str, key_type: int) -> int:
         """Its node id; -1 where there is none."""
