@@ -10,6 +10,7 @@ import errno
 import os
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 
 from storage.errors import FileClosed
@@ -308,6 +309,7 @@ def _move(names: dict[str, Inode], source: str, target: str) -> None:
         names[target + path[len(source) :]] = names.pop(path)
 
 
+@lru_cache(maxsize=10_000)
 def _parent(path: str) -> str:
     return os.path.dirname(path) if path != "/" else ""
 
