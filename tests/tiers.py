@@ -50,6 +50,11 @@ EXTENDED: Final = (
     "tests/readme/test_security_guide.py",
     "tests/server/test_durability.py::test_the_other_errors_at_every_call_while_serving",
     "tests/server/test_many_servers.py",
+    "tests/simulation/test_broker_seeds.py::test_further_seed",
+    "tests/simulation/test_cluster_seeds.py::test_further_seed",
+    "tests/simulation/test_consumer_seeds.py::test_further_seed",
+    "tests/simulation/test_seeds.py::test_further_seed",
+    "tests/simulation/test_transaction_seeds.py::test_further_seed",
     "tests/tools/",
 )
 """Beginnings of the node ids of tests in the extended tier."""

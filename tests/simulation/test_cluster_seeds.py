@@ -6,13 +6,21 @@ from tests.simulation.cluster.daemon import Rules
 from tests.simulation.cluster.history import Broken
 from tests.simulation.cluster.world import World
 
-SEEDS = 100
+SEEDS = 50
+ALL_SEEDS = 100
 MUTANT_SEEDS = 100
+FIRST_MUTANT_SEED = 82
+"""Tried first: one of the few seeds that notice when `reload_takes_token` is off."""
 RUN_MS = 10_000
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_seed(seed: int) -> None:
+    World(seed).run(RUN_MS)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS, ALL_SEEDS))
+def test_further_seed(seed: int) -> None:
     World(seed).run(RUN_MS)
 
 
@@ -32,7 +40,7 @@ def test_what_can_happen_does_happen() -> None:
 @pytest.mark.parametrize("rule", Rules._fields)
 def test_each_rule_is_needed(rule: str) -> None:
     rules = Rules()._replace(**{rule: False})
-    for seed in range(MUTANT_SEEDS):
+    for seed in (FIRST_MUTANT_SEED, *range(MUTANT_SEEDS)):
         try:
             World(seed, rules).run(RUN_MS)
         except Broken:

@@ -15,7 +15,7 @@ from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from storage.producers.producer_state import ProducerState
 from storage.topic_partition import TopicPartition
-from tests.simulation.run import Failed
+from tests.simulation.planted_faults import find_violation
 from tests.simulation.transactions.coordinator import Coordinator
 from tests.simulation.transactions.partition import Entry, Partition
 from tests.simulation.transactions.run import Simulation
@@ -112,39 +112,40 @@ class NoTimeout(TransactionShard):
         return Outcome()
 
 
-def finding(parts: Parts) -> str:
+def finding(parts: Parts, first_seed: int) -> str:
     """What the checker says of the first run that breaks a rule."""
-    for seed in range(SEEDS):
-        try:
-            Simulation(seed, parts).run(STEPS)
-        except Failed as failed:
-            return str(failed).splitlines()[-1]
-    return "nothing"
+    return find_violation(lambda seed: Simulation(seed, parts).run(STEPS), SEEDS, first_seed)
 
 
 @pytest.mark.parametrize(
-    ("parts", "rule"),
+    ("parts", "rule", "first_seed"),
     [
-        (Parts(spoil=skips_a_marker), "for ever|are not seen|is seen"),
-        (Parts(spoil=commits_aborted), "nobody asked for a commit|was aborted"),
-        (Parts(spoil=aborts_committed_offsets), "its offset does not count"),
-        (Parts(groups=CountsAtOnce), "nobody asked for a commit|was aborted"),
-        (Parts(producers=IgnoresOpenTransactions), "a transaction is open"),
-        (Parts(partition=ForgetsWhatWasAborted), "nobody asked for a commit|was aborted"),
-        (Parts(coordinator=AnswersBeforeDurable), "after a later one|are not seen|does not count|for ever"),
+        (Parts(spoil=skips_a_marker), "for ever|are not seen|is seen", 73),
+        (Parts(spoil=commits_aborted), "nobody asked for a commit|was aborted", 19),
+        (Parts(spoil=aborts_committed_offsets), "its offset does not count", 59),
+        (Parts(groups=CountsAtOnce), "nobody asked for a commit|was aborted", 4),
+        (Parts(producers=IgnoresOpenTransactions), "a transaction is open", 107),
+        (Parts(partition=ForgetsWhatWasAborted), "nobody asked for a commit|was aborted", 1),
+        (
+            Parts(coordinator=AnswersBeforeDurable),
+            "after a later one|are not seen|does not count|for ever",
+            52,
+        ),
         (
             Parts(coordinator=SendsMarkersBeforeDurable),
             "are not seen|does not count|is seen|come to an end|for ever",
+            167,
         ),
         (
             Parts(transactions=TakesAnyEpoch),
             "nobody asked|was aborted|are not seen|is told epoch|does not count",
+            5,
         ),
-        (Parts(partition=VerifiesNothing), "for ever|nobody asked|was aborted"),
-        (Parts(transactions=ForgetsMarkersOnLoad), "for ever|come to an end"),
-        (Parts(transactions=NoTimeout), "for ever"),
+        (Parts(partition=VerifiesNothing), "for ever|nobody asked|was aborted", 5),
+        (Parts(transactions=ForgetsMarkersOnLoad), "for ever|come to an end", 52),
+        (Parts(transactions=NoTimeout), "for ever", 283),
     ],
 )
-def test_a_fault_is_found(parts: Parts, rule: str) -> None:
-    said = finding(parts)
+def test_a_fault_is_found(parts: Parts, rule: str, first_seed: int) -> None:
+    said = finding(parts, first_seed)
     assert re.search(rule, said), said

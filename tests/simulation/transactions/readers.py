@@ -22,6 +22,9 @@ class Readers:
         self._server = server
         self._checks = checks
         self._positions = dict.fromkeys(server.partitions, 0)
+        self._durable = dict.fromkeys(server.partitions, 0)
+        self._open: dict[tuple[str, int], dict[int, int]] = {name: {} for name in server.partitions}
+        """By partition: where the open transaction of each producer begins in the durable part of the log."""
         self._act()
 
     def _act(self) -> None:
@@ -66,11 +69,13 @@ class Readers:
 
     def _check_stable(self, name: tuple[str, int], partition: Partition, stable: int) -> None:
         """What lies below the last stable offset has its marker, and that is durable."""
-        open_now: dict[int, int] = {}
-        for offset, entry in enumerate(partition.log.entries[: partition.log.durable]):
+        open_now, durable = self._open[name], partition.log.durable
+        for offset in range(self._durable[name], durable):  # the durable part of a log never changes
+            entry = partition.log.entries[offset]
             if entry.marker is None:
                 open_now.setdefault(entry.header.producer_id, offset)
             else:
                 open_now.pop(entry.header.producer_id, None)
-        first = min(open_now.values(), default=partition.log.durable)
+        self._durable[name] = durable
+        first = min(open_now.values(), default=durable)
         demand(stable <= first, f"{name}: {stable} is stable, a transaction is open from {first} on")
