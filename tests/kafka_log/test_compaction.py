@@ -10,9 +10,9 @@ from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from tests.interop.daemon import Daemon
 from tests.kafka_log.fixture import NAMES, OFFSETS_PARTITION, expected, unpack
 from tests.kafka_log.test_fixtures import ask, comparable, of_groupd
+from tests.server.server_thread import ServerThread
 from tests.storage.compacting import compact, records
 
 SERVED_KEY_VERSIONS = (*range(9), 16)
@@ -49,7 +49,7 @@ def test_a_brokers_log_says_the_same_after_compaction(name: str, tmp_path: Path)
         assert {key: value for key, value in before.items() if value is not None}.items() <= after.items()
         log.close()
     assert shrunk > 0
-    daemon = Daemon(str(tmp_path))
+    daemon = ServerThread(str(tmp_path))
     try:
         wanted = of_groupd(expected(name)["served"])
         assert comparable(ask(daemon), wanted) == wanted

@@ -9,11 +9,10 @@ import pytest
 
 from storage.compression import CODEC_NAMES
 from tests.interop.build import CannotBuild
-from tests.interop.daemon import Daemon
 from tests.interop.requirement import lacking
 from tests.kafka_log.connection import Connection
 from tests.kafka_log.consumer_history import (
-    AT_ONCE_OPTIONS,
+    AT_ONCE,
     CURRENT,
     EPOCH,
     MEMBER,
@@ -34,6 +33,7 @@ from tests.kafka_log.history import (
     fill,
 )
 from tests.kafka_log.view import CLASSIC, CONSUMER, View, view
+from tests.server.server_thread import ServerThread
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -55,16 +55,19 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def written(directory: Path) -> dict[int, Written]:
-    """One daemon for each codec, of which one start of Kafka's tool then reads all segments."""
+    """One server for each codec, of which one start of Kafka's tool then reads all segments."""
     served: dict[int, tuple[View, Deleted]] = {}
     for codec in CODEC_NAMES:
         data = directory / str(codec)
-        daemon = Daemon(
+        daemon = ServerThread(
             str(data),
-            *("--topic", f"orders:{PARTITIONS}"),
-            *("-o", f"offsets.topic.compression.codec={codec}", "-o", "offsets.topic.num.partitions=3"),
-            *("-o", "offsets.topic.segment.bytes=9000"),
-            *AT_ONCE_OPTIONS,
+            {
+                "offsets.topic.compression.codec": str(codec),
+                "offsets.topic.num.partitions": "3",
+                "offsets.topic.segment.bytes": "9000",
+                **AT_ONCE,
+            },
+            topics=[("orders", PARTITIONS)],
         )
         try:
             with Connection(daemon.bootstrap) as connection:

@@ -2,7 +2,7 @@
 
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from tests.kafka_log.consumer_history import commit_where_it_reads
 from tests.kafka_log.consumer_members import go_on
 from tests.kafka_log.fixture import NAMES, OFFSETS_PARTITION, expected, unpack
 from tests.kafka_log.view import CONSUMER, OFFSETS_KEPT_BY, View, topics, view
+from tests.server.server_thread import ServerThread
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -49,9 +50,9 @@ def data(name: str, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def daemon(data: Path) -> Iterator[Daemon]:
+def daemon(data: Path) -> Iterator[ServerThread]:
     """groupd on that directory."""
-    daemon = Daemon(str(data))
+    daemon = ServerThread(str(data))
     try:
         yield daemon
     except BaseException:
@@ -60,7 +61,30 @@ def daemon(data: Path) -> Iterator[Daemon]:
     daemon.stop()
 
 
-def ask(daemon: Daemon) -> View:
+@pytest.fixture(scope="module")
+def standing_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], ServerThread]]:
+    """One server for each scenario, for all tests that only read."""
+    servers: dict[str, ServerThread] = {}
+
+    def server_of(name: str) -> ServerThread:
+        if name not in servers:
+            directory = tmp_path_factory.mktemp(name)
+            unpack(name, str(directory))
+            servers[name] = ServerThread(str(directory))
+        return servers[name]
+
+    yield server_of
+    for server in servers.values():
+        server.stop()
+
+
+@pytest.fixture
+def standing_server(name: str, standing_servers: Callable[[str], ServerThread]) -> ServerThread:
+    """groupd on a copy of the directory that other tests read, too."""
+    return standing_servers(name)
+
+
+def ask(daemon: Daemon | ServerThread) -> View:
     """What groupd serves now."""
     with Connection(daemon.bootstrap) as connection:
         return view(connection)
@@ -111,9 +135,11 @@ def commit(connection: Connection, group: str, topic: str, partition: int, offse
     assert [part.error_code for part in answer.partitions] == [0], answer
 
 
-def test_offsets_groups_members_and_generations_are_those_of_the_broker(name: str, daemon: Daemon) -> None:
+def test_offsets_groups_members_and_generations_are_those_of_the_broker(
+    name: str, standing_server: ServerThread
+) -> None:
     wanted = of_groupd(expected(name)["served"])
-    assert comparable(ask(daemon), wanted) == wanted
+    assert comparable(ask(standing_server), wanted) == wanted
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -138,7 +164,7 @@ def test_members_of_consumer_groups_go_on_where_the_broker_left_them(
     assert conditions == {"Stable", "Reconciling", "Empty"}
 
 
-def test_every_group_goes_on_in_its_generation(name: str, daemon: Daemon) -> None:
+def test_every_group_goes_on_in_its_generation(name: str, daemon: ServerThread) -> None:
     """A group without members shows its generation when one joins."""
     generations = expected(name)["log"]["generations"]
     served = ask(daemon)
@@ -170,7 +196,7 @@ def join(connection: Connection, group: str) -> int:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_what_the_broker_wrote_stays_beside_what_groupd_adds(
-    name: str, data: Path, daemon: Daemon, how: signal.Signals
+    name: str, data: Path, daemon: ServerThread, how: signal.Signals
 ) -> None:
     before = list(batches(data))
     wanted = of_groupd(expected(name)["served"])
@@ -191,13 +217,14 @@ def test_what_the_broker_wrote_stays_beside_what_groupd_adds(
     assert len(after) > len(before)
 
 
-def test_the_cluster_and_its_topics_keep_their_identity(data: Path, daemon: Daemon) -> None:
+def test_the_cluster_and_its_topics_keep_their_identity(standing_server: ServerThread) -> None:
+    data = Path(standing_server.data_directory)
     ids = {
         directory.name.rpartition("-")[0]: (directory / "partition.metadata").read_text().split()[-1]
         for directory in data.iterdir()
         if (directory / "partition.metadata").exists() and not directory.name.endswith("-delete")
     }
-    with Connection(daemon.bootstrap) as connection:
+    with Connection(standing_server.bootstrap) as connection:
         answer = connection.call(MetadataRequest(topics=None), 12)
     assert answer.cluster_id == CLUSTER_ID
     assert {topic.name: uuid_to_text(topic.topic_id) for topic in answer.topics} == {
@@ -205,7 +232,7 @@ def test_the_cluster_and_its_topics_keep_their_identity(data: Path, daemon: Daem
     }
 
 
-def test_topics_keep_their_partitions_and_properties(name: str, daemon: Daemon) -> None:
+def test_topics_keep_their_partitions_and_properties(name: str, daemon: ServerThread) -> None:
     wanted = expected(name)["topics"]
     for how in (None, signal.SIGTERM):
         if how is not None:
@@ -214,20 +241,20 @@ def test_topics_keep_their_partitions_and_properties(name: str, daemon: Daemon) 
             assert topics(connection) == wanted
 
 
-def test_no_producer_gets_the_id_of_one_of_the_broker(data: Path, daemon: Daemon) -> None:
+def test_no_producer_gets_the_id_of_one_of_the_broker(standing_server: ServerThread) -> None:
     """Its first batch would be taken for one that the broker has."""
     theirs = {
         header.producer_id
-        for segment in data.glob("[!_]*/*.log")
+        for segment in Path(standing_server.data_directory).glob("[!_]*/*.log")
         for _, header in walk_batches(segment.read_bytes())
     }
-    with Connection(daemon.bootstrap) as connection:
+    with Connection(standing_server.bootstrap) as connection:
         ours = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
     assert ours.error_code == 0
     assert ours.producer_id > max(theirs) + 1000, theirs
 
 
-def test_files_that_groupd_does_not_know_are_left_alone(data: Path, daemon: Daemon) -> None:
+def test_files_that_groupd_does_not_know_are_left_alone(data: Path, daemon: ServerThread) -> None:
     unknown = {
         path: path.read_bytes()
         for path in data.rglob("*")
@@ -255,25 +282,30 @@ def test_the_captures_hold_what_they_are_kept_for() -> None:
     assert compacted["batches_without_records"] > 0
 
 
-def test_clients_are_told_the_epoch_that_the_broker_led_in(data: Path, daemon: Daemon) -> None:
+def test_clients_are_told_the_epoch_that_the_broker_led_in(standing_server: ServerThread) -> None:
     """A client that has seen an epoch takes no leader of an earlier one."""
-    with Connection(daemon.bootstrap) as connection:
+    directory = Path(standing_server.data_directory)
+    with Connection(standing_server.bootstrap) as connection:
         answer = connection.call(MetadataRequest(topics=None), 12)
     for topic in answer.topics:
         for partition in topic.partitions:
-            epochs = (data / f"{topic.name}-{partition.partition_index}/leader-epoch-checkpoint").read_text()
+            epochs = (
+                directory / f"{topic.name}-{partition.partition_index}/leader-epoch-checkpoint"
+            ).read_text()
             assert partition.leader_epoch == int(epochs.splitlines()[-1].split()[0])
 
 
 @pytest.mark.interop
-def test_consumers_of_committed_records_read_what_they_read_before(name: str, daemon: Daemon) -> None:
+def test_consumers_of_committed_records_read_what_they_read_before(
+    name: str, standing_server: ServerThread
+) -> None:
     wanted = expected(name)
     counts = {topic: seen["partitions"] for topic, seen in wanted["topics"].items() if topic[:2] != "__"}
-    assert read_committed(daemon.bootstrap, counts) == wanted["records"]
+    assert read_committed(standing_server.bootstrap, counts) == wanted["records"]
 
 
 @pytest.mark.interop
-def test_a_real_client_reads_the_topics_and_goes_on_after_a_restart(daemon: Daemon) -> None:
+def test_a_real_client_reads_the_topics_and_goes_on_after_a_restart(daemon: ServerThread) -> None:
     def read(count: int) -> list[tuple[int, int]]:
         consumer = Consumer(
             {
@@ -316,7 +348,7 @@ def test_partitions_that_were_on_other_brokers_do_not_move_the_groups(tmp_path: 
     elsewhere = (0, *range(43, 50))  # partition_for("transactional") is 45
     for number in elsewhere:
         shutil.rmtree(tmp_path / f"__consumer_offsets-{number}")
-    daemon = Daemon(str(tmp_path))
+    daemon = ServerThread(str(tmp_path))
     try:
         served = ask(daemon)
         with Connection(daemon.bootstrap) as connection:
@@ -335,7 +367,7 @@ def test_nothing_but_the_segments_is_needed(name: str, data: Path) -> None:
     for path in data.rglob("*"):
         if path.name == ".kafka_cleanshutdown" or path.name.endswith(("-checkpoint", "index", ".snapshot")):
             path.unlink()
-    daemon = Daemon(str(data))
+    daemon = ServerThread(str(data))
     try:
         assert comparable(ask(daemon), wanted) == wanted
     finally:
