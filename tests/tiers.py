@@ -15,6 +15,11 @@ EXTENDED_FIXTURES: Final = frozenset({"spark"})
 EXTENDED: Final = (
     "tests/cluster/etcd/",
     "tests/console/page/test_page.py",
+    "tests/crash/test_every_call.py::test_a_crash_at_every_call[1-",
+    "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[200]",
+    "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[250]",
+    "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[300]",
+    "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[350]",
     "tests/crash/test_kill.py",
     "tests/docker/test_recipes.py",
     "tests/ecosystem/",

@@ -62,7 +62,7 @@ def test_a_crash_at_every_call_of_a_compaction(torn_bytes: int) -> None:
         files.crash_at("any", nth, torn_bytes)
         with pytest.raises(CrashError):
             compact(log, 0, now_ms=5000)
-        lost = [files.crash(Random(f"{nth} {number}")) for number in range(8)]
+        lost = [files.crash(Random(f"{nth} {number}")) for number in range(4)]
         for after in (files.crash(), *lost, files.kill()):
             check(after, state)
 

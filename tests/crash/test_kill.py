@@ -20,7 +20,7 @@ from tests.crash.process import Process
 from tests.server.harness import Client
 
 COMPACTED_S = 60
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "6"))
 SEED = int(os.environ.get("CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 TOPIC = ("--topic", "orders:2", "--topic", "payments:1", "--profile", "test")
 SMALL = (

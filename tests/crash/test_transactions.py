@@ -19,7 +19,7 @@ from tests.storage.inode import Inode
 
 DATA = "/data"
 SEED = int(os.environ.get("CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
-STEP = 1 if "CRASH_ROUNDS" in os.environ else 7
+STEP = 1 if "CRASH_ROUNDS" in os.environ else 11
 """Each call is one of these away from the next that has its turn."""
 READING = ("read", "pread", "open", "space", "listdir")
 PROPERTIES = {

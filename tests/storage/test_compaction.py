@@ -328,7 +328,7 @@ OPERATIONS = st.lists(
         st.tuples(st.just("restart"), st.just(0), st.just(0)),
     ),
     min_size=20,
-    max_size=120,
+    max_size=60,
 )
 CODECS = [NONE, GZIP, SNAPPY, LZ4, ZSTD]
 

@@ -93,7 +93,7 @@ def test_a_copy_changes_by_itself() -> None:
 
 
 def test_a_producer_of_one_batch_takes_a_hundred_bytes() -> None:
-    headers = [header(number * 2_654_435_761 % 2**62) for number in range(20_000)]
+    headers = [header(number * 2_654_435_761 % 2**62) for number in range(5_000)]
     state = ProducerState(DAY_MS)
     tracemalloc.start()
     try:

@@ -11,10 +11,10 @@ from storage.record import (
     encode_records,
     encode_records_at,
 )
-from tests.storage.batches import RECORDS, TIMESTAMPS, at_offsets, keys_and_values, record
+from tests.storage.batches import DRAWN_RECORDS, RECORDS, TIMESTAMPS, at_offsets, keys_and_values, record
 
 
-@given(RECORDS, TIMESTAMPS, st.integers(0, 2**62))
+@given(DRAWN_RECORDS, TIMESTAMPS, st.integers(0, 2**62))
 def test_a_section_comes_back(records: list[Record], base_timestamp_ms: int, base_offset: int) -> None:
     section = encode_records(records, base_timestamp_ms)
     decoded = decode_record_section(section, len(records), base_offset, base_timestamp_ms)
