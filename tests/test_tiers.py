@@ -55,7 +55,7 @@ def test_representatives_are_tests_that_would_be_extended() -> None:
         ("tests/group/test_join.py::test_a", (), False),
         ("tests/interop/test_restart.py::test_a[java]", (), True),
         ("tests/pipeline/gold/test_lag.py::test_a", ("spark",), True),
-        ("tests/pipeline/test_build.py::test_a", ("spark",), False),
+        ("tests/tools/test_consumer_groups.py::test_a", (), False),
     ],
 )
 def test_a_test_is_in_one_tier(node_id: str, fixtures: tuple[str, ...], extended: bool) -> None:

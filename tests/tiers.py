@@ -48,6 +48,7 @@ EXTENDED: Final = (
     "tests/oracle/test_recorded_answers.py::test_groupd_answers_as_kafka_did",
     "tests/pipeline/test_cluster.py",
     "tests/pipeline/test_command.py::test_killed_or_interrupted_it_loses_and_repeats_nothing",
+    "tests/pipeline/test_log_ends_of_cluster.py::test_a_cluster_says_what_its_directory_says[kafka]",
     "tests/pipeline/test_session.py",
     "tests/readme/test_clients.py::test_client_prints_what_comes_and_ends_with_ctrl_c",
     "tests/readme/test_control_guide.py::test_the_guide_comes_as_it_is_shown",
@@ -83,7 +84,7 @@ REPRESENTATIVES: Final = (
             "kafkajs",
         )
     ),
-    "tests/pipeline/test_build.py",
+    "tests/pipeline/test_build.py::test_a_stopped_build_leaves_the_tables_that_it_finished",
     "tests/tools/test_consumer_groups.py",
 )
 """Beginnings of the node ids of tests that `make test` runs although `EXTENDED` has them: one of each slow kind."""

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.build import GOLD, BuildSettings, build
+from pipeline.build import GOLD, BuildSettings, Built, build
 from pipeline.errors import BadInput
 from pipeline.log_ends import LogEnd, Period
 from pipeline.warehouse import Warehouse
@@ -62,6 +62,34 @@ def test_log_ends_that_cannot_be_had_leave_the_tables_as_they_were(
         build(spark, warehouse, BuildSettings(measure=fail))
     with pytest.raises(BadInput):
         warehouse.gold(spark, "latest_offsets")
+
+
+def test_a_stopped_build_leaves_the_tables_that_it_finished(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    made = HandMade(spark)
+    made.generation("g", 1, {"a1": [("t", 0)]}, 0)
+    for seconds in range(3):
+        made.commit("g", "t", 0, seconds, seconds)
+    made.commit("g", "t", 1, 7, 3)
+    fill(spark, warehouse, made)
+    ends = [LogEnd("t", partition, ms(3), 0, 8, "file") for partition in (0, 1)]
+
+    def stop_after_lag(table: Built) -> None:
+        if table.name == "lag":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(spark, warehouse, BuildSettings(measure=lambda *_: ends, on_table=stop_after_lag))
+    offsets = warehouse.gold(spark, "latest_offsets")
+    assert rows(offsets, "group", "partition", "offset") == [("g", 0, 2), ("g", 1, 7)]
+    assert rows(warehouse.gold(spark, "lag"), "partition", "lag", "source") == [
+        (0, 6, "file"),
+        (1, 1, "file"),
+    ]
+    assert warehouse.gold(spark, "lag").dtypes == list(GOLD["lag"].columns)
+    with pytest.raises(BadInput):
+        warehouse.gold(spark, "velocity")
 
 
 def test_what_was_never_ingested_cannot_be_built(spark: SparkSession, warehouse: Warehouse) -> None:

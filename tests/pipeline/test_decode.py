@@ -29,6 +29,8 @@ from storage.record import Record
 from tests.pipeline.random_logs import Log, logs
 
 Rows = list[dict[str, Any]]
+LOGS = 40
+"""Random logs of a test, of some twelve records each. To draw them takes far longer than to decode them."""
 
 
 def by_offset(batches: list[pa.RecordBatch]) -> Rows:
@@ -58,12 +60,13 @@ def plain(data: bytes, wanted: Wanted | None = None) -> tuple[Rows, list[int]]:
     return by_offset([record_batch(rows)]), damaged
 
 
+@settings(max_examples=LOGS)
 @given(logs())
-@settings(max_examples=100)
 def test_both_decoders_give_the_same_rows(log: Log) -> None:
     assert vectorised(log.data) == (plain(log.data)[0], [])
 
 
+@settings(max_examples=LOGS)
 @given(logs(), st.sets(st.sampled_from(KINDS)), st.none() | st.sets(st.sampled_from(["g", "größe", ""])))
 def test_only_wanted_rows_are_given(log: Log, kinds: set[str], groups: set[str] | None) -> None:
     wanted = Wanted(frozenset(kinds), None if groups is None else frozenset(groups), 2, 9)
@@ -72,6 +75,7 @@ def test_only_wanted_rows_are_given(log: Log, kinds: set[str], groups: set[str] 
     assert all(row["kind"] in kinds and 2 <= row["log_offset"] < 9 for row in rows)
 
 
+@settings(max_examples=LOGS)
 @given(logs(), st.randoms(use_true_random=False))
 def test_records_damaged_under_a_right_checksum_are_found_alike(log: Log, chance: random.Random) -> None:
     data = b""
@@ -148,6 +152,7 @@ def test_a_group_name_that_is_no_text_is_kept_as_bytes() -> None:
     assert [row["log_offset"] for row in only_unknown] == [1]
 
 
+@settings(max_examples=LOGS)
 @given(logs(max_batches=5), st.data())
 @example(Log(), None)
 def test_a_buffer_that_is_cut_or_damaged_ends_with_the_last_sound_batch(
@@ -176,6 +181,7 @@ def test_a_buffer_that_is_cut_or_damaged_ends_with_the_last_sound_batch(
         assert fault.position == sound[before][0]
 
 
+@settings(max_examples=LOGS)
 @given(logs(max_batches=4))
 def test_headers_are_those_of_the_daemon(log: Log) -> None:
     frames, _ = read_frames(log.data)

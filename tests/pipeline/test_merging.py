@@ -47,18 +47,18 @@ class Files:
     """Of Parquet, in directories of batches, each read once: none of them ever changes."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[int, ...], list[dict[str, Any]]] = {}
+        self._columns: dict[tuple[int, ...], dict[str, list[Any]]] = {}
 
-    def rows(self, directory: str) -> list[dict[str, Any]]:
-        """All rows that a reader finds below a directory, with their batches."""
+    def column(self, directory: str, column: str) -> list[tuple[int, list[Any]]]:
+        """What a reader finds of a column below a directory: by file, its batch and its values."""
         found = []
         for path in Path(directory).glob("*/*.parquet"):
             stat = path.stat()
             name = stat.st_ino, stat.st_size, stat.st_mtime_ns
-            if name not in self._rows:
-                self._rows[name] = pq.read_table(path, partitioning=None).to_pylist()
+            if name not in self._columns:
+                self._columns[name] = pq.read_table(path, partitioning=None).to_pydict()
             number = int(path.parent.name.removeprefix("ingest_batch="))
-            found += [row | {"ingest_batch": number} for row in self._rows[name]]
+            found.append((number, self._columns[name][column]))
         return found
 
 
@@ -119,19 +119,23 @@ class Ingesting:
 
     def looks(self, name: str, after_batch: int = -1) -> Counter[int]:
         """The rows of a table as any reader of Parquet sees them, by log offset."""
-        rows = self._files.rows(self.warehouse.path(name))
-        return Counter(row["log_offset"] for row in rows if row["ingest_batch"] > after_batch)
+        found = Counter[int]()
+        for number, offsets in self._files.column(self.warehouse.path(name), "log_offset"):
+            if number > after_batch:
+                found.update(offsets)
+        return found
 
     def check(self) -> None:
         """Each row is there as often as it was added, and its batch is known if it is complete."""
         assert {name: self.looks(name) for name in FILLED} == self.rows
-        batches = self._files.rows(self.warehouse.path("ingest_batches"))
-        assert sum(row["n_records"] for row in batches) == self.n_records
-        numbers = [row["ingest_batch"] for row in batches]
+        batches = self._files.column(self.warehouse.path("ingest_batches"), "n_records")
+        assert sum(sum(n_records) for _, n_records in batches) == self.n_records
+        numbers = [number for number, n_records in batches for _ in n_records]
         assert sorted(numbers) == self.warehouse.complete_batches()
         assert max(numbers, default=0) == self.last
         for name in FILLED:
-            used = {row["ingest_batch"] for row in self._files.rows(self.warehouse.path(name))}
+            files = self._files.column(self.warehouse.path(name), "log_offset")
+            used = {number for number, offsets in files if offsets}
             assert {number for number in used if number <= self.last} <= set(numbers)
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pipeline.decode.rows import record_batch
@@ -22,7 +23,7 @@ from storage.record import Record
 from tests.oracle.member import commit_request
 from tests.pipeline.log_directory import LogDirectory, segment_name
 from tests.pipeline.random_logs import Log, compacted, logs
-from tests.pipeline.test_decode import commit_record, plain
+from tests.pipeline.test_decode import LOGS, commit_record, plain
 from tests.server.harness import Client, settings, start
 from tests.server.transactor import TOPICS, Transactor
 
@@ -64,6 +65,7 @@ def kinds(seen: Survey) -> list[str]:
     return [finding.kind for finding in (*seen.findings, *seen.passing)]
 
 
+@hypothesis_settings(max_examples=LOGS)
 @given(logs(), st.integers(1, 4), st.integers(1, 5), st.data())
 def test_all_of_a_log_is_read_from_any_offset(
     tmp_path_factory: pytest.TempPathFactory, log: Log, per_segment: int, tasks: int, data: st.DataObject
