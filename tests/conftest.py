@@ -14,11 +14,11 @@ pytest_plugins = ["tests.hang_limit", "tests.shared_fixtures", "pytester"]
 SHARED: Final = {"spark": "spark", "machine": "tools", "java_cluster": "tests/ecosystem/cluster"}
 """Fixtures that take long to make, and what the tests that ask for them are called together."""
 LONG: Final = (
-    *SHARED.values(), "tests/readme/", "tests/interop/", "tests/ecosystem/", "tests/crash/", "tests/pipeline/",
-    "tests/hostile/",
+    "tests/oracle/", *SHARED.values(), "tests/readme/", "tests/interop/", "tests/ecosystem/", "tests/crash/",
+    "tests/pipeline/", "tests/hostile/",
 )  # fmt: skip
 """The groups that take longest, by how their names begin. They are begun first, so that no process is still at one
-of them when there is nothing left for the others."""
+of them when there is nothing left for the others. The oracle comes before the others because it mostly waits."""
 
 # No example is judged by the clock of a busy machine.
 settings.register_profile("untimed", deadline=None)

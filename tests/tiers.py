@@ -70,7 +70,8 @@ REPRESENTATIVES: Final = (
     "tests/console/page/test_page.py::test_a_button_does_what_the_same_curl_does",
     "tests/console/page/test_page.py::test_a_group_that_is_stuck_says_for_whom_it_waits",
     "tests/crash/test_kill.py::test_every_acknowledged_commit_outlives_kill_9[always]",
-    "tests/hostile/test_consumer_groups.py",
+    "tests/hostile/test_consumer_groups.py::test_a_member_that_never_gives_up_its_partitions_is_fenced",
+    "tests/hostile/test_consumer_groups.py::test_as_many_members_as_there_may_be_and_no_more",
     "tests/hostile/test_full_disk.py",
     *(
         f"tests/interop/test_group_life.py::test_group_of_three_through_a_crash_a_leave_and_a_join[{client}]"

@@ -2,8 +2,9 @@
 
 All sessions are played at the same time against one daemon for each configuration: most of them only wait. Many are
 about time, and where other tests keep the machine busy a session timeout may pass between two requests. So what
-differs is played again by itself, against a fresh daemon, a few times: a difference of groupd's is there each time.
-(Which of two members gets which partitions hangs on their ids, which are random, in Kafka as well.)
+differs is played again, with few others and then by itself, against fresh daemons: a difference of groupd's is
+there each time. (Which of two members gets which partitions hangs on their ids, which are random, in Kafka as
+well.)
 """
 
 import contextlib
@@ -18,23 +19,26 @@ from tests.oracle.explained import EXPLAINED, explanation
 from tests.oracle.peers import AT_ONCE, groupd, play_all
 from tests.oracle.play import Account, Entry
 from tests.oracle.session import Session, library
+from tests.shared_fixtures import shared
 
 SESSIONS = {each.name: each for each in library()}
 SUBJECTS = sorted({each.subject for each in SESSIONS.values()})
 RECORDED = recordings.read()
-MOST_AGAIN = 6
+AGAIN = (6, 3, 1, 1, 1, 1)
+"""How many sessions at once are played again, each time."""
+START_LIMIT_S = 1200
 
 
-@pytest.fixture(scope="module")
-def accounts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Account]:
+@shared(lambda _: True, scope="module", start_limit_s=START_LIMIT_S)
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Account]]:
     """What came of every session against groupd."""
     played = play(list(SESSIONS.values()), str(tmp_path_factory.mktemp("oracle")), AT_ONCE)
-    for _ in range(MOST_AGAIN):
+    for at_once in AGAIN:
         differ = [account.session for account in played.values() if faults_of(account)]
         if not differ:
             break
-        played |= play(differ, str(tmp_path_factory.mktemp("again")), at_once=1)
-    return played
+        played |= play(differ, str(tmp_path_factory.mktemp("again")), at_once)
+    yield played
 
 
 def play(sessions: list[Session], directory: str, at_once: int) -> dict[str, Account]:

@@ -1,16 +1,19 @@
-"""Every declared message at every version, and strategies that fill them from their own layout."""
+"""Every declared message at every version, and values that fill them from their own layout."""
 
+import math
 import os
+import random
+from collections.abc import Iterator
+from random import Random
 from typing import Any, Final, TypeAlias
 
 from hypothesis import settings
-from hypothesis import strategies as st
 
 from protocol.apis import APIS
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.records.record_types import SERVED_TYPES
 from protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
-from protocol.schema import FieldLayout, FieldType, layout, message_info
+from protocol.schema import FieldType, layout, message_info
 
 Declared: TypeAlias = tuple[type[Any], int]
 
@@ -51,57 +54,61 @@ def examples(count: int) -> settings:
 
 _RANGES: Final = {"b": 2**7, "h": 2**15, "i": 2**31, "q": 2**63}
 # Ranges that the independent codecs have types of their own for: known errors, durations, points in time.
-_NARROW: Final = {
-    "error_code": st.integers(-1, 129),
-    "topic_config_error_code": st.integers(-1, 129),
-    "partition_error_code": st.integers(-1, 129),
-    "retention_time_ms": st.integers(-1, 2**40),
-    "log_append_time_ms": st.integers(-1, 2**41),
-    "transaction_start_time_ms": st.integers(0, 2**41),
-    "session_lifetime_ms": st.integers(0, 2**40),
+_NARROW: Final[dict[str, tuple[int, int]]] = {
+    "error_code": (-1, 129),
+    "topic_config_error_code": (-1, 129),
+    "partition_error_code": (-1, 129),
+    "retention_time_ms": (-1, 2**40),
+    "log_append_time_ms": (-1, 2**41),
+    "transaction_start_time_ms": (0, 2**41),
+    "session_lifetime_ms": (0, 2**40),
 }
-# Lengths on both sides of 127, where the length of a compact string takes a second byte.
-_TEXT: Final = st.one_of(
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=12), st.integers(120, 135).map("x".__mul__)
-)
-_BYTES: Final = st.one_of(st.binary(max_size=12), st.integers(120, 135).map(b"\0".__mul__))
 
 
-def values(field: FieldType, version: int, name: str = "") -> st.SearchStrategy[Any]:
-    """Values of a field's type in one version."""
+def random_messages(cls: type[Any], version: int, count: int) -> Iterator[Any]:
+    """`count` messages with every field of one version filled, the same in every run; as many new ones as EXPLORE
+    says. The fields of other versions have their defaults."""
+    for number in range(EXPLORE or count):
+        seed = random.random() if EXPLORE else number
+        yield _random_struct(cls, version, Random(f"{cls.__name__} {version} {seed}"))
+
+
+def _random_struct(cls: type[Any], version: int, chance: Random) -> Any:
+    fields = {}
+    for entry in layout(cls, version):
+        value = _random_value(entry.type, version, chance, entry.name)
+        inner = entry.type.struct_class
+        if entry.tag is not None and inner is not None and not entry.sends_null:
+            # A struct in a tag that equals its default is sent by some codecs and left out by others.
+            value = entry.default if value == inner() or chance.random() < 0.5 else value
+        fields[entry.name] = value
+    return cls(**fields)
+
+
+def _random_value(field: FieldType, version: int, chance: Random, name: str = "") -> Any:
     kind = field.kind
-    strategy: st.SearchStrategy[Any]
     if name in _NARROW:
-        return _NARROW[name]
+        return chance.randint(*_NARROW[name])
+    if field.nullable and chance.random() < 0.3:
+        return None
     if kind.letter == "?":
-        return st.booleans()
+        return chance.random() < 0.5
     if kind.letter == "d":
-        return st.floats(allow_nan=False)
+        return chance.choice([0.0, -0.0, math.inf, chance.uniform(-1e9, 1e9)])
     if kind.letter:
-        return st.integers(-_RANGES[kind.letter], _RANGES[kind.letter] - 1)
+        largest = _RANGES[kind.letter] - 1
+        return chance.choice([0, 1, -1, largest, -largest - 1, chance.randint(-largest - 1, largest)])
     if kind.name == "uuid":
-        return st.binary(min_size=16, max_size=16)
+        return chance.randbytes(16)
     if field.struct_class is not None:
-        strategy = structs(field.struct_class, version)
-    elif field.element is not None:
-        strategy = st.lists(values(field.element, version), max_size=3)
-    else:
-        strategy = _TEXT if kind.name == "string" else _BYTES
-    return st.none() | strategy if field.nullable else strategy
-
-
-def _field_values(entry: FieldLayout, version: int) -> st.SearchStrategy[Any]:
-    strategy = values(entry.type, version, entry.name)
-    cls = entry.type.struct_class
-    if entry.tag is None or cls is None or entry.sends_null:
-        return strategy
-    # A struct in a tag that equals its default is sent by some codecs and left out by others.
-    return st.just(entry.default) | strategy.filter(lambda value: value != cls())
-
-
-def structs(cls: type[Any], version: int) -> st.SearchStrategy[Any]:
-    """Messages or structs with every field of one version drawn, the others at their default."""
-    return st.builds(cls, **{entry.name: _field_values(entry, version) for entry in layout(cls, version)})
+        return _random_struct(field.struct_class, version, chance)
+    if field.element is not None:
+        return [_random_value(field.element, version, chance) for _ in range(chance.randint(0, 3))]
+    # Lengths on both sides of 127, where the length of a compact string takes a second byte.
+    length = chance.choice([0, chance.randint(1, 12), chance.randint(120, 135)])
+    if kind.name == "string":
+        return "".join(chance.choices("aZ\0é日\U0001f600", k=length)) if length < 120 else "x" * length
+    return chance.randbytes(length)
 
 
 def full(cls: type[Any], version: int) -> Any:
