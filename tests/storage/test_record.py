@@ -100,7 +100,7 @@ LARGE = st.builds(
 )
 
 
-@given(RECORDS | st.lists(LARGE, min_size=1, max_size=3), st.data())
+@given(DRAWN_RECORDS | st.lists(LARGE, min_size=1, max_size=3), st.data())
 def test_keys_and_values_alone_are_those_of_the_records(records: list[Record], data: st.DataObject) -> None:
     section = encode_records(records, data.draw(st.sampled_from([0, 1000, records[0].timestamp_ms])))
     assert keys_and_values(section, len(records)) == [(one.key, one.value) for one in records]
@@ -108,6 +108,12 @@ def test_keys_and_values_alone_are_those_of_the_records(records: list[Record], d
     changed = section[:position] + data.draw(st.binary(max_size=2)) + section[position + 1 :]
     for damaged in (changed, section[:position]):
         assert pairs_or_refusal(damaged, len(records)) == records_or_refusal(damaged, len(records))
+
+
+def test_a_record_that_ends_before_its_headers_is_refused() -> None:
+    section = bytearray(encode_records([record(1, 0)], 0))
+    section[-1] = 2  # one header, as a zigzag number
+    assert pairs_or_refusal(bytes(section), 1) == records_or_refusal(bytes(section), 1) == CorruptBatch
 
 
 @given(st.binary(max_size=200), st.integers(0, 10))
