@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
+from coordinator.config.start_notices import StartNotice
 from coordinator.console.control_access import ControlAccess, control_access
 from coordinator.console.http import HttpServer
 from coordinator.console.http_limits import HttpLimits
@@ -43,14 +44,22 @@ _COLLECTED_AFTER: Final = (700, 10, 200)
 """As Python has it, but that a full collection comes after 1.4 million objects more instead of 70,000. It looks at
 everything that is alive: while a request names 100,000 partitions that is a tenth of a second and more in which
 nobody is answered, again and again. Nearly everything is freed without it."""
+_KAFKA_READY: Final = """\
+[BrokerLifecycleManager id={node}] The broker has been unfenced. Transitioning from RECOVERY to RUNNING. \
+(kafka.server.BrokerLifecycleManager)
+[KafkaServer id={node}] started (kafka.server.KafkaServer)
+[KafkaRaftServer nodeId={node}] Kafka Server started (kafka.server.KafkaRaftServer)
+"""
+"""How a start ends in the log of Kafka: with KRaft, with ZooKeeper, with KRaft. Programs that start an image of
+Kafka wait for one of these lines."""
 _FILES_WANTED: Final = 1_048_576
 """Partitions and connections each take one; where the system gives more, nobody needs it."""
 
 
-def run_daemon(settings: ServerSettings, warnings: Iterable[str]) -> int:
-    """Runs a server until a signal ends it; the exit code. In: what to warn about at the start."""
-    for warning in warnings:
-        _LOG.warning("%s", warning)
+def run_daemon(settings: ServerSettings, notices: Iterable[StartNotice]) -> int:
+    """Run a server until a signal ends it. Return the exit code. The log begins with `notices`."""
+    for notice in notices:
+        _LOG.log(logging.WARNING if notice.is_warning else logging.INFO, "%s", notice.text)
     _raise_file_limit()
     return _run(_serve(settings))
 
@@ -113,7 +122,7 @@ async def _serve(settings: ServerSettings) -> int:
     if http_listener is not None and access.has_authorizer:
         _describe_control(access)
     _renew_on_hangup(server)
-    ready = asyncio.ensure_future(_announce(server.ready, broker, http, http_address))
+    ready = asyncio.ensure_future(_announce(server, broker, http, http_address))
     await stop.wait()
     _LOG.info("Shutting down")
     ready.cancel()
@@ -200,10 +209,8 @@ def _describe_control(access: ControlAccess) -> None:
         )
 
 
-async def _announce(
-    loaded: asyncio.Event, broker: Broker, http_server: HttpServer, http: Address | None
-) -> None:
-    await loaded.wait()
+async def _announce(server: Server, broker: Broker, http_server: HttpServer, http: Address | None) -> None:
+    await server.ready.wait()
     # What was loaded stays: the garbage collector, which the start had switched off, need not look at it.
     gc.freeze()
     gc.set_threshold(*_COLLECTED_AFTER)
@@ -212,6 +219,8 @@ async def _announce(
     _LOG.info("Ready. Topics: %d, groups: %d", here.topics, here.groups)
     kafka = here.listeners[0].bound
     sys.stdout.write(f"groupd ready kafka={kafka} http={http or HTTP_OFF} data={here.data_dir}\n")
+    if server.settings.in_image:
+        sys.stdout.write(_KAFKA_READY.format(node=server.settings.config.node_id))
     sys.stdout.flush()
     http_server.warm_up()
 

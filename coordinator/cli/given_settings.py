@@ -3,8 +3,10 @@
 import os
 from collections.abc import Mapping
 
+from coordinator.cli.container_volumes import find_volumes
 from coordinator.config.errors import ConfigError
-from coordinator.config.sources import Settings, read_settings
+from coordinator.config.settings import Settings
+from coordinator.config.sources import read_settings
 
 
 def given_settings(
@@ -23,6 +25,7 @@ def given_settings(
         options=options,
         flags=flags,
         read=_read,
+        find_volumes=find_volumes,
     )
 
 

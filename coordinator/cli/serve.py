@@ -10,7 +10,8 @@ from coordinator.cli.given_settings import given_settings
 from coordinator.cli.topics_option import topics_option
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import PROPERTIES, Config
-from coordinator.config.sources import PROFILES, Settings
+from coordinator.config.settings import Settings
+from coordinator.config.sources import PROFILES
 
 EPILOG = """Properties have Kafka's names and defaults (group.initial.rebalance.delay.ms, ...). Later sources win:
 defaults, --profile, --config, the environment (KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS), -o, named options.
@@ -111,7 +112,7 @@ def _run(
     gc.disable()
     from coordinator.config.broker_listeners import check_brokers
     from coordinator.config.broker_racks import racks_of
-    from coordinator.config.listeners import doubts, parse_listeners
+    from coordinator.config.listeners import access_notices, parse_listeners
     from coordinator.daemon import run_daemon
     from coordinator.logger import start_log
     from coordinator.server.settings import ServerSettings
@@ -129,5 +130,10 @@ def _run(
         cluster_id=settings.cluster_id,
         security=settings.security(config, listeners),
         brokers=brokers,
+        initial_topics=settings.initial_topics,
+        in_image=settings.in_image,
     )
-    return run_daemon(server_settings, [*settings.warnings(closed), *doubts(config, listeners)])
+    notices = settings.start_notices(closed, brokers)
+    return run_daemon(
+        server_settings, [*notices, *access_notices(config, listeners, in_image=settings.in_image)]
+    )

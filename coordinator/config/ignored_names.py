@@ -1,4 +1,4 @@
-"""Names that mean something to Apache Kafka, or to its images, and nothing to groupd: a warning, not an error.
+"""Names that mean something to Apache Kafka, or to its images, and nothing to groupd: one line for information.
 
 The properties are those of a broker of Kafka 4.4, and some of older releases and of Confluent's distribution. The
 variables are those of the start scripts of Kafka, of the images `apache/kafka` and `bitnami/kafka`, and of older
@@ -136,7 +136,7 @@ _IMAGE_VARIABLES: Final = frozenset(
     KAFKA_LOG4J_OPTS KAFKA_LOG4J_ROOT_LOGLEVEL KAFKA_OPTS KAFKA_SSL_KEYSTORE_CREDENTIALS
     KAFKA_SSL_KEYSTORE_FILENAME KAFKA_SSL_KEY_CREDENTIALS KAFKA_SSL_TRUSTSTORE_CREDENTIALS
     KAFKA_SSL_TRUSTSTORE_FILENAME KAFKA_TLS_CLIENT_AUTH KAFKA_TLS_TYPE KAFKA_TOOLS_LOG4J_LOGLEVEL
-    KAFKA_URL KAFKA_USER KAFKA_VERSION
+    KAFKA_RESTART_ATTEMPTS KAFKA_RESTART_DELAY KAFKA_URL KAFKA_USER KAFKA_VERSION
     """.split()  # noqa: SIM905 - a list of names reads better so
 )
 _LINK: Final = re.compile(

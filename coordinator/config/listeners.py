@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import Config
+from coordinator.config.start_notices import StartNotice
 from coordinator.names import SecurityProtocol
 
 DEFAULT_NAME: Final = "PLAINTEXT"
@@ -97,6 +98,17 @@ def parse_address(text: str, what: str) -> Address:
     return Address(host, int(port))
 
 
+def address_of_listener(listeners: Iterable[str], name: str) -> Address | None:
+    """Return where the listener of this name, in capitals, is bound; None where `listeners` has none. Raises
+    ConfigError."""
+    return _parse_all(listeners, "listeners").get(name)
+
+
+def names_without_protocol(config: Config) -> set[str]:
+    """Return the names of listeners that listener.security.protocol.map does not have. Raises ConfigError."""
+    return _parse_all(config.listeners, "listeners").keys() - _protocols(config).keys()
+
+
 def parse_http_listener(config: Config) -> Address | None:
     """Where the HTTP port is to be; None for nowhere. Raises ConfigError, also where everybody could change groups
     there without having been let in on purpose."""
@@ -178,19 +190,26 @@ def known_names(config: Config) -> set[str]:
     return {name.lower() for name in named}
 
 
-def doubts(config: Config, listeners: Iterable[Listener]) -> list[str]:
-    """A line for each thing that lets in more than people may have meant to."""
-    lines: list[str] = []
+def access_notices(
+    config: Config, listeners: Iterable[Listener], *, in_image: bool = False
+) -> list[StartNotice]:
+    """Return a notice for each setting that gives clients more access than may be meant.
+
+    Open access is a warning, but for information `in_image`: there Kafka's images give it as well.
+    """
+    notices: list[StartNotice] = []
     names = ", ".join(listener.name for listener in listeners if listener.is_open)
     if names and not config.authorizer_class_name:
-        lines.append(
+        text = (
             f"Whoever reaches this machine may do everything ({names}): nobody authenticates, and there is no "
             "authorizer.class.name"
         )
+        notices.append(StartNotice(text, is_warning=not in_image))
     principals = [part.strip() for part in config.super_users.split(";")]
     if config.authorizer_class_name and _ANONYMOUS in principals:
-        lines.append(f"Whoever does not authenticate may do everything: {_ANONYMOUS} is one of super.users")
-    return lines
+        text = f"Whoever does not authenticate may do everything: {_ANONYMOUS} is one of super.users"
+        notices.append(StartNotice(text))
+    return notices
 
 
 def _advertised(name: str, bound: Address, told: Address | None) -> Address | None:

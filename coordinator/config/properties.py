@@ -265,6 +265,13 @@ class Config(ClusterProperties):
     num_partitions: int = declared(
         _INT, 1, "Partitions of a topic that is created automatically.", at_least(1)
     )
+    accept_any_replication_factor: bool = declared(
+        _BOOLEAN,
+        False,
+        "Whether a new topic may have a replication factor above the number of brokers. The topic gets as many "
+        "replicas as possible, and a warning names it. Otherwise the error is INVALID_REPLICATION_FACTOR, as in "
+        "Kafka. groupd's own.",
+    )
     auto_create_topics_enable: bool = declared(_BOOLEAN, True, "Whether asking for a topic creates it.")
     delete_topic_enable: bool = declared(_BOOLEAN, True, "Whether topics can be deleted.")
     fetch_max_bytes: int = declared(

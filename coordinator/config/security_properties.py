@@ -222,8 +222,8 @@ class SecurityProperties:
     authorizer_class_name: str = declared(
         _STRING,
         "",
-        "Who decides what a client may do: Kafka's StandardAuthorizer (AclAuthorizer means the same); default: "
-        "everybody may do everything.",
+        "Who decides what a client may do: Kafka's StandardAuthorizer (AclAuthorizer and SimpleAclAuthorizer of "
+        "older releases mean the same); default: everybody may do everything.",
         AUTHORIZER,
     )
     super_users: str = declared(

@@ -10,7 +10,10 @@ from coordinator.names import CONSUMER_ASSIGNORS
 
 _PROTOCOLS: Final = {"classic", "consumer", "share", "streams"}
 _STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-_FORMER_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
+_FORMER_AUTHORIZERS: Final = (
+    "kafka.security.authorizer.AclAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+)
 _KEY_STORES: Final = ("JKS", "PKCS12")  # in any case for Java, where PEM is Kafka's own
 _MAPPING_RULE: Final = re.compile(r"DEFAULT\b|RULE:")
 _PORTS: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
@@ -139,7 +142,7 @@ COUNTS: Final = Shaped("HOST:COUNT, …", _are_counts)
 TOKEN: Final = Shaped("1 to 1000 visible characters of ASCII, without a blank", _is_token)
 ASSIGNORS: Final = Shaped("a list of uniform and range, or of Kafka's classes of these", _are_assignors)
 PROTOCOLS: Final = Shaped("a list of classic, and of consumer, share, streams", _are_protocols)
-AUTHORIZER: Final = OneOf(("", _STANDARD_AUTHORIZER, _FORMER_AUTHORIZER))
+AUTHORIZER: Final = OneOf(("", _STANDARD_AUTHORIZER, *_FORMER_AUTHORIZERS))
 SUPER_USERS: Final = Shaped("a list of TYPE:NAME with semicolons between them", _are_super_users)
 PRINTABLE: Final = Shaped("printable text", _is_printable)
 WORD: Final = Shaped("printable text, and some", _is_word)

@@ -4,13 +4,12 @@
 
 The environment has the form that Kafka's official image uses: `KAFKA_` and the name in capitals, "." as "_",
 "_" as "__", "-" as "___"; or that of Bitnami's, which begins with `KAFKA_CFG_`. What begins with `GROUPD_DEFAULT_`
-instead gives another default, for an image to have its own. What means nothing here is one warning a source; an
-unknown name in a file or a flag stops the start.
+instead gives another default, for an image to have its own. An unknown name in a file or a flag stops the start; in
+the environment it is a warning.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Container, Mapping
+from typing import Final
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.ignored_names import (
@@ -18,36 +17,25 @@ from coordinator.config.ignored_names import (
     is_ignored_property,
     is_ignored_variable,
 )
+from coordinator.config.image_settings import (
+    ContainerVolumes,
+    apply_image_variables,
+    apply_listener_variables,
+    find_cluster_id,
+    is_in_image,
+    use_data_volume,
+)
 from coordinator.config.image_variables import JAAS_VARIABLES, ReadFile, jaas_file, told_properties
-from coordinator.config.listener_properties import (
-    PREFIX,
-    check_listeners,
-    check_values,
-    is_ignored,
-    parse_name,
-)
-from coordinator.config.listeners import (
-    Listener,
-    known_names,
-    listening_everywhere,
-    parse_http_listener,
-    parse_listeners,
-)
-from coordinator.config.properties import (
-    PROPERTIES,
-    SYNONYMS,
-    TOPIC_PROPERTIES,
-    Config,
-    is_property,
-    parse_config,
-)
+from coordinator.config.listener_properties import PREFIX, is_ignored, parse_name
+from coordinator.config.properties import PROPERTIES, SYNONYMS, TOPIC_PROPERTIES, is_property
 from coordinator.config.properties_file import parse_properties
-from coordinator.names import SecurityProtocol
-from coordinator.printable_text import escape_unprintable
+from coordinator.config.settings import DEFAULTS, ENVIRONMENT, Origin, Settings
+from coordinator.config.unserved_names import (
+    UNSERVED_IMAGE_VARIABLES,
+    UNSERVED_VARIABLES,
+    describe_unserved,
+)
 from coordinator.suggestions import nearest_names, suggest
-
-if TYPE_CHECKING:
-    from coordinator.config.listener_settings import ListenerSettings
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "test": {
@@ -76,101 +64,13 @@ _FLAGS: Final = {
     "http.listener": "--http",
     "log.dirs": "--data-dir",
 }
-_DEFAULTS: Final = "the defaults"
-_ENVIRONMENT: Final = "the environment"
+_ALL_LISTED: Final = "docs/configuration.md lists all properties"
+_REMOVE: Final = f"remove it, or take the property that it stands for ({_ALL_LISTED})"
+_BROKER_ID: Final = "broker.id"
+_ANY_ID: Final = "-1"
+"""Kafka before 4 takes the next free broker id for this one, and wurstmeister/kafka has it as its default."""
 _ALIKE: Final = 0.75
 """From which likeness on a name is taken for another one misspelt."""
-
-
-class Origin(NamedTuple):
-    """What set a property: the source, and what in it."""
-
-    source: str
-    label: str
-
-
-@dataclass(slots=True)
-class Settings:
-    """Properties as text, each with what set it last, and what there is to warn about."""
-
-    texts: dict[str, str] = field(default_factory=dict)
-    origins: dict[str, Origin] = field(default_factory=dict)
-    ignored: dict[str, list[str]] = field(default_factory=dict)
-    """Names that mean nothing here, by source."""
-    unknown: list[str] = field(default_factory=list)
-    """Variables of the environment that are no property."""
-    cluster_id: str | None = None
-    """For a data directory that has none yet, as Kafka's image takes it."""
-    jaas_file: Callable[[], tuple[str, str]] | None = None
-    """Reads the file that KAFKA_OPTS names, where it does: its path and its text. Raises ConfigError."""
-
-    def set(self, name: str, text: str, origin: Origin) -> None:
-        """Sets a property; the last call wins."""
-        newer = SYNONYMS.get(name, name)
-        self.texts[newer] = text
-        self.origins[newer] = origin
-
-    def parse(self) -> Config:
-        """The configuration. Raises ConfigError naming property and source."""
-        try:
-            config = parse_config(self.texts)
-            check_values(self.texts)
-            listeners, _ = parse_listeners(config)
-            check_listeners(self.texts, known_names(config))
-            self.security(config, listeners)
-            parse_http_listener(config)
-            if config.is_cluster and "/" in (self.cluster_id or ""):
-                raise ConfigError(
-                    f"CLUSTER_ID: {self.cluster_id} must not contain '/' in a cluster on etcd: the id is part of "
-                    "etcd's keys"
-                )
-        except ConfigError as error:
-            raise self._located(error) from error
-        return config
-
-    def security(self, config: Config, listeners: Iterable[Listener]) -> dict[str, "ListenerSettings"]:
-        """What each listener that is not PLAINTEXT asks of a client, by its name. Raises ConfigError."""
-        found: dict[str, ListenerSettings] = {}
-        for listener in listeners:
-            if listener.protocol is not SecurityProtocol.PLAINTEXT:
-                from coordinator.config.listener_security import listener_security  # and what it needs
-
-                found[listener.name] = listener_security(config, self.texts, listener, self.jaas_file)
-        return found
-
-    def listen_where_advertised(self) -> None:
-        """Does as Kafka's images: where the environment tells `advertised.listeners` alone, their ports are opened,
-        on every address. Raises ConfigError.
-        """
-        name = "advertised.listeners"
-        listeners, advertised = self.origins.get("listeners"), self.origins.get(name)
-        is_free = listeners is None or listeners.source == _DEFAULTS
-        if is_free and advertised is not None and advertised.source == _ENVIRONMENT:
-            try:
-                addresses = parse_config({name: self.texts[name]}).advertised_listeners
-                self.set("listeners", listening_everywhere(addresses), advertised)
-            except ConfigError as error:
-                raise self._located(error) from error
-
-    def warnings(self, closed: Iterable[str] = ()) -> list[str]:
-        """A line for each source of what is ignored. In: the names of listeners that stay closed."""
-        ignored = {source: sorted(names) for source, names in self.ignored.items()}
-        for name in closed:
-            source = self.origins["listeners"].source
-            ignored.setdefault(source, []).append(f"the listener {name}")
-        lines = [
-            f"Ignored from {source}, as groupd has no use for it: {', '.join(names)}"
-            for source, names in ignored.items()
-        ]
-        if self.unknown:
-            names = ", ".join(self.unknown)
-            lines.append(f"Ignored from {_ENVIRONMENT}, as there is no such property: {names}")
-        return list(map(escape_unprintable, lines))
-
-    def _located(self, error: ConfigError) -> ConfigError:
-        """The error with what set the properties at fault in front."""
-        labels = dict.fromkeys(self.origins[name].label for name in error.names if name in self.origins)
-        return ConfigError(f"{', '.join(labels)}: {error}" if labels else str(error), *error.names)
 
 
 def read_settings(
@@ -182,15 +82,17 @@ def read_settings(
     options: tuple[str, ...] = (),
     flags: Mapping[str, str] | None = None,
     read: ReadFile | None = None,
+    find_volumes: Callable[[], ContainerVolumes] | None = None,
 ) -> Settings:
     """Merges the sources.
 
     In: the name of a profile; a properties file, its path for messages; the process environment; `-o` options as
-    `name=value`; named flags by the property that they set; what reads the files that variables name. Raises
-    ConfigError.
+    `name=value`; named flags by the property that they set; what reads the files that variables name; what finds
+    the volumes of a container. Raises ConfigError.
     """
-    settings = Settings()
-    _read_defaults(settings, environment or {})
+    environment = environment or {}
+    settings = Settings(in_image=is_in_image(environment))
+    _read_defaults(settings, environment)
     if profile is not None:
         if profile not in PROFILES:
             raise ConfigError(f"--profile {profile} is not a profile {suggest(profile, PROFILES)}")
@@ -198,9 +100,10 @@ def read_settings(
             settings.set(name, text, Origin("the profile", f"--profile {profile}"))
     if file_text is not None:
         _read_file(settings, file_path or "", file_text)
-    used = _read_image_variables(settings, environment or {}, read)
-    _read_environment(settings, environment or {}, used)
-    settings.cluster_id = _cluster_id(environment or {})
+    used = apply_image_variables(settings, environment)
+    used |= _read_image_files(settings, environment, read)
+    _read_environment(settings, environment, used)
+    settings.cluster_id = _cluster_id(environment, in_image=settings.in_image)
     for option in options:
         name, equals, text = option.partition("=")
         if not equals:
@@ -208,7 +111,9 @@ def read_settings(
         _set_known(settings, name.strip(), text.strip(), Origin("-o", f"-o {name.strip()}"))
     for name, text in (flags or {}).items():
         settings.set(name, text, Origin("the flags", _FLAGS.get(name, name)))
-    settings.listen_where_advertised()
+    apply_listener_variables(settings, environment)
+    if find_volumes is not None:
+        use_data_volume(settings, find_volumes)
     return settings
 
 
@@ -225,7 +130,7 @@ def _set_known(settings: Settings, name: str, text: str, origin: Origin) -> None
     if is_property(name) or parse_name(name):
         settings.set(name, text, origin)
     elif is_ignored_property(name) or is_ignored(name):
-        settings.ignored.setdefault(origin.source, []).append(name)
+        settings.ignore(name, text, origin)
     else:
         raise ConfigError(f"{origin.label}: {unknown_property(name)}")
 
@@ -233,7 +138,7 @@ def _set_known(settings: Settings, name: str, text: str, origin: Origin) -> None
 def unknown_property(name: str) -> str:
     """Return the sentence that refuses the name of a property, with the nearest one or where all are listed."""
     near = _nearest(name)
-    hint = f"did you mean {near}?" if near else "docs/configuration.md lists all properties"
+    hint = f"did you mean {near}?" if near else _ALL_LISTED
     return f"{name} is not a property; {hint}"
 
 
@@ -269,26 +174,24 @@ def _read_defaults(settings: Settings, environment: Mapping[str, str]) -> None:
             settings,
             property_of_variable(variable),
             environment[variable].strip(),
-            Origin(_DEFAULTS, variable),
+            Origin(DEFAULTS, variable),
         )
 
 
-def _cluster_id(environment: Mapping[str, str]) -> str | None:
-    text = environment.get("CLUSTER_ID", "").strip()
+def _cluster_id(environment: Mapping[str, str], *, in_image: bool) -> str | None:
+    variable, text = find_cluster_id(environment, in_image=in_image)
     if not text.isprintable() or " " in text:  # it becomes a line of meta.properties
-        raise ConfigError(f"CLUSTER_ID: {text!r} is not valid: it must be printable text without blanks")
+        raise ConfigError(f"{variable}: {text!r} is not valid: it must be printable text without blanks")
     return text or None
 
 
-def _read_image_variables(
-    settings: Settings, environment: Mapping[str, str], read: ReadFile | None
-) -> set[str]:
+def _read_image_files(settings: Settings, environment: Mapping[str, str], read: ReadFile | None) -> set[str]:
     """The variables that mean something. A property that is set as such wins."""
     if read is None:
         return set()
     told = told_properties(environment, read)
     for name, text, variable in told:
-        settings.set(name, text, Origin(_ENVIRONMENT, variable))
+        settings.set(name, text, Origin(ENVIRONMENT, variable))
     settings.jaas_file = jaas_file(environment, read)
     return {each.variable for each in told} | (JAAS_VARIABLES if settings.jaas_file else set())
 
@@ -300,15 +203,29 @@ def _read_environment(settings: Settings, environment: Mapping[str, str], used: 
     def rank(variable: str) -> tuple[bool, bool, str]:
         return names[variable] not in SYNONYMS, not variable.startswith(_BITNAMI_PREFIX), variable
 
+    warned = _warn_of_unserved(settings, environment)
     for variable in sorted(names, key=rank):
-        name = names[variable]
-        if is_property(name) or parse_name(name):
-            settings.set(name, environment[variable].strip(), Origin(_ENVIRONMENT, variable))
-        elif variable in used:
+        name, text, origin = names[variable], environment[variable].strip(), Origin(ENVIRONMENT, variable)
+        if name == _BROKER_ID and text == _ANY_ID:
+            settings.ignored.setdefault(ENVIRONMENT, []).append(variable)
+        elif is_property(name) or parse_name(name):
+            settings.set(name, text, origin)
+        elif variable in used or variable in warned:
             continue
-        elif is_ignored_property(name) or is_ignored(name) or is_ignored_variable(variable):
-            settings.ignored.setdefault(_ENVIRONMENT, []).append(variable)
+        elif is_ignored_property(name) or is_ignored(name):
+            settings.ignore(name, text, origin)
+        elif is_ignored_variable(variable):
+            settings.ignored.setdefault(ENVIRONMENT, []).append(variable)
         else:
             near = _nearest(name)
-            question = f" (did you mean {_variable_of(near, _prefix(variable))}?)" if near else ""
-            settings.unknown.append(variable + question)
+            hint = f"did you mean {_variable_of(near, _prefix(variable))}?" if near else _REMOVE
+            settings.warn(f"{variable} is not a property and has no effect: {hint}")
+
+
+def _warn_of_unserved(settings: Settings, environment: Mapping[str, str]) -> set[str]:
+    """Warn of variables that are no property and ask for something which groupd lacks. Return them."""
+    names = {**UNSERVED_VARIABLES, **(UNSERVED_IMAGE_VARIABLES if settings.in_image else {})}
+    asking = {name for name in names if names[name].asks(environment.get(name, "").strip())}
+    for variable in sorted(asking):
+        settings.warn(describe_unserved(variable, names[variable]))
+    return asking

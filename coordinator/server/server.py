@@ -166,6 +166,10 @@ class Server:
         self.data_plane.group_bounds = settings.config
         self.data_plane.broker_configs = broker_configs(settings.properties)
         self.data_plane.fetch_room = self.connections.unread.room
+        if settings.initial_topics and self.cluster is None:
+            from coordinator.server.initial_topics import create_initial_topics  # and CreateTopics
+
+            self._changed(create_initial_topics(self.data_plane, settings.initial_topics))
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
         log_found(self.data_plane)

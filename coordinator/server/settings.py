@@ -1,9 +1,10 @@
 """What a server is started with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from coordinator.config.initial_topics import InitialTopic
 from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
 from storage.files import Files, OsFiles
@@ -30,4 +31,8 @@ class ServerSettings:
     """What listeners ask of a client, by name; those that are PLAINTEXT are missing."""
     brokers: int = 1
     """How many there are in this process, with node ids from `node.id` on."""
+    initial_topics: Sequence[InitialTopic] = ()
+    """Topics that are created at the start unless they exist. One that cannot be created is a warning."""
+    in_image: bool = False
+    """Whether groupd runs in its image, in the place of an image of Kafka."""
     files: Files = field(default_factory=OsFiles)

@@ -18,6 +18,8 @@ from coordinator.topics.answer import (
     PartitionFailed,
     PartitionsAdded,
     PartitionsRefused,
+    ReplicationFactorReduced,
+    ReplicationFactorRefused,
     StoresSet,
     TopicChange,
     TopicCreated,
@@ -110,11 +112,21 @@ def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
                 _LOG.info("An admin client has the stores of listeners read again: %s", told)
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
-            case PartitionFailed() | PartitionsRefused() | MarkerRepeated():
+            case ReplicationFactorReduced(name, asked, replicas):
+                _LOG.warning(
+                    "Topic %s has %d of the %d replicas that it was to have, as accept.any.replication.factor "
+                    "allows",
+                    name,
+                    replicas,
+                    asked,
+                )
+            case PartitionFailed() | PartitionsRefused() | ReplicationFactorRefused() | MarkerRepeated():
                 _log_seldom(change, limit)
 
 
-def _log_seldom(change: PartitionFailed | PartitionsRefused | MarkerRepeated, limit: LineLimit) -> None:
+def _log_seldom(
+    change: PartitionFailed | PartitionsRefused | ReplicationFactorRefused | MarkerRepeated, limit: LineLimit
+) -> None:
     """Writes the line of what may come again and again."""
     match change:
         case PartitionFailed(name, partition, reason):
@@ -128,6 +140,15 @@ def _log_seldom(change: PartitionFailed | PartitionsRefused | MarkerRepeated, li
                     topics,
                     count,
                     reason,
+                )
+        case ReplicationFactorRefused(names, reason):
+            shown = [printable(name, _MAX_NAME) for name in names[:_MAX_LISTED]]
+            if count := limit.admit("replication factor", *shown):
+                _LOG.warning(
+                    "Not created: %s: %s Ask for fewer replicas, or set accept.any.replication.factor=true%s",
+                    listed(shown, len(names)),
+                    reason,
+                    times(count),
                 )
         case MarkerRepeated(name, partition, producer_id, epoch):
             if count := limit.admit("marker repeated", name, partition):

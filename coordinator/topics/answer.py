@@ -84,6 +84,24 @@ class PartitionsRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicationFactorRefused:
+    """Topics were not created, because there are too few brokers for their replicas. `reason` is Kafka's message
+    for the first topic."""
+
+    names: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationFactorReduced:
+    """A topic was created with fewer replicas than the request asks for, because there are too few brokers."""
+
+    name: str
+    asked: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
 class DirectoryFailed:
     """The data directory did not say what was asked of it."""
 
@@ -120,6 +138,8 @@ TopicChange = (
     | StoresSet
     | PartitionFailed
     | PartitionsRefused
+    | ReplicationFactorRefused
+    | ReplicationFactorReduced
     | DirectoryFailed
     | SegmentRolled
     | MarkerRepeated

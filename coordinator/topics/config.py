@@ -22,6 +22,7 @@ class TopicsConfig:
     node_id: int
     num_partitions: int
     default_replication_factor: int
+    accept_any_replication_factor: bool
     offsets_topic_num_partitions: int
     max_open_files: int
     """Of the process: a limit of the system's."""

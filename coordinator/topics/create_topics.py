@@ -9,7 +9,14 @@ from coordinator.config.config_key import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.names import COORDINATED
-from coordinator.topics.answer import Answer, PartitionsRefused, TopicChange, TopicCreated
+from coordinator.topics.answer import (
+    Answer,
+    PartitionsRefused,
+    ReplicationFactorReduced,
+    ReplicationFactorRefused,
+    TopicChange,
+    TopicCreated,
+)
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS, MOST_CONFIGS
 from coordinator.topics.data_plane import DataPlane, Steps
@@ -17,7 +24,7 @@ from coordinator.topics.deadline import out_of_time
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.steps import Mark
-from coordinator.topics.topic import Created, NewTopic
+from coordinator.topics.topic import Created, NewTopic, Topic
 from coordinator.topics.topic_name import CLUSTER_METADATA, why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
@@ -77,7 +84,26 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
         )
         results.append(_refused(CLUSTER_METADATA, prohibited))
     changes += too_many(created)
+    changes += _replication_changes(plane, request, outcomes, created)
     return Answer(CreateTopicsResponse(topics=results), changes=changes)
+
+
+def _replication_changes(
+    plane: DataPlane,
+    request: CreateTopicsRequest,
+    outcomes: Mapping[str, Refusal | NewTopic],
+    created: Mapping[str, object],
+) -> list[TopicChange]:
+    """What the log says about replication factors that are above the number of brokers."""
+    refused = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, TooFewBrokers)}
+    changes: list[TopicChange] = []
+    if refused:
+        changes.append(ReplicationFactorRefused(tuple(refused), str(next(iter(refused.values())))))
+    for topic in request.topics:
+        made, asked = created.get(topic.name), _asked_factor(plane, topic)
+        if isinstance(made, Topic) and not topic.assignments and asked > made.replication_factor:
+            changes.append(ReplicationFactorReduced(topic.name, asked, made.replication_factor))
+    return changes
 
 
 def _assign(
@@ -178,8 +204,7 @@ def _shape(plane: DataPlane, topic: CreatableTopic) -> tuple[int, int]:
     """How many partitions, and replicas of each."""
     if topic.assignments:
         return _assigned(topic, plane.ownership)
-    factor = topic.replication_factor
-    if factor < -1 or factor == 0:
+    if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
@@ -189,33 +214,42 @@ def _shape(plane: DataPlane, topic: CreatableTopic) -> tuple[int, int]:
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
-    if factor == -1:
-        factor = plane.config.default_replication_factor
-    check_factor(factor, topic.name, plane.ownership)
+    factor = _possible_factor(plane, _asked_factor(plane, topic), topic.name)
     return plane.config.num_partitions if topic.num_partitions == -1 else topic.num_partitions, factor
 
 
-def check_factor(factor: int, topic: str, ownership: Ownership) -> None:
-    """Whether a topic may be made with so many replicas. Raises Refusal, with the text of Kafka's
-    `StripedReplicaPlacer` where there are too few brokers."""
-    brokers = len(ownership.brokers)
-    problem = None
+def _asked_factor(plane: DataPlane, topic: CreatableTopic) -> int:
+    factor = topic.replication_factor
+    return plane.config.default_replication_factor if factor == -1 else factor
+
+
+class TooFewBrokers(Refusal):
+    """A replication factor is above the number of replicas that a topic can have."""
+
+
+def _possible_factor(plane: DataPlane, factor: int, topic: str) -> int:
+    """Return how many replicas a topic gets that is to have `factor`.
+
+    Raises Refusal, with the text of Kafka's `StripedReplicaPlacer` where there are too few brokers.
+    """
+    brokers, most = len(plane.ownership.brokers), plane.ownership.most_replicas(topic)
+    text = f"Unable to replicate the partition {factor} time(s): "
     if factor < 1:
-        problem = f"Invalid replication factor {factor}: the replication factor must be positive."
-    elif factor > brokers:
-        problem = (
-            f"The target replication factor of {factor} cannot be reached because only {brokers} broker(s) are "
-            "registered or some brokers have all their log directories cordoned."
+        text += f"Invalid replication factor {factor}: the replication factor must be positive."
+        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    if factor > min(brokers, most) >= 1 and plane.config.accept_any_replication_factor:
+        return min(brokers, most)
+    target = f"The target replication factor of {factor} cannot be reached"
+    if factor > brokers:
+        text += (
+            f"{target} because only {brokers} broker(s) are registered or some brokers have all their log "
+            "directories cordoned."
         )
-    elif factor > ownership.most_replicas(topic):
-        problem = (
-            f"The target replication factor of {factor} cannot be reached: partitions have one replica here."
-        )
-    if problem is not None:
-        raise Refusal(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {factor} time(s): {problem}",
-        )
+        raise TooFewBrokers(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    if factor > most:
+        text += f"{target}: partitions have one replica here."
+        raise TooFewBrokers(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    return factor
 
 
 def _assigned(topic: CreatableTopic, ownership: Ownership) -> tuple[int, int]:

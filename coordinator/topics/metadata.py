@@ -12,7 +12,13 @@ from typing import Final
 
 from coordinator.cluster.ownership import Ownership
 from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated
+from coordinator.topics.answer import (
+    Answer,
+    PartitionFailed,
+    ReplicationFactorReduced,
+    TopicChange,
+    TopicCreated,
+)
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
@@ -211,13 +217,15 @@ def _to_create(
             continue
         if why_illegal(name) is not None or is_internal(name) or catalogue.metric_names.collides(name):
             continue
-        if not 1 <= factor <= plane.ownership.most_replicas(name):
+        most = plane.ownership.most_replicas(name)
+        replicas = min(factor, most) if plane.config.accept_any_replication_factor else factor
+        if not 1 <= replicas <= most:
             absent[name] = ErrorCode.INVALID_REPLICATION_FACTOR, None
         elif (len(wanted) + 1) * count > MAX_PARTITIONS:
             absent[name] = ErrorCode.LEADER_NOT_AVAILABLE, None
         else:
             # Of two names that metrics could not tell apart the first is created.
-            new = NewTopic(name, count, {}, replication_factor=factor)
+            new = NewTopic(name, count, {}, replication_factor=replicas)
             wanted.setdefault(metric_name(name), new)
     return list(wanted.values()), absent
 
@@ -238,6 +246,9 @@ def _create(plane: DataPlane, names: Iterable[str], changes: list[TopicChange]) 
             failed[name] = reason_of(made)
         elif not isinstance(made, Exception):
             changes.append(TopicCreated(name, made.topic_id, len(made.partitions), automatic=True))
+            if made.replication_factor < plane.config.default_replication_factor:
+                asked = plane.config.default_replication_factor
+                changes.append(ReplicationFactorReduced(name, asked, made.replication_factor))
     if failed:
         name, reason = next(iter(failed.items()))
         others = f", nor can {len(failed) - 1} other topics" if len(failed) > 1 else ""

@@ -11,7 +11,9 @@ class Environment(NamedTuple):
     listening: Mapping[int, str]
     """The ports that are open, with the address that a client is told there; "" for the one that it used."""
     ignored: tuple[str, ...]
-    """All that the warning names, in order."""
+    """All that the line for information names, in order."""
+    warned: tuple[str, ...] = ()
+    """The first word of each warning, in order."""
 
 
 _REPLICATION: Final = {
@@ -88,12 +90,12 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
         {29092: "broker:29092", 9092: "localhost:9092"},
         (
             "KAFKA_JMX_HOSTNAME",
-            "KAFKA_JMX_PORT",
             "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR",
             "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR",
             "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR",
             "KAFKA_ZOOKEEPER_CONNECT",
         ),
+        ("KAFKA_JMX_PORT",),
     ),
     "confluentinc/cp-server with KRaft": Environment(
         {
@@ -126,13 +128,13 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
             "KAFKA_CONFLUENT_LICENSE_TOPIC_REPLICATION_FACTOR",
             "KAFKA_CONFLUENT_SCHEMA_REGISTRY_URL",
             "KAFKA_CONTROLLER_QUORUM_VOTERS",
-            "KAFKA_METRIC_REPORTERS",
             "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR",
             "KAFKA_PROCESS_ROLES",
             "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR",
             "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR",
             "the listener CONTROLLER",
         ),
+        ("KAFKA_METRIC_REPORTERS",),
     ),
     "bitnami/kafka with KRaft": Environment(
         {
@@ -151,7 +153,6 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
         (
             "KAFKA_CFG_CONTROLLER_QUORUM_VOTERS",
             "KAFKA_CFG_PROCESS_ROLES",
-            "KAFKA_KRAFT_CLUSTER_ID",
             "the listener CONTROLLER",
         ),
     ),
@@ -179,7 +180,7 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {
             "KAFKA_CREATE_TOPICS": "orders:6:1",
         },
         {9092: "kafka:9092", 9093: "localhost:9093"},
-        ("KAFKA_CREATE_TOPICS", "KAFKA_ZOOKEEPER_CONNECT"),
+        ("KAFKA_ZOOKEEPER_CONNECT",),
     ),
     "Testcontainers for Java": Environment(
         {

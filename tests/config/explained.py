@@ -269,6 +269,7 @@ EXPLAINED: Final = (
 )
 
 OWN: Final = (
+    "accept.any.replication.factor",
     "authentication.timeout.ms",
     "cluster.append.timeout.ms",
     "cluster.etcd.ca",

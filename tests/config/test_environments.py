@@ -1,4 +1,4 @@
-"""The environments of Kafka's images start groupd in its own image, with one warning that names what is ignored."""
+"""The environments of Kafka's images start groupd in its own image, which says what has no effect."""
 
 import asyncio
 import logging
@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.config.listeners import Address, Listener, doubts, parse_listeners
+from coordinator.config.image_settings import IN_IMAGE
+from coordinator.config.listeners import Address, Listener, access_notices, parse_listeners
 from coordinator.config.sources import read_settings
+from coordinator.config.start_notices import StartNotice
 from coordinator.server.settings import ServerSettings
 from protocol.messages.metadata import MetadataRequest
 from tests.cli.test_serve import TIMEOUT_S, clean_environment
@@ -22,8 +24,13 @@ from tests.kafka_log.connection import Connection
 from tests.server.harness import start
 
 DOCKERFILE = Path(__file__).parents[2] / "docker" / "Dockerfile"
-IMAGE = dict(re.findall(r"\b(GROUPD_DEFAULT_\w+)=(\S+)", DOCKERFILE.read_text()))
+IMAGE = {
+    **dict(re.findall(r"\b(GROUPD_\w+)=(\S+)", DOCKERFILE.read_text())),
+    IN_IMAGE: "true",
+}
 PORT = re.compile(r":(\d{4,5})\b")
+LINE = re.compile(r"\[.*?\] (INFO|WARNING) \[\w+\] (.*)")
+IS_NOTICE = re.compile(r"Ignored from |.* may do everything ").match
 
 
 def listeners(environment: Mapping[str, str], **more: object) -> list[Listener]:
@@ -34,7 +41,8 @@ def listeners(environment: Mapping[str, str], **more: object) -> list[Listener]:
 
 def test_the_image_has_defaults_of_its_own() -> None:
     assert listeners(IMAGE) == [Listener("PLAINTEXT", Address("0.0.0.0", 9092), None)]
-    assert IMAGE.keys() == {f"GROUPD_DEFAULT_{name}" for name in ("LISTENERS", "HTTP_LISTENER", "LOG_DIRS")}
+    defaults = {f"GROUPD_DEFAULT_{name}" for name in ("LISTENERS", "HTTP_LISTENER", "LOG_DIRS")}
+    assert IMAGE.keys() == defaults | {IN_IMAGE}
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
@@ -76,21 +84,24 @@ class Container:
                 (broker,) = connection.call(MetadataRequest(topics=[]), 12).brokers
             assert f"{broker.host}:{broker.port}" == self._moved(told or f"127.0.0.1:{port}")
 
-    def check_warnings(self, warnings: Sequence[str]) -> None:
-        ignored, is_open = warnings
+    def check_notices(self, notices: Sequence[StartNotice]) -> None:
+        ignored, is_open = [notice.text for notice in notices if not notice.is_warning]
         assert ignored.endswith(f": {', '.join(self.environment.ignored)}")
         assert "authorizer.class.name" in is_open
+        warned = tuple(notice.text.split()[0] for notice in notices if notice.is_warning)
+        assert warned == self.environment.warned
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
-async def test_a_broker_starts_and_warns_once(
+async def test_a_broker_starts_and_says_what_has_no_effect(
     environment: Environment, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     container = Container.create(environment, tmp_path)
     given = read_settings(environment=container.variables)
     config = given.parse()
     opened, closed = parse_listeners(config)
-    container.check_warnings([*given.warnings(closed), *doubts(config, opened)])
+    notices = access_notices(config, opened, in_image=given.in_image)
+    container.check_notices([*given.start_notices(closed), *notices])
     settings = ServerSettings(
         config, opened, config.log_dirs[0], properties=given.texts, cluster_id=given.cluster_id
     )
@@ -102,7 +113,7 @@ async def test_a_broker_starts_and_warns_once(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_a_container_starts_and_warns_once(tmp_path: Path) -> None:
+def test_a_container_starts_and_says_what_has_no_effect(tmp_path: Path) -> None:
     container = Container.create(ENVIRONMENTS["Testcontainers for Java"], tmp_path)
     with subprocess.Popen(
         [sys.executable, "-m", "coordinator", "serve"],
@@ -120,7 +131,9 @@ def test_a_container_starts_and_warns_once(tmp_path: Path) -> None:
             _, err = daemon.communicate(timeout=TIMEOUT_S)
     assert daemon.returncode == 0
     assert "ERROR" not in err
-    container.check_warnings([line for line in err.splitlines() if "WARNING" in line])
+    lines = [LINE.fullmatch(line) for line in err.splitlines()]
+    said = [StartNotice(line[2], line[1] == "WARNING") for line in lines if line is not None]
+    container.check_notices([notice for notice in said if notice.is_warning or IS_NOTICE(notice.text)])
 
 
 # Which listeners are opened
@@ -173,7 +186,7 @@ def test_a_file_wins_over_the_image() -> None:
 # What is ignored
 
 
-def test_a_misspelt_variable_stays_visible_in_one_line_more() -> None:
+def test_each_unknown_variable_is_a_warning_of_its_own() -> None:
     settings = read_settings(
         environment={
             "KAFKA_GROUP_MAX_SISE": "5",
@@ -182,11 +195,15 @@ def test_a_misspelt_variable_stays_visible_in_one_line_more() -> None:
             "KAFKA_PROCESS_ROLES": "broker",
         }
     )
-    ignored, unknown = settings.warnings()
-    assert "KAFKA_PROCESS_ROLES" in ignored
-    assert "KAFKA_GROUP_MAX_SISE (did you mean KAFKA_GROUP_MAX_SIZE?)" in unknown
-    assert "KAFKA_CFG_GROUP_MAX_SISE (did you mean KAFKA_CFG_GROUP_MAX_SIZE?)" in unknown
-    assert unknown.endswith(", KAFKA_SOMETHING_ELSE")
+    ignored, *unknown = settings.start_notices()
+    assert "KAFKA_PROCESS_ROLES" in ignored.text
+    assert not ignored.is_warning
+    assert all(notice.is_warning for notice in unknown)
+    bitnami, kafka, other = [notice.text for notice in unknown]
+    assert "did you mean KAFKA_CFG_GROUP_MAX_SIZE?" in bitnami
+    assert "did you mean KAFKA_GROUP_MAX_SIZE?" in kafka
+    assert "KAFKA_SOMETHING_ELSE" in other
+    assert "docs/configuration.md" in other
 
 
 def test_each_source_has_a_line_of_its_own() -> None:
@@ -196,7 +213,7 @@ def test_each_source_has_a_line_of_its_own() -> None:
         environment={"KAFKA_HEAP_OPTS": "-Xmx1g", "PATH": "/bin"},
         options=("background.threads=1", "confluent.balancer.enable=true"),
     )
-    file, environment, options = settings.warnings()
+    file, environment, options = [notice.text for notice in settings.start_notices()]
     assert "server.properties" in file
     assert file.endswith(": listener.name.ssl.max.connections, process.roles, zookeeper.connect")
     assert environment.endswith(": KAFKA_HEAP_OPTS")
@@ -205,15 +222,15 @@ def test_each_source_has_a_line_of_its_own() -> None:
 
 
 def test_no_variable_can_break_the_line() -> None:
-    (warning,) = read_settings(environment={"KAFKA_A\nB\x1b[31m": "x"}).warnings()
-    assert warning.isprintable()
+    (notice,) = read_settings(environment={"KAFKA_A\nB\x1b[31m": "x"}).start_notices()
+    assert notice.text.isprintable()
 
 
 def test_without_anything_to_ignore_there_is_no_line() -> None:
     settings = read_settings(
         environment={"KAFKA_NODE_ID": "1", "CLUSTER_ID": "x"}, options=("group.max.size=5",)
     )
-    assert settings.warnings() == []
+    assert settings.start_notices() == []
 
 
 def test_of_two_forms_of_one_name_kafkas_wins() -> None:

@@ -49,11 +49,13 @@ def read(path: str) -> str:
 def started(
     environment: Mapping[str, str], reads: Callable[[str], str] = read
 ) -> tuple[ListenerSettings | None, list[str]]:
-    """What the only listener is set to, and what is warned about."""
+    """What the only listener is set to, and what the start says."""
     settings = read_settings(environment=environment, read=reads)
     config = settings.parse()
     (listener,), closed = parse_listeners(config)
-    return settings.security(config, [listener]).get(listener.name), settings.warnings(closed)
+    return settings.security(config, [listener]).get(listener.name), [
+        notice.text for notice in settings.start_notices(closed)
+    ]
 
 
 def test_the_official_images_files_are_stores_and_their_passwords() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from coordinator.config.errors import ConfigError
-from coordinator.config.listeners import Address, Listener, doubts, parse_listeners
+from coordinator.config.listeners import Address, Listener, access_notices, parse_listeners
 from coordinator.config.properties import Config
-from coordinator.config.sources import Settings, read_settings
+from coordinator.config.settings import Settings
+from coordinator.config.sources import read_settings
 from coordinator.names import SecurityProtocol
 from coordinator.server.config_views import broker_configs
 
@@ -49,7 +50,7 @@ def read(**more: object) -> Settings:
 def test_a_variable_sets_a_listeners_property(variable: str, name: str) -> None:
     settings = read_settings(environment={variable: " a; "})
     assert settings.texts == {name: "a;"}
-    assert settings.warnings() == []
+    assert settings.start_notices() == []
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_misspelt_name_stops_the_start(name: str, suggested: str) -> None:
 
 def test_a_misspelt_variable_is_warned_about() -> None:
     settings = read(environment={"KAFKA_LISTENER_NAME_INTERNAL_SSL_KEYSTORE_LOCATON": "a"})
-    (line,) = settings.warnings()
+    ((line, _),) = settings.start_notices()
     assert "did you mean KAFKA_LISTENER_NAME_INTERNAL_SSL_KEYSTORE_LOCATION?" in line
 
 
@@ -88,18 +89,19 @@ def test_a_misspelt_variable_is_warned_about() -> None:
         "ssl.protocol",
     ],
 )
-def test_what_does_nothing_here_is_a_warning(name: str) -> None:
+def test_what_does_nothing_here_is_named_for_information(name: str) -> None:
     settings = read(file_path="server.properties", file_text=f"{name}=SASL_SSL")
     settings.parse()
-    (line,) = settings.warnings()
+    ((line, is_warning),) = settings.start_notices()
     assert line.endswith(f": {name}")
+    assert not is_warning
 
 
 @pytest.mark.parametrize("name", ["internal", "c", "k"])
 def test_a_listener_that_is_closed_may_have_properties(name: str) -> None:
     settings = read(file_text=f"listener.name.{name}.ssl.client.auth=required\ncontroller.listener.names=K")
     settings.parse()
-    assert settings.warnings() == []
+    assert settings.start_notices() == []
 
 
 def test_a_listener_that_is_not_there_stops_the_start() -> None:
@@ -168,9 +170,19 @@ def test_what_is_open_to_everybody_is_warned_about(
     address: Address, protocol: str, properties: Mapping[str, str], words: list[str]
 ) -> None:
     listener = Listener("INTERNAL", address, None, SecurityProtocol(protocol))
-    lines = doubts(Config(**properties), [listener])  # type: ignore[arg-type]
-    assert len(lines) == len(words)
-    assert all(word in line for word, line in zip(words, lines, strict=True))
+    notices = access_notices(Config(**properties), [listener])  # type: ignore[arg-type]
+    assert len(notices) == len(words)
+    assert all(word in notice.text for word, notice in zip(words, notices, strict=True))
+    assert all(notice.is_warning for notice in notices)
+
+
+def test_open_access_is_for_information_in_the_image() -> None:
+    listener = Listener("INTERNAL", EVERYWHERE, None, SecurityProtocol.PLAINTEXT)
+    (notice,) = access_notices(Config(), [listener], in_image=True)
+    assert not notice.is_warning
+    open_to_all = Config(**AUTHORIZER, super_users="User:ANONYMOUS")  # type: ignore[arg-type]
+    (notice,) = access_notices(open_to_all, [listener], in_image=True)
+    assert notice.is_warning
 
 
 def test_nothing_of_security_is_loaded_where_nothing_is_configured() -> None:

@@ -10,7 +10,8 @@ from coordinator.config.errors import ConfigError
 from coordinator.config.listener_settings import ListenerSettings
 from coordinator.config.listeners import parse_listeners
 from coordinator.config.security_properties import OAUTH_VALIDATORS, UNSECURED_OAUTH_VALIDATOR
-from coordinator.config.sources import Settings, read_settings
+from coordinator.config.settings import Settings
+from coordinator.config.sources import read_settings
 from coordinator.names import SecurityProtocol
 
 SECRET: Final = "hunter2"
@@ -330,7 +331,7 @@ def test_nobody_reads_the_file_where_nobody_authenticates() -> None:
 
     settings = read("PLAINTEXT", environment=OPTIONS, read=fail)
     settings.parse()
-    assert settings.warnings() == []
+    assert settings.start_notices() == []
 
 
 # OAUTHBEARER

@@ -126,4 +126,4 @@ def test_every_default_is_a_legal_value(name: str) -> None:
     if key.default:
         settings = read_settings(options=(f"{name}={key.default}",))
         settings.parse()
-        assert settings.warnings() == []
+        assert settings.start_notices() == []

@@ -13,7 +13,7 @@ from coordinator.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from coordinator.config.properties import Config
-    from coordinator.config.sources import Settings
+    from coordinator.config.settings import Settings
 
 EPILOG = """Properties come from --config, the environment and -o, as for `groupd serve`; cluster.etcd.endpoints is
 needed. Nothing of the cluster may be in etcd yet, no process may use the directories, and no transaction may be

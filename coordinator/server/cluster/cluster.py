@@ -222,6 +222,11 @@ class EtcdCluster:
         await _until(lambda: member.keeper.session.is_live(clock.boot_ms()) and member.is_settled)
         topics, factor = self._settings.topics, self._config.default_replication_factor
         self._in_background(self.catalogue.declare_on(await self.catalogue.declare(topics, factor), factor))
+        if self._settings.initial_topics:
+            from coordinator.server.initial_topics import create_shared_topics
+
+            plane = self._server.data_plane
+            await create_shared_topics(plane, self._settings.initial_topics, self.catalogue.answer)
         await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
 

@@ -19,6 +19,7 @@ from coordinator.cluster.member.member import Replicated
 from coordinator.cluster.shared_topic import SharedTopic
 from coordinator.ongoing_failures import OngoingFailures, times
 from coordinator.topics.answer import (
+    Answer,
     ConfigChanged,
     FilesLeft,
     GroupConfigChanged,
@@ -179,6 +180,12 @@ class SharedCatalogue:
         """What could not be made yet waits for brokers that are still to come."""
         while left:
             left = await self.declare(left, factor)
+
+    async def answer(self, steps: Work[Answer]) -> Answer:
+        """Take the steps of a request of this daemon's own and publish what it changed."""
+        answer: Answer = await self._run(steps)
+        self._told(answer.changes)
+        return answer
 
     def _is_there(self, name: str, partitions: int) -> bool:
         topic = self._catalogue.get(name)

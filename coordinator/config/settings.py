@@ -1,0 +1,177 @@
+"""The merged properties of a broker, each with what set it, and what a start says about them."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.initial_topics import InitialTopic
+from coordinator.config.listener_properties import check_listeners, check_values
+from coordinator.config.listeners import (
+    Listener,
+    known_names,
+    listening_everywhere,
+    parse_http_listener,
+    parse_listeners,
+)
+from coordinator.config.properties import SYNONYMS, Config, parse_config
+from coordinator.config.start_notices import StartNotice
+from coordinator.config.unserved_names import UNSERVED_PROPERTIES, describe_unserved
+from coordinator.names import SecurityProtocol
+from coordinator.printable_text import escape_unprintable
+
+if TYPE_CHECKING:
+    from coordinator.config.listener_settings import ListenerSettings
+
+DEFAULTS: Final = "the defaults"
+ENVIRONMENT: Final = "the environment"
+_LISTENERS: Final = "listeners"
+_ADVERTISED: Final = "advertised.listeners"
+_QUORUMS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+_FACTOR: Final = "default.replication.factor"
+
+
+class Origin(NamedTuple):
+    """What set a property: the source, and what in it."""
+
+    source: str
+    label: str
+
+
+@dataclass(slots=True)
+class Settings:
+    """Properties as text, each with what set it last, and what a start says about all that was read."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    ignored: dict[str, list[str]] = field(default_factory=dict)
+    """Names without an effect that anybody could miss, by source."""
+    notices: list[StartNotice] = field(default_factory=list)
+    """What a start says about single names."""
+    quorum: dict[str, int] = field(default_factory=dict)
+    """How many controllers a property names, by what set it."""
+    in_image: bool = False
+    """Whether groupd runs in its image, where variables of Kafka's images count."""
+    initial_topics: list[InitialTopic] = field(default_factory=list)
+    """Topics that variables of images ask for."""
+    cluster_id: str | None = None
+    """For a data directory that has none yet, as Kafka's image takes it."""
+    jaas_file: Callable[[], tuple[str, str]] | None = None
+    """Reads the file that KAFKA_OPTS names, where it does: its path and its text. Raises ConfigError."""
+
+    def set(self, name: str, text: str, origin: Origin) -> None:
+        """Sets a property; the last call wins."""
+        newer = SYNONYMS.get(name, name)
+        self.texts[newer] = text
+        self.origins[newer] = origin
+
+    def parse(self) -> Config:
+        """The configuration. Raises ConfigError naming property and source."""
+        with self.locate_errors():
+            config = parse_config(self.texts)
+            check_values(self.texts)
+            listeners, _ = parse_listeners(config)
+            check_listeners(self.texts, known_names(config))
+            self.security(config, listeners)
+            parse_http_listener(config)
+            if config.is_cluster and "/" in (self.cluster_id or ""):
+                raise ConfigError(
+                    f"CLUSTER_ID: {self.cluster_id} must not contain '/' in a cluster on etcd: the id is part of "
+                    "etcd's keys"
+                )
+        return config
+
+    def security(self, config: Config, listeners: Iterable[Listener]) -> dict[str, "ListenerSettings"]:
+        """What each listener that is not PLAINTEXT asks of a client, by its name. Raises ConfigError."""
+        found: dict[str, ListenerSettings] = {}
+        for listener in listeners:
+            if listener.protocol is not SecurityProtocol.PLAINTEXT:
+                from coordinator.config.listener_security import listener_security  # and what it needs
+
+                found[listener.name] = listener_security(config, self.texts, listener, self.jaas_file)
+        return found
+
+    def is_default(self, name: str) -> bool:
+        """Whether nothing but an image's default has set a property."""
+        return name not in self.origins or self.origins[name].source == DEFAULTS
+
+    @contextmanager
+    def locate_errors(self) -> Iterator[None]:
+        """Let each ConfigError of the block name what set the properties at fault."""
+        try:
+            yield
+        except ConfigError as error:
+            labels = dict.fromkeys(self.origins[name].label for name in error.names if name in self.origins)
+            text = f"{', '.join(labels)}: {error}" if labels else str(error)
+            raise ConfigError(text, *error.names) from error
+
+    def listen_where_advertised(self) -> None:
+        """Does as Kafka's images: where the environment tells `advertised.listeners` alone, their ports are opened,
+        on every address. Raises ConfigError.
+        """
+        advertised = self.origins.get(_ADVERTISED)
+        if self.is_default(_LISTENERS) and advertised is not None and advertised.source == ENVIRONMENT:
+            with self.locate_errors():
+                addresses = parse_config({_ADVERTISED: self.texts[_ADVERTISED]}).advertised_listeners
+                self.set(_LISTENERS, listening_everywhere(addresses), advertised)
+
+    def ignore(self, name: str, text: str, origin: Origin) -> None:
+        """Note a property of Kafka's, or of a distribution of it, that does not act here."""
+        label = f"{origin.label}: {name}" if origin.label == origin.source else origin.label
+        unserved = UNSERVED_PROPERTIES.get(name)
+        controllers = len(set(text.split(","))) if name in _QUORUMS else 1
+        if unserved is not None and unserved.asks(text):
+            self.warn(describe_unserved(label, unserved))
+        elif controllers > 1:
+            self.quorum[label] = controllers
+        else:
+            shown = label if origin.source == ENVIRONMENT else name
+            self.ignored.setdefault(origin.source, []).append(shown)
+
+    def mark_effective(self, variables: Collection[str]) -> None:
+        """Note that variables of the environment have an effect after all."""
+        names = self.ignored.get(ENVIRONMENT, [])
+        names[:] = [name for name in names if name not in variables]
+
+    def warn(self, text: str) -> None:
+        """Note something that somebody has to act on."""
+        self.notices.append(StartNotice(text))
+
+    def start_notices(self, closed: Iterable[str] = (), brokers: int = 1) -> list[StartNotice]:
+        """Return what a start says about the configuration, information first.
+
+        `closed` are the names of listeners that stay closed; `brokers` is the number of brokers in this process.
+        """
+        ignored = {source: sorted(names) for source, names in self.ignored.items()}
+        for name in closed:
+            source = self.origins[_LISTENERS].source
+            ignored.setdefault(source, []).append(f"the listener {name}")
+        found = [
+            StartNotice(
+                f"Ignored from {source}, as groupd has no use for it: {', '.join(names)}", is_warning=False
+            )
+            for source, names in ignored.items()
+            if names
+        ]
+        found += self.notices
+        if not self.texts.get("cluster.etcd.endpoints"):
+            found += map(StartNotice, self._missing_brokers(brokers))
+        found.sort(key=lambda notice: notice.is_warning)
+        return [notice._replace(text=escape_unprintable(notice.text)) for notice in found]
+
+    def _missing_brokers(self, brokers: int) -> Iterator[str]:
+        """Say what needs other brokers, without a cluster on etcd."""
+        for label, controllers in self.quorum.items():
+            if brokers == 1:
+                yield (
+                    f"{label} names {controllers} controllers, but this groupd knows no other broker, so that its "
+                    f"topics and groups are its own: run one groupd with --brokers {controllers}, or a cluster on "
+                    "etcd (cluster.etcd.endpoints)"
+                )
+        factor = self.texts.get(_FACTOR, "")
+        if factor.isdigit() and int(factor) > 1:
+            yield (
+                f"{self.origins[_FACTOR].label}={factor} has no effect, because records have one replica here: use "
+                "a cluster on etcd for more (cluster.etcd.endpoints)"
+            )

@@ -1,0 +1,90 @@
+"""Creates the topics that variables of images ask for, as a CreateTopics request would."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from coordinator import clock
+from coordinator.config.initial_topics import InitialTopic
+from coordinator.machine.outcome import Context
+from coordinator.net.peer import printable
+from coordinator.topics.answer import Answer, TopicChange
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane, Steps
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+_LOG: Final = logging.getLogger("TopicManager")
+
+_CREATOR: Final = Context(waiter=0, api_version=7, client_id="", client_host="")
+"""The server itself, in the place of a client."""
+_TIMEOUT_MS: Final = 60_000
+_ANY: Final = -1
+
+
+def create_initial_topics(plane: DataPlane, topics: Sequence[InitialTopic]) -> Sequence[TopicChange]:
+    """Create the topics that do not exist and log those that cannot be created. Return what changed."""
+    answer = plane.handle(_request(topics), _CREATOR, clock.now())
+    return _log_refusals(topics, answer, plane)
+
+
+async def create_shared_topics(
+    plane: DataPlane, topics: Sequence[InitialTopic], answer: Callable[[Steps], Awaitable[Answer]]
+) -> None:
+    """Do the same in a cluster. `answer` takes the steps of a request one by one and publishes what changed."""
+    steps = plane.begin(_request(topics), _CREATOR, clock.now())
+    assert not isinstance(steps, Answer)
+    _log_refusals(topics, await answer(steps), plane)
+
+
+def _request(topics: Sequence[InitialTopic]) -> CreateTopicsRequest:
+    return CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=topic.replicas,
+                assignments=[],
+                configs=[CreatableTopicConfig(name=key, value=value) for key, value in topic.configs.items()],
+            )
+            for topic in topics
+        ],
+        timeout_ms=_TIMEOUT_MS,
+    )
+
+
+def _log_refusals(topics: Sequence[InitialTopic], answer: Answer, plane: DataPlane) -> Sequence[TopicChange]:
+    """Log each topic that is not as its variable asks. A topic that exists stays as it is, as with kafka-topics.sh
+    --if-not-exists."""
+    assert isinstance(answer.response, CreateTopicsResponse)
+    asked = {topic.name: topic for topic in topics}
+    for result in answer.response.topics:
+        topic, error = asked[result.name], ErrorCode(result.error_code)
+        if error is ErrorCode.TOPIC_ALREADY_EXISTS:
+            _log_difference(topic, plane.catalogue)
+        elif error is not ErrorCode.NONE:
+            _LOG.warning(
+                "%s: topic %s is not created: %s",
+                topic.variable,
+                printable(topic.name),
+                printable(result.error_message or error.message),
+            )
+    return answer.changes
+
+
+def _log_difference(asked: InitialTopic, catalogue: Catalogue) -> None:
+    found = catalogue.get(asked.name)
+    if found is None or asked.partitions in (_ANY, len(found.partitions)):
+        return
+    _LOG.warning(
+        "%s: topic %s exists with %d partitions, not %d: delete it, or add partitions with kafka-topics --alter",
+        asked.variable,
+        printable(asked.name),
+        len(found.partitions),
+        asked.partitions,
+    )
