@@ -8,7 +8,8 @@ from coordinator import clock
 from coordinator.config.initial_topics import InitialTopic
 from coordinator.machine.outcome import Context
 from coordinator.net.peer import printable
-from coordinator.topics.answer import Answer, TopicChange
+from coordinator.server.topic_lines import FEWER_REPLICAS
+from coordinator.topics.answer import Answer, ReplicationFactorRefused, TopicChange
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
 from protocol.errors import ErrorCode
@@ -34,12 +35,12 @@ def create_initial_topics(plane: DataPlane, topics: Sequence[InitialTopic]) -> S
 
 
 async def create_shared_topics(
-    plane: DataPlane, topics: Sequence[InitialTopic], answer: Callable[[Steps], Awaitable[Answer]]
-) -> None:
-    """Do the same in a cluster. `answer` takes the steps of a request one by one and publishes what changed."""
+    plane: DataPlane, topics: Sequence[InitialTopic], take_steps: Callable[[Steps], Awaitable[Answer]]
+) -> Sequence[TopicChange]:
+    """Do the same in a cluster, with other work of the event loop between the steps."""
     steps = plane.begin(_request(topics), _CREATOR, clock.now())
     assert not isinstance(steps, Answer)
-    _log_refusals(topics, await answer(steps), plane)
+    return _log_refusals(topics, await take_steps(steps), plane)
 
 
 def _request(topics: Sequence[InitialTopic]) -> CreateTopicsRequest:
@@ -60,7 +61,7 @@ def _request(topics: Sequence[InitialTopic]) -> CreateTopicsRequest:
 
 def _log_refusals(topics: Sequence[InitialTopic], answer: Answer, plane: DataPlane) -> Sequence[TopicChange]:
     """Log each topic that is not as its variable asks. A topic that exists stays as it is, as with kafka-topics.sh
-    --if-not-exists."""
+    --if-not-exists. Return what is left to log and to publish."""
     assert isinstance(answer.response, CreateTopicsResponse)
     asked = {topic.name: topic for topic in topics}
     for result in answer.response.topics:
@@ -68,13 +69,15 @@ def _log_refusals(topics: Sequence[InitialTopic], answer: Answer, plane: DataPla
         if error is ErrorCode.TOPIC_ALREADY_EXISTS:
             _log_difference(topic, plane.catalogue)
         elif error is not ErrorCode.NONE:
+            remedy = f" {FEWER_REPLICAS}" if error is ErrorCode.INVALID_REPLICATION_FACTOR else ""
             _LOG.warning(
-                "%s: topic %s is not created: %s",
+                "%s: topic %s is not created: %s%s",
                 topic.variable,
                 printable(topic.name),
                 printable(result.error_message or error.message),
+                remedy,
             )
-    return answer.changes
+    return [change for change in answer.changes if not isinstance(change, ReplicationFactorRefused)]
 
 
 def _log_difference(asked: InitialTopic, catalogue: Catalogue) -> None:

@@ -34,6 +34,8 @@ from storage.uuid_text import uuid_to_text
 
 _LOG: Final = logging.getLogger("TopicManager")
 
+FEWER_REPLICAS: Final = "Ask for fewer replicas, or set accept.any.replication.factor=true"
+"""What to do about a replication factor above the number of brokers."""
 _MAX_NAME: Final = 80
 _MAX_LISTED: Final = 5
 _MAX_LINES: Final = 100
@@ -114,8 +116,8 @@ def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
             case ReplicationFactorReduced(name, asked, replicas):
                 _LOG.warning(
-                    "Topic %s has %d of the %d replicas that it was to have, as accept.any.replication.factor "
-                    "allows",
+                    "Topic %s is created with replication factor %d in place of %d, as "
+                    "accept.any.replication.factor says",
                     name,
                     replicas,
                     asked,
@@ -145,9 +147,10 @@ def _log_seldom(
             shown = [printable(name, _MAX_NAME) for name in names[:_MAX_LISTED]]
             if count := limit.admit("replication factor", *shown):
                 _LOG.warning(
-                    "Not created: %s: %s Ask for fewer replicas, or set accept.any.replication.factor=true%s",
+                    "Not created: %s: %s %s%s",
                     listed(shown, len(names)),
                     reason,
+                    FEWER_REPLICAS,
                     times(count),
                 )
         case MarkerRepeated(name, partition, producer_id, epoch):

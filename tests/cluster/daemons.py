@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator import clock
 from coordinator.cluster.keys import Keys
+from coordinator.config.initial_topics import InitialTopic
 from coordinator.engine.partition import PartitionState
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.cluster.cluster import EtcdCluster
@@ -99,6 +100,8 @@ class Daemons:
         self._topics = topics
         self.declares: Sequence[tuple[str, int]] = ()
         """Topics that are declared besides, and that nobody waits for."""
+        self.initial_topics: Sequence[InitialTopic] = ()
+        """What variables of images ask for."""
         self.store = ModelStore()
         self.by_id: dict[int, Daemon] = {}
         self._data_dir = data_dir or Path("/data")
@@ -127,6 +130,7 @@ class Daemons:
                 files=self._files,
             ),
             cluster_id=CLUSTER_ID,
+            initial_topics=self.initial_topics,
         )
         engine = ModelEngine(self.store)
         cluster = EtcdCluster(how, engine, Keys(CLUSTER_ID))

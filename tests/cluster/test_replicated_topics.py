@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cluster.keys import Keys
+from coordinator.config.initial_topics import InitialTopic
 from coordinator.topics import cluster_partition
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -191,6 +192,23 @@ async def test_a_declared_topic_waits_for_as_many_brokers_as_it_has_replicas(tmp
         first = cluster.by_id[1]
         await eventually(lambda: partition_of(first) is not None)
         assert [len(part.replica_nodes) for part in await metadata(first)] == [2, 2]
+        for daemon in cluster.by_id.values():
+            await daemon.server.close()
+
+
+async def test_an_initial_topic_is_created_by_the_first_daemon_with_enough_others() -> None:
+    async with AsyncExitStack() as stack:
+        cluster = Daemons(None, stack, topics=())
+        cluster.initial_topics = [InitialTopic("KAFKA_CREATE_TOPICS", TOPIC, 2, 2, {"retention.ms": "60000"})]
+        first = await cluster.start(1)
+        assert first.server.data_plane.catalogue.get(TOPIC) is None
+        second = await cluster.start(2)
+        for daemon in (first, second):
+            await eventually(lambda daemon=daemon: partition_of(daemon) is not None)  # type: ignore[misc]
+            assert [len(part.replica_nodes) for part in await metadata(daemon)] == [2, 2]
+            topic = daemon.server.data_plane.catalogue.get(TOPIC)
+            assert topic is not None
+            assert topic.overrides == {"retention.ms": "60000"}
         for daemon in cluster.by_id.values():
             await daemon.server.close()
 

@@ -3,11 +3,13 @@
 import errno
 import logging
 import os
+import re
 import signal
 from collections.abc import Iterator
 
 import pytest
 
+from coordinator.config.start_notices import StartNotice
 from coordinator.daemon import EXIT_FAILURE, EXIT_FINE, run_daemon
 from storage.data_directory import CLEAN_MARKER
 from tests.server.harness import settings
@@ -46,6 +48,37 @@ class FullAtTheEnd(FaultyFiles):
         if path.endswith(CLEAN_MARKER):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         super().write_atomically(path, data, is_private=is_private)
+
+
+READY_IN_KAFKAS_LOG = (
+    r".*\[KafkaServer id=\d+\] started.*",
+    r".*Transitioning from RECOVERY to RUNNING.*",
+    r".*Kafka Server started.*",
+    r".*started \(kafka.server.Kafka.*Server\).*",
+)
+"""What Testcontainers and tests of other projects wait for."""
+
+
+@pytest.mark.parametrize("in_image", [False, True])
+def test_in_the_image_a_start_ends_with_the_lines_of_kafka(
+    in_image: bool, log: StopWhenReady, capfd: pytest.CaptureFixture[str]
+) -> None:
+    how = settings("/data", {"http.listener": "off", "node.id": "7"}, files=FaultyFiles())
+    how.in_image = in_image
+    assert run_daemon(how, []) == EXIT_FINE
+    ready, *lines = capfd.readouterr().out.splitlines()
+    assert ready.startswith("groupd ready ")
+    for pattern in READY_IN_KAFKAS_LOG:
+        assert any(re.fullmatch(pattern, line) for line in lines) is in_image, pattern
+
+
+def test_a_start_begins_with_its_notices(log: StopWhenReady, caplog: pytest.LogCaptureFixture) -> None:
+    how = settings("/data", {"http.listener": "off"}, files=FaultyFiles())
+    notices = [StartNotice("for information", is_warning=False), StartNotice("to act on")]
+    assert run_daemon(how, notices) == EXIT_FINE
+    levels = {record.getMessage(): record.levelname for record in caplog.records}
+    assert levels["for information"] == "INFO"
+    assert levels["to act on"] == "WARNING"
 
 
 @pytest.mark.parametrize(("files", "code"), [(FaultyFiles(), EXIT_FINE), (FullAtTheEnd(), EXIT_FAILURE)])

@@ -5,6 +5,8 @@ import logging
 import pytest
 
 from coordinator.server.line_limit import MAX_KEYS
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.server.harness import Client, serving
 
@@ -33,6 +35,19 @@ async def test_a_client_and_a_topic_have_one_line_with_what_keeps_it_from_being_
         await eve.call(request("ordres"), 9)
         assert ["odrers" in line for line in lines(caplog)] == [False, True, False]
         assert ["dave" in line for line in lines(caplog)] == [True, True, False]
+
+
+async def test_a_replication_factor_above_the_number_of_brokers_is_a_line_with_the_remedy(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = CreatableTopic(name="three", num_partitions=1, replication_factor=3, assignments=[], configs=[])
+    async with serving(tmp_path) as server, Client(server) as client:
+        for _ in range(3):
+            answer = await client.call(CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 5)
+            assert answer.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "three" in line
+    assert "accept.any.replication.factor=true" in line
 
 
 async def test_names_without_end_make_few_lines_that_are_short_and_cannot_be_forged(

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from coordinator.config.properties import Config
-from coordinator.topics.answer import TopicCreated
+from coordinator.topics.answer import ReplicationFactorReduced, ReplicationFactorRefused, TopicCreated
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -95,6 +95,25 @@ def test_refusals_change_nothing(broker: Broker, refused: CreatableTopic, code: 
     assert errors(broker, refused) == {refused.name: code}
     assert [t.name for t in broker.plane.catalogue] == ["a.b", "taken"]
     assert not any(isinstance(change, TopicCreated) for change in broker.answer.changes)
+
+
+def test_the_log_hears_of_a_replication_factor_above_the_number_of_brokers(broker: Broker) -> None:
+    errors(broker, topic("zero", factor=0), topic("two", factor=2), topic("three", factor=3))
+    (change,) = broker.answer.changes
+    assert isinstance(change, ReplicationFactorRefused)
+    assert change.names == ("two", "three")
+
+
+def test_any_replication_factor_is_accepted_where_a_property_says_so(tmp_path: object) -> None:
+    broker = Broker(f"{tmp_path}/data", Config(accept_any_replication_factor=True))
+    request = CreateTopicsRequest(topics=[topic("three", 2, 3), topic("one"), topic("zero", factor=0)])
+    three, one, zero = broker.ask(request, CreateTopicsResponse).topics
+    assert (three.error_code, three.num_partitions, three.replication_factor) == (ErrorCode.NONE, 2, 1)
+    assert one.error_code == ErrorCode.NONE
+    assert zero.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    reduced = [change for change in broker.answer.changes if isinstance(change, ReplicationFactorReduced)]
+    assert reduced == [ReplicationFactorReduced("three", 3, 1)]
+    broker.stop()
 
 
 def test_one_refusal_leaves_the_others(broker: Broker) -> None:

@@ -225,8 +225,9 @@ class EtcdCluster:
         if self._settings.initial_topics:
             from coordinator.server.initial_topics import create_shared_topics
 
-            plane = self._server.data_plane
-            await create_shared_topics(plane, self._settings.initial_topics, self.catalogue.answer)
+            initial, plane = self._settings.initial_topics, self._server.data_plane
+            changes = await create_shared_topics(plane, initial, self.catalogue.take_steps)
+            self._server.topics_changed(changes)
         await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
 

@@ -19,7 +19,6 @@ from coordinator.cluster.member.member import Replicated
 from coordinator.cluster.shared_topic import SharedTopic
 from coordinator.ongoing_failures import OngoingFailures, times
 from coordinator.topics.answer import (
-    Answer,
     ConfigChanged,
     FilesLeft,
     GroupConfigChanged,
@@ -181,12 +180,6 @@ class SharedCatalogue:
         while left:
             left = await self.declare(left, factor)
 
-    async def answer(self, steps: Work[Answer]) -> Answer:
-        """Take the steps of a request of this daemon's own and publish what it changed."""
-        answer: Answer = await self._run(steps)
-        self._told(answer.changes)
-        return answer
-
     def _is_there(self, name: str, partitions: int) -> bool:
         topic = self._catalogue.get(name)
         return topic is not None and len(topic.partitions) >= partitions
@@ -290,7 +283,9 @@ class SharedCatalogue:
         for group_id in {*self.keys.group_configs, *catalogue.group_configs.by_group}:
             configs = self.keys.group_configs.get(group_id, {})
             if dict(catalogue.group_configs.of(group_id)) != configs:
-                await self._run(catalogue.group_configs.changing(group_id, partial(_replace_by, configs)))
+                await self.take_steps(
+                    catalogue.group_configs.changing(group_id, partial(_replace_by, configs))
+                )
                 self._told([GroupConfigChanged(group_id, tuple(sorted(configs.items())))])
         return is_done
 
@@ -309,32 +304,32 @@ class SharedCatalogue:
         if len(topic.hosted) < shared.partitions:
             await self._grow(topic, shared.partitions)
         if topic.overrides != dict(shared.configs):
-            await self._run(self._catalogue.configuring(topic, partial(_replace_by, shared.configs)))
+            await self.take_steps(self._catalogue.configuring(topic, partial(_replace_by, shared.configs)))
             self._told([ConfigChanged(topic.name, tuple(sorted(shared.configs.items())))])
 
     async def _create(self, new: NewTopic) -> None:
-        made = (await self._run(self._catalogue.creating([new])))[new.name]
+        made = (await self.take_steps(self._catalogue.creating([new])))[new.name]
         if isinstance(made, OSError | StorageError):
             raise made
         if isinstance(made, Topic):
             self._told([TopicCreated(new.name, made.topic_id, new.partitions)])
 
     async def _grow(self, topic: Topic, partitions: int) -> None:
-        problem = (await self._run(self._catalogue.growing({topic: partitions})))[topic.name]
+        problem = (await self.take_steps(self._catalogue.growing({topic: partitions})))[topic.name]
         if isinstance(problem, OSError | StorageError):
             raise problem
         if problem is None:
             self._told([PartitionsAdded(topic.name, topic.topic_id, partitions)])
 
     async def _delete(self, topic: Topic) -> None:
-        deleted, problem = await self._run(self._catalogue.deleting([topic]))
+        deleted, problem = await self.take_steps(self._catalogue.deleting([topic]))
         changes: list[TopicChange] = [TopicDeleted(each.name, each.topic_id) for each in deleted]
         if problem is not None:
             changes.append(FilesLeft(reason_of(problem)))
         self._told(changes)
 
-    async def _run(self, steps: Work[Any]) -> Any:
-        """Takes all steps, with others in between."""
+    async def take_steps(self, steps: Work[Any]) -> Any:
+        """Take all steps of some work, with other work of the event loop between them. Return what they lead to."""
         result: Any = None
         while True:
             try:
