@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import warnings
 from types import FrameType
 from typing import Any, Final
 
@@ -61,6 +62,9 @@ def main(arguments: list[str] | None = None) -> Any:
     if not __debug__:
         print("groupd: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr)
         sys.exit(EXIT_USAGE)
+    if not sys.warnoptions:
+        # Libraries address them to programmers, as cryptography about an unusual name in a certificate.
+        warnings.simplefilter("ignore", UserWarning)
     return groupd(arguments, prog_name="groupd")
 
 

@@ -1,15 +1,13 @@
-"""What key stores and truststores hold: PEM, in files or as properties, and PKCS12.
+"""What key stores and truststores hold: PEM, in files or as properties, PKCS12 and JKS.
 
-As in Java, the content says which of the binary forms a file has: `JKS` also reads PKCS12, which keytool writes
-unless it is told otherwise. A real JKS, or its elder brother JCEKS, is refused with the command that makes a PKCS12
-of it.
+As in Java, the content says which of the binary forms a file has: the type `JKS` also reads PKCS12, which keytool
+writes by default. JCEKS is refused with the command that makes a PKCS12 of it.
 
 Source: Kafka's `DefaultSslEngineFactory`; Java's `KeyStore`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shlex import quote
 from typing import Final
 
 from cryptography import x509
@@ -19,12 +17,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from cryptography.x509.oid import PublicKeyAlgorithmOID
 
 from coordinator.config.listener_settings import TlsSettings
+from coordinator.server.tls.java_key_store import (
+    JKS_MAGIC,
+    convert_command,
+    read_java_certificates,
+    read_java_key,
+)
 from coordinator.server.tls.pem import read_certificates, read_key
 from coordinator.server.tls.store_error import StoreError
 from storage.files import Files
 from storage.os_error import reason_of
 
-_JAVA_MAGIC: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
+_JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
 _PEM: Final = "PEM"
 _PEM_SIGN: Final = b"-----BEGIN "
 _DER_SEQUENCE: Final = b"\x30"
@@ -55,6 +59,9 @@ def read_key_store(settings: TlsSettings, files: Files) -> KeyStore:
     name = f"ssl.keystore.location: {path}"
     if settings.ssl_keystore_type == _PEM:
         return _pem_key_store(settings, data, data, (name, name))
+    if data.startswith(JKS_MAGIC):
+        java = read_java_key(data, settings.ssl_keystore_password, settings.ssl_key_password, path)
+        return fitting(KeyStore(java.key, java.chain, name))
     store = _load_pkcs12(data, settings.ssl_keystore_password, "ssl.keystore", path)
     if store.key is None or store.cert is None:
         raise StoreError(f"{name}: it has no key, only certificates")
@@ -77,8 +84,11 @@ def read_truststore(settings: TlsSettings, files: Files) -> Sequence[x509.Certif
     name = f"ssl.truststore.location: {path}"
     if settings.ssl_truststore_type == _PEM:
         return read_certificates(data, name)
-    store = _load_pkcs12(data, settings.ssl_truststore_password, "ssl.truststore", path)
-    found = [each.certificate for each in (store.cert, *store.additional_certs) if each is not None]
+    if data.startswith(JKS_MAGIC):
+        found = read_java_certificates(data, settings.ssl_truststore_password, path)
+    else:
+        store = _load_pkcs12(data, settings.ssl_truststore_password, "ssl.truststore", path)
+        found = [each.certificate for each in (store.cert, *store.additional_certs) if each is not None]
     if not found:
         raise StoreError(f"{name}: it has no certificates")
     return found
@@ -90,13 +100,10 @@ def _read(files: Files, store: str, path: str, type_: str) -> bytes:
         data = files.read(path)
     except OSError as error:
         raise StoreError(f"{store}.location: {path}: {reason_of(error, path)}") from None
-    form = _JAVA_MAGIC.get(data[:4])
-    if form is not None:
-        made = quote(f"{path.removesuffix(f'.{form.lower()}')}.p12")
+    if data.startswith(_JCEKS_MAGIC):
         raise StoreError(
-            f"{store}.location: {path} is a {form}, which is not read here. This makes a PKCS12 of it: "
-            f"keytool -importkeystore -srckeystore {quote(path)} -srcstoretype {form} "
-            f"-destkeystore {made} -deststoretype PKCS12"
+            f"{store}.location: {path} is a JCEKS, which is not read here. This makes a PKCS12 of it: "
+            f"{convert_command(path, 'JCEKS')}"
         )
     if type_ != _PEM and _PEM_SIGN in data and not data.startswith(_DER_SEQUENCE):
         raise StoreError(f"{store}.type={type_}: {path} is PEM")

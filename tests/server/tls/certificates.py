@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+import jks
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -115,6 +116,18 @@ class Identity:
             b"server", self.key, self.certificate, others, BestAvailableEncryption(password.encode())
         )
 
+    def jks(self, password: str = PASSWORD, key_password: str = "") -> bytes:
+        """Key and chain as Java's own key store; the key has the password of the store unless it has its own."""
+        above, chain = self.above, [self.certificate]
+        while above is not None:
+            chain.append(above.certificate)
+            above = above.above
+        key = self.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        entry = jks.PrivateKeyEntry.new("server", [each.public_bytes(Encoding.DER) for each in chain], key)
+        entry.encrypt(key_password or password)
+        stored: bytes = jks.KeyStore.new("jks", [entry]).saves(password)
+        return stored
+
     def client(self, trusted: "Identity", *, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
         """What a client with this certificate shakes hands with."""
         context = trusting(trusted)
@@ -122,6 +135,17 @@ class Identity:
         if version is not None:
             context.minimum_version = context.maximum_version = version
         return context
+
+
+def java_truststore(*trusted: Identity, password: str = PASSWORD, cut: int | None = None) -> bytes:
+    """These certificates, or only their first bytes, as Java's own truststore."""
+    entries = []
+    for number, each in enumerate(trusted):
+        entry = jks.TrustedCertEntry.new(str(number), each.certificate.public_bytes(Encoding.DER)[:cut])
+        entry.type = "X.509"
+        entries.append(entry)
+    stored: bytes = jks.KeyStore.new("jks", entries).saves(password)
+    return stored
 
 
 def trusting(authority: Identity) -> ssl.SSLContext:

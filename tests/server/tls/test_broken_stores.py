@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from coordinator.server.start_failed import StartFailed
 from tests.server.harness import settings, start
-from tests.server.tls.certificates import PASSWORD, Identity
+from tests.server.tls.certificates import PASSWORD, Identity, java_truststore
 
 AUTHORITY: Final = Identity.authority()
 MIDDLE: Final = AUTHORITY.sign("CN=middle", is_authority=True)
@@ -141,9 +141,25 @@ BROKEN: Final[Mapping[str, tuple[Properties, str]]] = {
         {**P12, **key_store("s.p12", SERVER.pkcs12()[:200])},
         "ssl.keystore.password is wrong, or",
     ),
-    "a JKS": (
-        {**P12, **key_store("s.jks", b"\xfe\xed\xfe\xed\0\0\0\2")},
-        "/s.jks is a JKS.*-srckeystore [^ ]*/s.jks -srcstoretype JKS -destkeystore [^ ]*/s.p12 ",
+    "a cut JKS": (
+        {**P12, **key_store("s.jks", SERVER.jks()[:200])},
+        "ssl.keystore.location: .*/s.jks: .*damaged",
+    ),
+    "a JKS with another password": (
+        {**P12, **key_store("s.jks", SERVER.jks("other-secret"))},
+        "ssl.keystore.location: .*/s.jks: ssl.keystore.password is wrong, or",
+    ),
+    "a JKS with another password of the key": (
+        {**P12, **key_store("s.jks", SERVER.jks(key_password="other-secret"))},
+        "ssl.key.password: it is wrong for the key in .*/s.jks",
+    ),
+    "a JKS without a key": (
+        {**P12, **key_store("s.jks", java_truststore(SERVER))},
+        "ssl.keystore.location: .*/s.jks: it has no key",
+    ),
+    "a JKS with a certificate that is none": (
+        truststore("t.jks", java_truststore(SERVER, cut=100), "JKS"),
+        "ssl.truststore.location: .*/t.jks: a certificate cannot be read",
     ),
     "a JCEKS": (
         {**P12, **key_store("s.jceks", b"\xce\xce\xce\xce\0\0\0\2")},

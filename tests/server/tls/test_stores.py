@@ -4,6 +4,7 @@ import logging
 import shlex
 import ssl
 import subprocess
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
+from coordinator.server.tls.java_key_store import JKS_MAGIC
 from coordinator.server.tls.store_error import StoreError
 from coordinator.server.tls.stores import read_key_store
 from coordinator.server.tls.tls import ListenerTls
@@ -24,7 +26,7 @@ from storage.files import OsFiles
 from tests.interop.build import CannotBuild, tool
 from tests.interop.requirement import lacking
 from tests.server.harness import settings
-from tests.server.tls.certificates import PASSWORD, Identity, listener, trusting, with_key
+from tests.server.tls.certificates import PASSWORD, Identity, java_truststore, listener, trusting, with_key
 
 AUTHORITY = Identity.authority()
 MIDDLE = AUTHORITY.sign("CN=middle", is_authority=True)
@@ -88,6 +90,17 @@ def key_stores(tmp_path: Path) -> dict[str, dict[str, str]]:
         "properties of one line": pem | {name: in_one_line(text) for name, text in inline.items()},
         "PKCS12": p12 | {"ssl.keystore.type": "PKCS12"},
         "PKCS12 that is called JKS": p12 | {"ssl.keystore.type": "JKS", "ssl.key.password": PASSWORD},
+        "JKS": p12 | {"ssl.keystore.location": written(tmp_path, "server.jks", SERVER.jks())},
+        "JKS with a password of the key": p12
+        | {
+            "ssl.keystore.location": written(tmp_path, "key.jks", SERVER.jks(key_password="key-secret")),
+            "ssl.key.password": "key-secret",
+        },
+        "JKS that is called PKCS12": p12
+        | {
+            "ssl.keystore.location": written(tmp_path, "server.jks", SERVER.jks()),
+            "ssl.keystore.type": "PKCS12",
+        },
     }
 
 
@@ -101,6 +114,9 @@ def key_stores(tmp_path: Path) -> dict[str, dict[str, str]]:
         "properties of one line",
         "PKCS12",
         "PKCS12 that is called JKS",
+        "JKS",
+        "JKS with a password of the key",
+        "JKS that is called PKCS12",
     ],
 )
 def test_every_form_of_a_key_store_is_shown_with_its_chain(tmp_path: Path, form: str) -> None:
@@ -131,11 +147,32 @@ def truststores(tmp_path: Path) -> dict[str, dict[str, str]]:
         },
         "PKCS12": p12 | {"ssl.truststore.type": "PKCS12"},
         "PKCS12 that is called JKS": p12,
+        "JKS": {
+            "ssl.truststore.location": written(tmp_path, "trust.jks", java_truststore(AUTHORITY, MIDDLE)),
+            "ssl.truststore.password": PASSWORD,
+        },
+        "JKS without a password": {
+            "ssl.truststore.location": written(tmp_path, "trust.jks", java_truststore(AUTHORITY, MIDDLE)),
+        },
+        "JKS with a key": {
+            "ssl.truststore.location": written(tmp_path, "key.jks", MIDDLE.jks()),
+            "ssl.truststore.password": PASSWORD,
+        },
     }
 
 
 @pytest.mark.parametrize(
-    "form", ["PEM", "a property", "only the middle", "PKCS12", "PKCS12 that is called JKS"]
+    "form",
+    [
+        "PEM",
+        "a property",
+        "only the middle",
+        "PKCS12",
+        "PKCS12 that is called JKS",
+        "JKS",
+        "JKS without a password",
+        "JKS with a key",
+    ],
 )
 def test_every_form_of_a_truststore_says_whom_to_trust(tmp_path: Path, form: str) -> None:
     properties = listener(Path(written(tmp_path, "server.pem", SERVER.pem)), client_auth="required")
@@ -202,17 +239,27 @@ def test_stores_that_keytool_has_made_are_read(tmp_path: Path) -> None:
     assert shake(tls_of(tmp_path, properties).context, client).version() == "TLSv1.3"
 
 
-def test_a_real_jks_is_told_what_to_do_about_it(tmp_path: Path) -> None:
-    store = made_by_keytool(tmp_path / "real.jks", "EC")
-    jks = store | {"ssl.keystore.location": str(tmp_path / "old.jks")}
-    passwords = ("-srcstorepass", PASSWORD, "-deststorepass", PASSWORD)
-    stores = ("-srckeystore", str(tmp_path / "real.jks"), "-destkeystore", str(tmp_path / "old.jks"))
-    keytool("-importkeystore", *stores, *passwords, "-deststoretype", "JKS")
+def test_a_jks_that_keytool_has_made_is_read(tmp_path: Path) -> None:
+    store = made_by_keytool(tmp_path / "old.jks", "EC", "-storetype", "JKS")
+    assert (tmp_path / "old.jks").read_bytes().startswith(JKS_MAGIC)
+    assert shake(tls_of(tmp_path, store).context, believing()).cipher()
+
+
+def test_without_the_library_a_jks_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jks", None)
+    properties = key_stores(tmp_path)["JKS"]
+    with pytest.raises(StoreError, match=r"pip install 'groupd\[jks\]'"):
+        tls_of(tmp_path, properties)
+
+
+def test_what_is_said_of_a_jceks_works(tmp_path: Path) -> None:
+    store = made_by_keytool(tmp_path / "old.jceks", "EC", "-storetype", "JCEKS")
     with pytest.raises(StoreError) as refused:
-        tls_of(tmp_path, jks)
-    # What it says works.
+        tls_of(tmp_path, store)
     _, said = str(refused.value).split(": keytool ")
-    keytool(*shlex.split(said), *passwords)
+    keytool(*shlex.split(said), "-srcstorepass", PASSWORD, "-deststorepass", PASSWORD)
     tls_of(tmp_path, store | {"ssl.keystore.location": str(tmp_path / "old.p12")})
 
 
