@@ -5,11 +5,19 @@ python -m docs.generate_configuration
 
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 from typing import Final
 
 from coordinator.config.config_key import ConfigKey, OneOf, Within
+from coordinator.config.image_settings import DATA_VOLUMES
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
 from coordinator.config.sources import PROFILES
+from coordinator.config.unserved_names import (
+    UNSERVED_IMAGE_VARIABLES,
+    UNSERVED_PROPERTIES,
+    UNSERVED_VARIABLES,
+)
+from docs.image_variable_meanings import IMAGE_VARIABLES
 from tests.config.explained import EXPLAINED, OWN
 from tests.kafka_log.artifacts import NEWEST
 
@@ -34,8 +42,9 @@ Names, types, defaults and bounds are those of Apache Kafka {kafka}, but for
 A bad value stops the start with exit code 2 and one line that names where it came from, the value and what is
 allowed; so do values that contradict each other, and an unknown name in a file or a flag.
 
-What Kafka or its images know and groupd has no use for is ignored: one warning for each source names all of it.
-Variables `KAFKA_…` that nobody knows are one line more, with what they may be meant for.
+Names that Kafka or its images know and that have no effect in groupd are one line of the log for each source. A
+name that asks for a function which groupd lacks is [a warning](#what-groupd-lacks) of its own, and so is a variable
+`KAFKA_…` that is not a property, with the property that it may be meant for.
 
 Where the environment has `advertised.listeners` and nothing says `listeners`, their names and ports are opened on
 every address, as Kafka's images do: with `KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://kafka:29092` groupd listens on
@@ -57,14 +66,37 @@ OAUTHBEARER need none. Tokens of OAUTHBEARER are taken without a signature, for 
 `listener.name.internal.oauthbearer.sasl.server.callback.handler.class` is Kafka's
 `OAuthBearerValidatorCallbackHandler`; then `sasl.oauthbearer.jwks.endpoint.url` has the keys.
 
-The images' own variables mean what they mean there: `KAFKA_SSL_KEYSTORE_FILENAME`,
-`KAFKA_SSL_KEYSTORE_CREDENTIALS`, `KAFKA_SSL_KEY_CREDENTIALS`, `KAFKA_SSL_TRUSTSTORE_FILENAME` and
-`KAFKA_SSL_TRUSTSTORE_CREDENTIALS` name files in `/etc/kafka/secrets`; Bitnami's `KAFKA_TLS_TYPE`,
-`KAFKA_CERTIFICATE_PASSWORD` and `KAFKA_TLS_CLIENT_AUTH` stand for the stores in
-`/opt/bitnami/kafka/config/certs`, and `KAFKA_CLIENT_USERS` with `KAFKA_CLIENT_PASSWORDS` for users of PLAIN. A
-property that is set as such wins.
-
 Passwords and JAAS configurations are shown nowhere: not in the log, not by DescribeConfigs, not in errors.
+
+"""
+
+
+_IMAGES: Final = """## Variables of other images
+
+groupd reads these variables beside the properties. A property that is set as such wins. Those marked *image* count
+where `GROUPD_IMAGE=true`, which groupd's image sets: elsewhere another program may use such a name.
+
+| variable | of | meaning |
+|---|---|---|
+{variables}
+In the environment, a listener CONTROLLER without a protocol in `listener.security.protocol.map` is that of a
+controller and stays closed, unless `controller.listener.names` is set.
+
+### Volumes of other images
+
+In groupd's image, the data is in the first of these volumes that is mounted, unless `log.dirs` is set. A line of
+the log names the directory. A volume that groupd cannot write to is a warning, and the data is in the default
+directory.
+
+| volume | data directory |
+|---|---|
+{volumes}
+### What groupd lacks
+
+Each of these is a warning at the start, which says what to do instead. Values that leave the function off are
+harmless.
+
+{unserved}
 
 """
 
@@ -80,7 +112,24 @@ def page() -> str:
         + _table("The broker", PROPERTIES.values())
         + _table("Defaults of topics", TOPIC_PROPERTIES.values())
         + f"## Profiles\n\n| profile | sets exactly |\n|---|---|\n{profiles}\n"
+        + _images()
         + _differences()
+    )
+
+
+def _images() -> str:
+    variables = ""
+    for row in IMAGE_VARIABLES:
+        names, mark = ", ".join(f"`{name}`" for name in row.names), " (*image*)" if row.in_image_only else ""
+        variables += f"| {names} | {row.images}{mark} | {_cell(row.meaning)} |\n"
+    volumes = "".join(
+        f"| `{path}` | `{directory.format(node='<node.id>')}` |\n" for path, directory in DATA_VOLUMES.items()
+    )
+    unserved = sorted((*UNSERVED_PROPERTIES, *UNSERVED_VARIABLES))
+    in_image = [f"`{name}` (*image*)" for name in sorted(UNSERVED_IMAGE_VARIABLES)]
+    names = ", ".join((*(f"`{name}`" for name in unserved), *in_image))
+    return _IMAGES.format(
+        variables=variables, volumes=volumes, unserved=fill(names, 118, break_on_hyphens=False)
     )
 
 

@@ -10,6 +10,7 @@ from coordinator.config.image_settings import DATA_VOLUMES, IN_IMAGE, ContainerV
 from coordinator.config.listeners import Address, Listener, parse_listeners
 from coordinator.config.settings import Settings
 from coordinator.config.sources import read_settings
+from docs.image_variable_meanings import IMAGE_VARIABLES, ImageVariables
 from tests.config.test_environments import IMAGE
 
 
@@ -242,6 +243,13 @@ def test_a_file_is_named_with_its_property() -> None:
     settings = read_settings(file_path="server.properties", file_text="metric.reporters=X")
     (warning,) = warnings(settings)
     assert warning.startswith("server.properties: metric.reporters ")
+
+
+@pytest.mark.parametrize("row", IMAGE_VARIABLES, ids=lambda row: row.names[0])
+def test_variables_that_the_documentation_names_are_known(row: ImageVariables) -> None:
+    environment = {IN_IMAGE: "true"} | dict.fromkeys(row.names, "1")
+    found = [notice.text for notice in read_settings(environment=environment).start_notices()]
+    assert not any("is not a property" in text for text in found)
 
 
 # Volumes
