@@ -1,4 +1,4 @@
-"""Variables of other Kafka images that groupd reads, and what they mean. The code that reads them is in
+"""Variables of other Kafka images that groupd reads, with their meaning. The code that reads them is in
 `coordinator/config/`: `image_settings.py`, `advertised_host.py`, `initial_topics.py`, `image_variables.py`."""
 
 from typing import Final, NamedTuple

@@ -38,8 +38,8 @@ def find_advertised_host(
 ) -> AdvertisedHost | None:
     """Return what the variables ask for, None where they ask for nothing.
 
-    `listeners` are those that were set, None where the default ones are in force. Without `in_image` only Kafka's
-    own variables are read. To be called where advertised.listeners is not set. Raises ConfigError.
+    `listeners` is None where the default listeners are in force. Without `in_image` only Kafka's own variables are
+    read. Call it where advertised.listeners is not set. Raises ConfigError.
     """
     host_variable, host = _first(environment, _IMAGE_HOSTS if in_image else _HOSTS)
     port_variable, port = _first(environment, _IMAGE_PORTS if in_image else _PORTS)

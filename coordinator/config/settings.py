@@ -46,7 +46,7 @@ class Settings:
     texts: dict[str, str] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
     ignored: dict[str, list[str]] = field(default_factory=dict)
-    """Names without an effect that anybody could miss, by source."""
+    """Names without an effect, by source. Leaving them out changes nothing."""
     notices: list[StartNotice] = field(default_factory=list)
     """What a start says about single names."""
     quorum: dict[str, int] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Settings:
         names[:] = [name for name in names if name not in variables]
 
     def warn(self, text: str) -> None:
-        """Note something that somebody has to act on."""
+        """Add a warning to the notices."""
         self.notices.append(StartNotice(text))
 
     def start_notices(self, closed: Iterable[str] = (), brokers: int = 1) -> list[StartNotice]:
@@ -161,7 +161,7 @@ class Settings:
         return [notice._replace(text=escape_unprintable(notice.text)) for notice in found]
 
     def _missing_brokers(self, brokers: int) -> Iterator[str]:
-        """Say what needs other brokers, without a cluster on etcd."""
+        """Return a warning for each property that needs other brokers than this process has."""
         for label, controllers in self.quorum.items():
             if brokers == 1:
                 yield (

@@ -223,7 +223,7 @@ def _read_environment(settings: Settings, environment: Mapping[str, str], used: 
 
 
 def _warn_of_unserved(settings: Settings, environment: Mapping[str, str]) -> set[str]:
-    """Warn of variables that are no property and ask for something which groupd lacks. Return them."""
+    """Warn of variables, beside properties, that ask for a function which groupd lacks. Return their names."""
     names = {**UNSERVED_VARIABLES, **(UNSERVED_IMAGE_VARIABLES if settings.in_image else {})}
     asking = {name for name in names if names[name].asks(environment.get(name, "").strip())}
     for variable in sorted(asking):

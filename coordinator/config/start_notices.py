@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class StartNotice(NamedTuple):
-    """One line. A warning needs somebody to act on it; any other notice is for information."""
+    """One line, a warning or for information. A warning names a problem and its remedy."""
 
     text: str
     is_warning: bool = True

@@ -96,5 +96,5 @@ UNSERVED_IMAGE_VARIABLES: Final[Mapping[str, UnservedName]] = {
 
 
 def describe_unserved(label: str, unserved: UnservedName) -> str:
-    """Return the sentence for a name that asks for a function which groupd lacks. `label` names what was set."""
+    """Return the warning for a name that asks for a function which groupd lacks. `label` shows its source, too."""
     return f"{label} has no effect, because {unserved.reason}"

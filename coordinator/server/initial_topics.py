@@ -29,7 +29,7 @@ _ANY: Final = -1
 
 
 def create_initial_topics(plane: DataPlane, topics: Sequence[InitialTopic]) -> Sequence[TopicChange]:
-    """Create the topics that do not exist and log those that cannot be created. Return what changed."""
+    """Create the missing topics and log each refusal. Return the changes."""
     answer = plane.handle(_request(topics), _CREATOR, clock.now())
     return _log_refusals(topics, answer, plane)
 
@@ -61,7 +61,7 @@ def _request(topics: Sequence[InitialTopic]) -> CreateTopicsRequest:
 
 def _log_refusals(topics: Sequence[InitialTopic], answer: Answer, plane: DataPlane) -> Sequence[TopicChange]:
     """Log each topic that is not as its variable asks. A topic that exists stays as it is, as with kafka-topics.sh
-    --if-not-exists. Return what is left to log and to publish."""
+    --if-not-exists. Return the changes for the other log lines and for the server."""
     assert isinstance(answer.response, CreateTopicsResponse)
     asked = {topic.name: topic for topic in topics}
     for result in answer.response.topics:

@@ -1,4 +1,4 @@
-"""The environments of Kafka's images start groupd in its own image, which says what has no effect."""
+"""The environments of Kafka's images start groupd in its own image. Its log names each variable without effect."""
 
 import asyncio
 import logging

@@ -329,7 +329,7 @@ class SharedCatalogue:
         self._told(changes)
 
     async def take_steps(self, steps: Work[Any]) -> Any:
-        """Take all steps of some work, with other work of the event loop between them. Return what they lead to."""
+        """Take all steps of some work, with other work of the event loop between them. Return the result."""
         result: Any = None
         while True:
             try:

@@ -157,7 +157,7 @@ BROKEN: Final[Mapping[str, tuple[Properties, str]]] = {
         {**P12, **key_store("s.jks", java_truststore(SERVER))},
         "ssl.keystore.location: .*/s.jks: it has no key",
     ),
-    "a JKS with a certificate that is none": (
+    "a JKS with a cut certificate": (
         truststore("t.jks", java_truststore(SERVER, cut=100), "JKS"),
         "ssl.truststore.location: .*/t.jks: a certificate cannot be read",
     ),
