@@ -12,7 +12,10 @@ from tests.server.harness import settings, start
 
 
 async def started(
-    data_dir: Path, *wanted: InitialTopic, properties: Mapping[str, str] | None = None, brokers: int = 1
+    data_dir: Path | None,
+    *wanted: InitialTopic,
+    properties: Mapping[str, str] | None = None,
+    brokers: int = 1,
 ) -> Server:
     how = settings(data_dir, properties)
     how.initial_topics, how.brokers = wanted, brokers
@@ -33,9 +36,9 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Sequence[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-async def test_topics_have_partitions_and_configs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_topics_have_partitions_and_configs(caplog: pytest.LogCaptureFixture) -> None:
     configs = {"cleanup.policy": "compact", "retention.ms": "60000"}
-    server = await started(tmp_path, topic("a", 3), topic("b", -1, -1, configs))
+    server = await started(None, topic("a", 3), topic("b", -1, -1, configs))
     assert partitions(server) == {"a": 3, "b": 1}
     b = server.data_plane.catalogue.get("b")
     assert b is not None
@@ -45,10 +48,10 @@ async def test_topics_have_partitions_and_configs(tmp_path: Path, caplog: pytest
 
 
 async def test_a_topic_that_cannot_be_created_is_a_warning_and_the_start_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     wanted = topic("bad/name"), topic("bad", 1, 1, {"cleanup.policy": "nonsense"}), topic("three", 1, 3)
-    server = await started(tmp_path, *wanted, topic("good"))
+    server = await started(None, *wanted, topic("good"))
     assert partitions(server) == {"good": 1}
     await server.close()
     found = warnings(caplog)
@@ -71,10 +74,10 @@ async def test_a_topic_that_exists_stays_as_it_is(tmp_path: Path, caplog: pytest
 
 @pytest.mark.parametrize("brokers", [1, 3])
 async def test_any_replication_factor_is_accepted_where_a_property_says_so(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, brokers: int
+    caplog: pytest.LogCaptureFixture, brokers: int
 ) -> None:
     accepting = {"accept.any.replication.factor": "true"}
-    server = await started(tmp_path, topic("three", 2, 3), properties=accepting, brokers=brokers)
+    server = await started(None, topic("three", 2, 3), properties=accepting, brokers=brokers)
     assert partitions(server) == {"three": 2}
     await server.close()
     (warning,) = warnings(caplog)

@@ -38,10 +38,10 @@ async def test_a_client_and_a_topic_have_one_line_with_what_keeps_it_from_being_
 
 
 async def test_a_replication_factor_above_the_number_of_brokers_is_a_line_with_the_remedy(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     wanted = CreatableTopic(name="three", num_partitions=1, replication_factor=3, assignments=[], configs=[])
-    async with serving(tmp_path) as server, Client(server) as client:
+    async with serving() as server, Client(server) as client:
         for _ in range(3):
             answer = await client.call(CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 5)
             assert answer.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
