@@ -1,4 +1,4 @@
-"""Ports for servers that have to be told theirs before they start."""
+"""Ports for servers that need theirs before they start, and whether this machine has IPv6."""
 
 import contextlib
 import random
@@ -26,3 +26,12 @@ def free_ports(count: int) -> list[int]:
                 port = _CHANCE.randrange(FIRST, end)
                 bound.append(stack.enter_context(socket.create_server(("127.0.0.1", port))))
         return [int(each.getsockname()[1]) for each in bound]
+
+
+def has_ipv6() -> bool:
+    """Whether servers can listen on ::1; the system may support IPv6 and have no such address."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True

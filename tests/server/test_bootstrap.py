@@ -1,6 +1,5 @@
 """ApiVersions, FindCoordinator, DescribeCluster, and the address that clients are told."""
 
-import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -16,6 +15,7 @@ from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsRespon
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest
+from tests.free_ports import has_ipv6
 from tests.server.harness import Client, serving
 
 
@@ -167,7 +167,7 @@ async def test_a_wildcard_listener_answers_with_the_address_that_the_client_used
             port = server.endpoints[0].port
             async with Client(server) as client:
                 assert await brokers(client) == [("127.0.0.1", port)]
-            if socket.has_dualstack_ipv6():
+            if has_ipv6():
                 async with Client(server, host="::1") as client:
                     assert await brokers(client) == [("::1", port)]
 

@@ -1,7 +1,6 @@
 """Who may change what: listener, property, token, Host, Origin and content type against each other."""
 
 import logging
-import socket
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -16,6 +15,7 @@ from coordinator.console.hosts import parse_host
 from coordinator.control.problem import Problem, ProblemKind
 from storage.files import OsFiles
 from tests.console.api.api_port import Answer, Api, serving_api
+from tests.free_ports import has_ipv6
 from tests.interop.requirement import lacking
 
 TOKEN: Final = "t0ken-of-the-team"
@@ -188,10 +188,8 @@ IPV6_DOORS: Final = {
 
 @pytest.mark.parametrize("door", IPV6_DOORS.values(), ids=IPV6_DOORS.keys())
 async def test_every_way_in_by_ipv6(door: Door) -> None:
-    try:
-        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-    except OSError as error:
-        lacking(f"this machine has no IPv6: {error}")
+    if not has_ipv6():
+        lacking("this machine has no IPv6")
     is_everywhere = door.host == "::"
     hosts = {
         "[::1]": True,
