@@ -3,25 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
+from coordinator.cli.acl.broker_acls import BrokerAcls
 from coordinator.cli.broker.command import Asking
-from coordinator.cli.broker.connection import BrokerConnection
 from coordinator.cli.broker.directory import security_of
-from coordinator.cli.broker.refused import BrokerRefused
-from coordinator.security.acl import (
-    AclBinding,
-    AclFilter,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from coordinator.security.acl import AclBinding, AclFilter
 from coordinator.server.security_file import SecurityFile
-from protocol.errors import ErrorCode
-from protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from protocol.messages.describe_acls import DescribeAclsRequest
 
 
 class Acls(Protocol):
@@ -35,61 +23,6 @@ class Acls(Protocol):
 
     def delete(self, filters: list[AclFilter]) -> set[AclBinding]:
         """Removes what any of the filters picks; which ones those were."""
-
-
-class _OfBroker:
-    def __init__(self, broker: BrokerConnection) -> None:
-        self._broker = broker
-
-    def described(self, wanted: AclFilter) -> set[AclBinding]:
-        answer = self._broker.ask(
-            DescribeAclsRequest(
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.resource_name,
-                pattern_type_filter=wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission,
-            )
-        )
-        _check(answer)
-        return {_binding(resource, acl) for resource in answer.resources for acl in resource.acls}
-
-    def create(self, acls: list[AclBinding]) -> None:
-        creations = [
-            AclCreation(
-                resource_type=acl.resource_type,
-                resource_name=acl.resource_name,
-                resource_pattern_type=acl.pattern_type,
-                principal=acl.principal,
-                host=acl.host,
-                operation=acl.operation,
-                permission_type=acl.permission,
-            )
-            for acl in acls
-        ]
-        for result in self._broker.ask(CreateAclsRequest(creations=creations)).results:
-            _check(result)
-
-    def delete(self, filters: list[AclFilter]) -> set[AclBinding]:
-        asked = [
-            DeleteAclsFilter(
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.resource_name,
-                pattern_type_filter=wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission,
-            )
-            for wanted in filters
-        ]
-        gone: set[AclBinding] = set()
-        for result in self._broker.ask(DeleteAclsRequest(filters=asked)).filter_results:
-            _check(result)
-            gone.update(_binding(acl, acl) for acl in result.matching_acls)
-        return gone
 
 
 class _OfDirectory:
@@ -112,29 +45,11 @@ class _OfDirectory:
             self._file.change(replace(self._file.state, acls=acls))
 
 
-def _check(answer: Any) -> None:
-    if answer.error_code != ErrorCode.NONE:
-        raise BrokerRefused(answer.error_code, answer.error_message)
-
-
-def _binding(resource: Any, acl: Any) -> AclBinding:
-    """In: parts of an answer, which may be one."""
-    return AclBinding(
-        ResourceType(resource.resource_type),
-        resource.resource_name,
-        PatternType(resource.pattern_type),
-        acl.principal,
-        acl.host,
-        Operation(acl.operation),
-        Permission(acl.permission_type),
-    )
-
-
 @contextmanager
 def acls_of(asking: Asking, data_dir: str | None) -> Iterator[Acls]:
     """Raises Misused, Unreachable."""
     if data_dir is None:
-        yield _OfBroker(asking.broker)
+        yield BrokerAcls(asking.broker)
         return
     with security_of(data_dir) as file:
         yield _OfDirectory(file)

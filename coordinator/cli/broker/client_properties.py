@@ -6,15 +6,15 @@ Source: Kafka's `CommonClientConfigs`, `SslConfigs`, `SaslConfigs`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from coordinator.config.listener_settings import TlsSettings
 from coordinator.config.properties_file import parse_properties
-from coordinator.config.security_properties import SecurityProperties
 from coordinator.names import SecurityProtocol
 from coordinator.net.peer import printable
-from coordinator.security.jaas import JaasError, parse_property
-from coordinator.security.sasl_login import LOGIN_MECHANISMS, Login
+
+if TYPE_CHECKING:  # imported where a broker wants TLS or SASL: most calls do without
+    from coordinator.config.listener_settings import TlsSettings
+    from coordinator.security.sasl_login import Login
 
 _PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = "sasl.mechanism"
@@ -30,15 +30,19 @@ _STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 class ClientSecurity:
     """How a broker is reached."""
 
-    tls: TlsSettings | None = None
+    tls: "TlsSettings | None" = None
     """None: without TLS."""
-    login: Login | None = None
+    login: "Login | None" = None
     """None: without SASL."""
 
 
 def parse_client(text: str) -> ClientSecurity:
     """In: the text of a file. Raises ValueError naming the property that makes no sense, and no secret."""
-    values = parse_properties(text)
+    return security_from_properties(parse_properties(text))
+
+
+def security_from_properties(values: Mapping[str, str]) -> ClientSecurity:
+    """Return the security settings among a client's properties. Raises ValueError as `parse_client` does."""
     said = values.get(_PROTOCOL, SecurityProtocol.PLAINTEXT).strip().upper()
     try:
         protocol = SecurityProtocol(said)
@@ -50,7 +54,10 @@ def parse_client(text: str) -> ClientSecurity:
     )
 
 
-def _tls(values: Mapping[str, str]) -> TlsSettings:
+def _tls(values: Mapping[str, str]) -> "TlsSettings":
+    from coordinator.config.listener_settings import TlsSettings
+    from coordinator.config.security_properties import SecurityProperties
+
     def value(name: str) -> str:
         return values.get(name, "").strip()
 
@@ -87,7 +94,10 @@ def _tls(values: Mapping[str, str]) -> TlsSettings:
     )
 
 
-def _login(values: Mapping[str, str], protocol: SecurityProtocol) -> Login:
+def _login(values: Mapping[str, str], protocol: SecurityProtocol) -> "Login":
+    from coordinator.security.jaas import JaasError, parse_property
+    from coordinator.security.sasl_login import LOGIN_MECHANISMS, Login
+
     mechanism = values.get(_MECHANISM, "GSSAPI").strip()
     if mechanism not in LOGIN_MECHANISMS:
         there = ", ".join(LOGIN_MECHANISMS)

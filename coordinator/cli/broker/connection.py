@@ -2,10 +2,11 @@
 
 import socket
 import ssl
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from coordinator.cli.broker.client_properties import ClientSecurity
-from coordinator.cli.broker.login import log_in
 from coordinator.cli.control.failure import Unreachable
 from protocol.apis import APIS, ApiKey
 from protocol.codec import decode
@@ -18,6 +19,7 @@ from storage.files import OsFiles
 from storage.os_error import reason_of
 
 _CLIENT_ID: Final = "groupd"
+_NEWEST: Final[Mapping[int, int]] = MappingProxyType({})
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _TLS_ALERT: Final = b"\x15\x03"
 _HOW_TO_SAY: Final = "--command-config names a file that says how (security.protocol, ...)"
@@ -26,7 +28,20 @@ _HOW_TO_SAY: Final = "--command-config names a file that says how (security.prot
 class BrokerConnection:
     """Opened with the first question."""
 
-    def __init__(self, host: str, port: int, timeout_s: float, security: ClientSecurity) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        timeout_s: float,
+        security: ClientSecurity,
+        client_id: str = _CLIENT_ID,
+        newest: Mapping[int, int] = _NEWEST,
+    ) -> None:
+        """In: the address; the timeout of the connection and of each answer; TLS and the login; the client id of
+        all requests; the newest version to use of some APIs, by API key.
+        """
+        self._client_id = client_id
+        self._newest = newest
         self._host = host
         self._port = port
         self._timeout_s = timeout_s
@@ -35,20 +50,24 @@ class BrokerConnection:
         self._correlation_id = 0
         self._versions: dict[int, range] = {}
 
-    def ask(self, request: Any) -> Any:
-        """The answer, in the newest version that both sides speak. Raises Unreachable, and BrokerRefused where the
-        login is no good."""
+    def ask(self, request: Any, timeout_s: float | None = None) -> Any:
+        """Return the answer, in the newest version that both sides speak. In: a timeout for this answer in place of
+        the usual one. Raises Unreachable; BrokerRefused where the login fails."""
         try:
-            if self._socket is None:
-                self._open()
+            opened = self._open() if self._socket is None else self._socket
+            opened.settimeout(self._timeout_s if timeout_s is None else timeout_s)
             return self._ask(request)
         except (OSError, EOFError, Malformed, UnicodeError) as error:
             raise Unreachable(f"{self.name} does not answer: {self._reason(error)}") from error
 
     def count_apis(self) -> int:
         """How many APIs the broker serves. Raises as `ask` does."""
+        return len(self.fetch_versions())
+
+    def fetch_versions(self) -> dict[int, range]:
+        """Return the versions that the broker serves, by API key. Raises as `ask` does."""
         self.ask(ApiVersionsRequest())
-        return len(self._versions)
+        return self._versions
 
     def close(self) -> None:
         """Lets go of it."""
@@ -60,7 +79,7 @@ class BrokerConnection:
         """Host and port."""
         return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
-    def _open(self) -> None:
+    def _open(self) -> socket.socket:
         self._socket = socket.create_connection((self._host, self._port), self._timeout_s)
         if self._security.tls is not None:
             self._socket = self._in_tls(self._socket)
@@ -71,7 +90,10 @@ class BrokerConnection:
             each.api_key: range(each.min_version, each.max_version + 1) for each in served.api_keys
         }
         if self._security.login is not None:
+            from coordinator.cli.broker.login import log_in  # and the mechanisms of SASL
+
             log_in(self._security.login, self._ask)
+        return self._socket
 
     def _in_tls(self, plain: socket.socket) -> socket.socket:
         """Raises Unreachable, OSError."""
@@ -90,12 +112,12 @@ class BrokerConnection:
         common = [version for version in self._versions.get(key, ()) if version in APIS[key].versions]
         if not common:
             raise Unreachable(f"{self.name} does not serve {APIS[key].name} in a version that groupd knows")
-        return self._call(key, request, max(common))
+        return self._call(key, request, min(max(common), self._newest.get(key, max(common))))
 
     def _call(self, key: int, request: Any, version: int) -> Any:
         assert self._socket is not None
         self._correlation_id += 1
-        self._socket.sendall(encode_request(key, version, self._correlation_id, _CLIENT_ID, request))
+        self._socket.sendall(encode_request(key, version, self._correlation_id, self._client_id, request))
         head = self._read(4)
         size = int.from_bytes(head, "big", signed=True)
         if head.startswith(_TLS_ALERT):

@@ -16,4 +16,6 @@ class BrokerRefused(Exception):
             name = ErrorCode(error_code).name
         except ValueError:
             name = f"error {error_code}"
+        self.error_code = error_code
+        self.message = message
         super().__init__(f"{name}: {printable(message, _MOST_SAID)}" if message else name)
