@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test quick test-extended check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test quick test-extended check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -129,6 +129,9 @@ oracle-record: $(VENV)/.test ## the same for both Kafkas, and keep their answers
 	@$(BIN)/python -m tests.oracle --record $(ARGS)
 	@$(BIN)/python -m tests.oracle --record --kafka 3.9.1 $(ARGS)
 	@$(BIN)/python -m docs.generate_protocol
+
+kafka-tools-record: $(VENV)/.test ## record what Kafka's own tools print, for tests/kafka_tools (needs Java, Maven); ARGS="topics"
+	@$(BIN)/python -m tests.kafka_tools.record $(ARGS)
 
 frames-record: $(VENV)/.test ## capture what stock clients and a real Kafka say to each other into tests/frames
 	@$(BIN)/python -m tests.frames.capture

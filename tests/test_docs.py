@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from docs import generate_configuration, generate_log_lines, generate_metrics, generate_protocol
+from docs import (
+    generate_configuration,
+    generate_kafka_tools,
+    generate_log_lines,
+    generate_metrics,
+    generate_protocol,
+)
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "RESULTS.md"])
@@ -95,3 +101,7 @@ def test_the_page_of_metrics_is_fresh() -> None:
 
 def test_the_page_of_log_lines_is_fresh() -> None:
     assert generate_log_lines.PAGE.read_text() == generate_log_lines.page()
+
+
+def test_the_table_of_kafkas_tools_is_generated() -> None:
+    assert generate_kafka_tools.PAGE.read_text() == generate_kafka_tools.page()

@@ -43,6 +43,7 @@ EXTENDED: Final = (
     "tests/kafka_log/test_hand_back.py",
     "tests/kafka_log/test_hand_back_transactions.py",
     "tests/kafka_log/test_hanging_transactions.py",
+    "tests/kafka_tools/test_living_tools.py",
     "tests/kafka_log/test_producer_files.py",
     "tests/oracle/test_recorded_answers.py::test_every_explanation_is_of_a_difference_that_is_there",
     "tests/oracle/test_recorded_answers.py::test_groupd_answers_as_kafka_did",

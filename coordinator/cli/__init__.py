@@ -22,6 +22,7 @@ SUBCOMMANDS: Final = {
     "failover": "Move the coordinator of a group.",
     "fault": "Make requests of groups fail, hang or vanish.",
     "groups": "List, describe, reset and delete groups.",
+    "kafka-tools": "Run one of Kafka's tools: kafka-topics, kafka-console-consumer, ...",
     "ledger": "Say why groups rebalanced.",
     "log": "Read, check and repair logs on disk.",
     "namespace": "Make brokers beside the daemon's own, and remove them.",

@@ -11,7 +11,8 @@ from coordinator.suggestions import nearest_names
 
 
 class Subcommands(click.Group):
-    """Each subcommand is `command` in the module of its name; of `import` that is `import_`."""
+    """Each subcommand is `command` in the module of its name, with underscores for hyphens; of `import` that is
+    `import_`."""
 
     def __init__(self, *, package: str, described: Mapping[str, str], **attributes: Any) -> None:
         """In: the package of the modules; the subcommands by name, with the first line of their help."""
@@ -25,7 +26,7 @@ class Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._described:
             return None
-        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
         command: click.Command = import_module(f"{self._package}.{module}").command
         return command
 

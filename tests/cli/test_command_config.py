@@ -232,3 +232,17 @@ def test_a_file_that_is_not_there_is_usage(tmp_path: Path) -> None:
         result = run_groupd(*command, "--command-config", str(tmp_path / "nothing"))
         assert (result.returncode, result.stdout) == (2, "")
         assert "no such file" in result.stderr
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_kafkas_tools_reach_a_secured_broker(daemon: SecuredDaemon, protocol: str) -> None:
+    login = KEY if protocol == "SSL" else jaas("SCRAM-SHA-256")
+    config = f"security.protocol={protocol}\n{TRUST}{login}"
+    at = ("--bootstrap-server", daemon.at(protocol))
+    for words in (("kafka-topics", "--list"), ("kafka-acls", "--list"), ("kafka-broker-api-versions",)):
+        result = daemon.run("kafka-tools", *words, *at, config=config)
+        assert (result.returncode, result.stderr) == (0, "")
+    wrong = config.replace(SECRET, "mistake").replace("alice.pem", "authority.pem")
+    refused = daemon.run("kafka-tools", "kafka-topics", "--list", *at, config=wrong)
+    assert refused.returncode == 1
+    assert "mistake" not in refused.stderr + refused.stdout

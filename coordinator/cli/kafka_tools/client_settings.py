@@ -1,0 +1,103 @@
+"""The settings of a tool's client: bootstrap addresses, and the properties of --command-config and its like."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from coordinator.cli.broker.client_properties import ClientSecurity, security_from_properties
+from coordinator.cli.kafka_tools.tool_errors import ToolFailure
+from coordinator.config.errors import ConfigError
+from coordinator.config.listeners import Address, parse_address
+from coordinator.config.properties_file import parse_properties
+from storage.files import read_input
+from storage.os_error import reason_of
+
+_API_TIMEOUT: Final = "default.api.timeout.ms"
+_REQUEST_TIMEOUT: Final = "request.timeout.ms"
+_DEFAULT_API_TIMEOUT_MS: Final = 60_000
+_DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How a tool reaches brokers."""
+
+    bootstrap: tuple[Address, ...]
+    security: ClientSecurity
+    properties: Mapping[str, str]
+    api_timeout_s: float
+    """How long to try where no broker answers."""
+    request_timeout_s: float
+
+
+def read_properties(path: str | None) -> dict[str, str]:
+    """Return the properties of a file, none for None. Raises ToolFailure where it cannot be read."""
+    if path is None:
+        return {}
+    try:
+        return dict(parse_properties(read_input(path).decode()))
+    except OSError as error:
+        raise ToolFailure(f"{path}: {reason_of(error, path)}") from error
+    except UnicodeDecodeError as error:
+        raise ToolFailure(f"{path}: is not UTF-8 text at byte {error.start}") from error
+    except ValueError as error:
+        raise ToolFailure(f"{path}: {error}") from error
+
+
+def parse_pairs(pairs: Iterable[str], lacks_value: str | None = None) -> dict[str, str]:
+    """Return the properties of options such as `--property NAME=VALUE`. In: the value of NAME alone, None where
+    that is an error. Raises ToolFailure.
+    """
+    found = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals and lacks_value is not None:
+            text = lacks_value
+        elif not equals or not name:
+            raise ToolFailure(f"Invalid property {pair}. Write it as NAME=VALUE")
+        found[name] = text
+    return found
+
+
+def make_settings(bootstrap: str, properties: Mapping[str, str]) -> ClientSettings:
+    """Return the settings of a client. In: HOST:PORT, with commas between several; the client's properties. Raises
+    ToolFailure.
+    """
+    try:
+        security = security_from_properties(properties)
+    except ValueError as error:
+        raise ToolFailure(f"Invalid client properties: {error}") from error
+    if security.login is not None and security.login.password is None:
+        raise ToolFailure('Invalid client properties: sasl.jaas.config needs password="..."')
+    return ClientSettings(
+        _parse_bootstrap(bootstrap),
+        security,
+        properties,
+        _milliseconds(properties, _API_TIMEOUT, _DEFAULT_API_TIMEOUT_MS) / 1000,
+        _milliseconds(properties, _REQUEST_TIMEOUT, _DEFAULT_REQUEST_TIMEOUT_MS) / 1000,
+    )
+
+
+def _parse_bootstrap(text: str) -> tuple[Address, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise ToolFailure("No bootstrap address given. Write --bootstrap-server HOST:PORT")
+    addresses = []
+    for word in words:
+        try:
+            address = parse_address(word.rpartition("://")[2], "bootstrap.servers")
+        except ConfigError as error:
+            raise ToolFailure(f"Invalid url in bootstrap.servers: {word}. {error}") from error
+        addresses.append(Address(address.host or "127.0.0.1", address.port))
+    return tuple(addresses)
+
+
+def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name, str(default)).strip()
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number <= 0:
+        raise ToolFailure(f"Invalid client properties: {name}={text}. Use a number of milliseconds above 0")
+    return number

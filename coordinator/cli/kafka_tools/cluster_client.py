@@ -1,0 +1,271 @@
+"""A client of a Kafka cluster: requests to any broker, to the leader of a partition, to a group's coordinator.
+
+Blocking, one request after the other. Errors that Kafka's clients retry are retried until `default.api.timeout.ms`
+is over: tools are called while the broker starts.
+"""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from coordinator.cli.broker.connection import BrokerConnection
+from coordinator.cli.broker.refused import BrokerRefused
+from coordinator.cli.control.failure import Unreachable
+from coordinator.cli.kafka_tools.client_settings import ClientSettings
+from coordinator.cli.kafka_tools.deadline import Deadline
+from coordinator.cli.kafka_tools.kafka_errors import error_from_code, is_retriable
+from coordinator.cli.kafka_tools.tool_errors import KafkaError
+from coordinator.config.listeners import Address
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
+
+Result = TypeVar("Result")
+
+_CLIENT_ID: Final = "groupd"
+_RETRY_PAUSE_S: Final = 0.1
+_NEWEST_WITH_NAMES: Final[dict[int, int]] = {
+    ApiKey.PRODUCE: 12,
+    ApiKey.FETCH: 12,
+    ApiKey.OFFSET_COMMIT: 9,
+    ApiKey.OFFSET_FETCH: 9,
+}
+"""Later versions know topics by id alone. Kafka's admin client stays below them as well."""
+_COORDINATOR_MOVED: Final = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+class Coordinator(NamedTuple):
+    """The broker that coordinates a group."""
+
+    node_id: int
+    address: Address
+
+
+class TopicMetadata(NamedTuple):
+    """A topic as Metadata describes it."""
+
+    name: str
+    topic_id: bytes
+    error_code: int
+    partitions: list[MetadataResponsePartition]
+
+
+class ClusterClient:
+    """Connections are opened when they are needed, one for each broker and purpose."""
+
+    def __init__(
+        self, settings: ClientSettings, client_id: str = _CLIENT_ID, *, tries_forever: bool = False
+    ) -> None:
+        """In: the settings; the client id of all requests; whether to wait for a broker without limit."""
+        self._settings = settings
+        self._client_id = settings.properties.get("client.id", client_id)
+        self._timeout_s = float("inf") if tries_forever else settings.api_timeout_s
+        self._connections: dict[tuple[Address, str], BrokerConnection] = {}
+        self._bootstrap: Address | None = None
+        self._coordinators: dict[str, Coordinator] = {}
+        self.brokers: dict[int, Address] = {}
+        """The brokers by node id, as the last Metadata response named them."""
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.close()
+
+    def ask(self, request: Any) -> Any:
+        """Return the answer of any broker. Raises KafkaError."""
+        return self._ask_first([self._bootstrap] if self._bootstrap else [], request)
+
+    def ask_broker(
+        self, node_id: int, request: Any, purpose: str = "", timeout_s: float | None = None
+    ) -> Any:
+        """Return the answer of one broker, asked once. In: a name that gives the request a connection of its own;
+        the timeout of the answer. Raises KafkaError.
+        """
+        if node_id not in self.brokers:
+            self.fetch_metadata([])
+        address = self.brokers.get(node_id)
+        if address is None:
+            raise error_from_code(ErrorCode.NETWORK_EXCEPTION, f"The broker {node_id} is not available")
+        return self._ask_address(address, request, purpose, timeout_s)
+
+    def ask_every_broker(self, request: Any) -> dict[int, Any]:
+        """Return the answers of all brokers by node id. Raises KafkaError."""
+        self.fetch_metadata([])
+        answers: dict[int, Any] = {}
+
+        def ask_others() -> None:
+            for node_id in sorted(self.brokers.keys() - answers.keys()):
+                answers[node_id] = self.ask_broker(node_id, request)
+
+        self.retry_unreachable(ask_others)
+        return answers
+
+    def limit_retries(self, timeout_s: float) -> None:
+        """Retry for at most so long from now on, as the program ends."""
+        self._timeout_s = min(self._timeout_s, timeout_s)
+
+    def fetch_metadata(self, topics: Sequence[str] | None, *, creates: bool = False) -> MetadataResponse:
+        """Return metadata of some topics, of all for None. In: whether topics are created that do not exist. Raises
+        KafkaError.
+        """
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        answer: MetadataResponse = self.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=creates))
+        self.brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
+        return answer
+
+    def fetch_topics(self, topics: Sequence[str] | None, *, creates: bool = False) -> list[TopicMetadata]:
+        """Return the topics of `fetch_metadata`, with their names. Raises KafkaError."""
+        return [
+            TopicMetadata(topic.name, topic.topic_id, topic.error_code, topic.partitions)
+            for topic in self.fetch_metadata(topics, creates=creates).topics
+            if topic.name is not None
+        ]
+
+    def fetch_leaders(self, topics: Sequence[str]) -> dict[tuple[str, int], int]:
+        """Return the node id of each partition's leader. Raises KafkaError for a topic that does not exist."""
+
+        def fetch() -> dict[tuple[str, int], int]:
+            leaders: dict[tuple[str, int], int] = {}
+            for topic in self.fetch_topics(topics):
+                check(topic)
+                for partition in topic.partitions:
+                    if partition.leader_id < 0:
+                        check(partition)
+                        raise error_from_code(ErrorCode.LEADER_NOT_AVAILABLE)
+                    leaders[topic.name, partition.partition_index] = partition.leader_id
+            return leaders
+
+        retried = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.retry(fetch, lambda error: error.error_code in retried)
+
+    def find_coordinator(self, group: str) -> Coordinator:
+        """Return the coordinator of a group. Raises KafkaError."""
+        from protocol.messages.find_coordinator import FindCoordinatorRequest
+
+        def find() -> Coordinator:
+            answer = self.ask(FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group]))
+            found = answer.coordinators[0] if answer.coordinators else answer
+            check(found)
+            return Coordinator(found.node_id, Address(found.host, found.port))
+
+        if group not in self._coordinators:
+            self._coordinators[group] = self.retry(find, lambda error: error.is_retriable)
+        return self._coordinators[group]
+
+    def ask_coordinator(
+        self,
+        group: str,
+        request: Any,
+        code_of: Callable[[Any], int] = lambda answer: int(answer.error_code),
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Return the answer of a group's coordinator, looked up anew while it moves. In: a function that returns
+        the error code of the answer. Raises KafkaError.
+        """
+
+        def ask() -> Any:
+            address = self.find_coordinator(group).address
+            try:
+                answer = self._ask_address(address, request, "coordinator", timeout_s)
+            except KafkaError:
+                self._coordinators.pop(group, None)
+                raise
+            code = code_of(answer)
+            if code in _COORDINATOR_MOVED:
+                self._coordinators.pop(group, None)
+                raise error_from_code(code)
+            return answer
+
+        retried = (*_COORDINATOR_MOVED, ErrorCode.NETWORK_EXCEPTION)
+        return self.retry(ask, lambda error: error.error_code in retried)
+
+    def fetch_versions(self, node_id: int) -> Mapping[int, range]:
+        """Return the API versions that a broker serves, by API key. Raises KafkaError."""
+        connection = self._connect(self.brokers[node_id], "")
+        try:
+            return connection.fetch_versions()
+        except (Unreachable, BrokerRefused) as error:
+            raise _as_kafka_error(error) from error
+
+    def retry(self, call: Callable[[], Result], is_retried: Callable[[KafkaError], bool]) -> Result:
+        """Return the result of a call, repeated while `is_retried` accepts its error. Raises KafkaError."""
+        deadline = Deadline(self._timeout_s)
+        while True:
+            try:
+                return call()
+            except KafkaError as error:
+                if not is_retried(error) or not deadline.pause(_RETRY_PAUSE_S):
+                    raise
+
+    def retry_unreachable(self, call: Callable[[], Result]) -> Result:
+        """Return the result of a call, repeated while no broker answers. Raises KafkaError."""
+        return self.retry(call, lambda error: error.error_code == ErrorCode.NETWORK_EXCEPTION)
+
+    def _ask_first(self, known: Iterable[Address], request: Any) -> Any:
+        """Ask the first broker that answers, the known ones before those of the bootstrap list."""
+        addresses = [*known, *self._settings.bootstrap]
+
+        def ask() -> Any:
+            for address in addresses[:-1]:
+                try:
+                    return self._ask_bootstrap(address, request)
+                except KafkaError as error:
+                    if error.error_code != ErrorCode.NETWORK_EXCEPTION:
+                        raise
+            return self._ask_bootstrap(addresses[-1], request)
+
+        return self.retry_unreachable(ask)
+
+    def _ask_bootstrap(self, address: Address, request: Any) -> Any:
+        answer = self._ask_address(address, request, "", None)
+        self._bootstrap = address
+        return answer
+
+    def _ask_address(self, address: Address, request: Any, purpose: str, timeout_s: float | None) -> Any:
+        try:
+            return self._connect(address, purpose).ask(request, timeout_s)
+        except (Unreachable, BrokerRefused) as error:
+            self._connections.pop((address, purpose)).close()
+            raise _as_kafka_error(error) from error
+
+    def _connect(self, address: Address, purpose: str) -> BrokerConnection:
+        connection = self._connections.get((address, purpose))
+        if connection is None:
+            settings = self._settings
+            connection = BrokerConnection(
+                *address, settings.request_timeout_s, settings.security, self._client_id, _NEWEST_WITH_NAMES
+            )
+            self._connections[address, purpose] = connection
+        return connection
+
+
+def check(answer: Any) -> None:
+    """Raises KafkaError for the error code of a response or a part of one."""
+    if answer.error_code != ErrorCode.NONE:
+        raise error_from_code(answer.error_code, getattr(answer, "error_message", None))
+
+
+def _as_kafka_error(error: Exception) -> KafkaError:
+    if isinstance(error, BrokerRefused):
+        return error_from_code(error.error_code, error.message)
+    cause = error.__cause__
+    if isinstance(cause, socket.gaierror):
+        return KafkaError(
+            f"No resolvable bootstrap urls given in bootstrap.servers. {error}", "ConfigException"
+        )
+    if isinstance(cause, ssl.SSLError):
+        return KafkaError(str(error), "SslAuthenticationException")
+    if isinstance(cause, (OSError, EOFError)):
+        code = ErrorCode.NETWORK_EXCEPTION
+        return KafkaError(str(error), "TimeoutException", is_retriable=is_retriable(code), error_code=code)
+    return KafkaError(str(error), "UnsupportedVersionException")

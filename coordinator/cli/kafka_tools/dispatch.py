@@ -1,0 +1,139 @@
+"""Finding a tool by the name of its program, and how calls end: `kafka-topics`, `/usr/bin/kafka-topics.sh`."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from threading import current_thread, main_thread
+from types import FrameType
+from typing import Final, NamedTuple, Protocol, cast
+
+from coordinator.cli.kafka_tools.options import OptionTable
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolEnd, ToolFailure, UsageError
+from coordinator.cli.standard_streams import (
+    do_without_standard_error,
+    end_interrupted,
+    is_closed,
+    taking_output,
+)
+from storage.os_error import reason_of
+
+SUCCESS: Final = 0
+FAILURE: Final = 1
+
+
+class ToolModule(Protocol):
+    """A module of this package with a tool."""
+
+    OPTIONS: OptionTable | None
+    """None: the tool has arguments of another form."""
+    UNRECOGNIZED_PREFIX: str
+    """What Kafka's tool prints before the message about an unknown option."""
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the tool; the exit code. Raises UsageError, ToolFailure, ToolEnd, KafkaError."""
+
+
+class Tool(NamedTuple):
+    """A tool: its module and a line about it."""
+
+    module: str
+    summary: str
+
+
+TOOLS: Final = {
+    "cub": Tool("cub_tool", "Wait until brokers are ready."),
+    "kafka-acls": Tool("acls_tool", "Add, remove and list ACLs."),
+    "kafka-broker-api-versions": Tool("broker_api_versions_tool", "Print the API versions of each broker."),
+    "kafka-cluster": Tool("cluster_tool", "Print the cluster id."),
+    "kafka-configs": Tool("configs_tool", "Describe and alter configs of topics and SCRAM users."),
+    "kafka-console-consumer": Tool("console_consumer_tool", "Print the records of a topic."),
+    "kafka-console-producer": Tool("console_producer_tool", "Write lines of standard input to a topic."),
+    "kafka-consumer-groups": Tool(
+        "consumer_groups_tool", "List, describe, reset and delete consumer groups."
+    ),
+    "kafka-get-offsets": Tool("get_offsets_tool", "Print offsets of partitions."),
+    "kafka-metadata-quorum": Tool("metadata_quorum_tool", "Print the status of the metadata quorum."),
+    "kafka-topics": Tool("topics_tool", "List, describe, create, alter and delete topics."),
+    "nc": Tool("nc_tool", "Test whether a TCP port accepts connections."),
+}
+"""By the name of the program."""
+
+
+def tool_name(program: str) -> str:
+    """Return the name of the tool that a program is: its base name, without `.sh`."""
+    return os.path.basename(program).removesuffix(".sh")
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run a tool. In: its name or the path of the program; the arguments. Returns the exit code."""
+    do_without_standard_error()
+    name = tool_name(program)
+    tool = TOOLS.get(name)
+    if tool is None:
+        _print_error(f"groupd has no tool {name}. Use one of: {', '.join(TOOLS)}")
+        return FAILURE
+    if is_closed(sys.stdout):
+        _print_error("standard output: is closed")
+        return FAILURE
+    with _ending_by_signal():
+        return _call(tool, name, arguments)
+
+
+@contextmanager
+def _ending_by_signal() -> Iterator[None]:
+    """Let SIGTERM raise SystemExit meanwhile, with the exit code of a shell: a consumer then leaves its group."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _exit(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _call(tool: Tool, name: str, arguments: Sequence[str]) -> int:
+    module = cast("ToolModule", import_module(f"coordinator.cli.kafka_tools.{tool.module}"))
+    try:
+        with taking_output():
+            return _run(module, name, arguments)
+    except KeyboardInterrupt:
+        end_interrupted()
+    except OSError as error:
+        _print_error(f"{name}: {reason_of(error)}")
+        return FAILURE
+
+
+def _run(module: ToolModule, name: str, arguments: Sequence[str]) -> int:
+    try:
+        return module.run(arguments)
+    except ToolEnd:
+        return SUCCESS
+    except UsageError as error:
+        _print_usage(module, name, error)
+    except ToolFailure as failure:
+        print(failure, file=sys.stdout if failure.is_on_stdout else sys.stderr)
+        return failure.exit_code
+    except KafkaError as error:
+        _print_error(str(error))
+    return FAILURE
+
+
+def _print_usage(module: ToolModule, name: str, error: UsageError) -> None:
+    prefix = module.UNRECOGNIZED_PREFIX if error.is_unrecognized else ""
+    _print_error(f"{prefix}{error}")
+    if error.hint:
+        _print_error(error.hint)
+    if module.OPTIONS is not None:
+        _print_error(f"\nOptions of {name}:\n{module.OPTIONS.describe()}")
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)

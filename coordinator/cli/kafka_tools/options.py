@@ -1,0 +1,215 @@
+"""Options of Kafka's tools: declared in a table, parsed as Kafka's parser (jopt-simple) parses them.
+
+An option is `--name VALUE` or `--name=VALUE`, with one hyphen or two. Names are not abbreviated. The value of an
+option may begin with a hyphen. Arguments that are not options are ignored.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NoReturn
+
+from coordinator.cli.kafka_tools.tool_errors import UsageError
+from coordinator.suggestions import nearest_names
+
+_REMOVED: Final = {
+    "zookeeper": "groupd has no ZooKeeper. Use --bootstrap-server HOST:PORT",
+    "authorizer-properties": "groupd has no ZooKeeper. Use --bootstrap-server HOST:PORT",
+    "authorizer": "groupd has no ZooKeeper. Use --bootstrap-server HOST:PORT",
+}
+"""What to use in place of options that Kafka had before version 4."""
+
+
+class Takes(Enum):
+    """Whether an option has a value."""
+
+    NOTHING = 0
+    VALUE = 1
+    OPTIONAL_VALUE = 2
+
+
+class Support(Enum):
+    """What groupd's tools do with an option of Kafka's tool."""
+
+    FULL = "supported"
+    IGNORED = "accepted, without effect"
+    NONE = "not supported"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a tool."""
+
+    name: str
+    help: str = ""
+    takes: Takes = Takes.NOTHING
+    metavar: str = ""
+    support: Support = Support.FULL
+    stands_for: str = ""
+    """The option that it is another name of."""
+
+
+def flag(name: str, help_: str) -> Option:
+    """Declare an option without a value."""
+    return Option(name, help_)
+
+
+def value(name: str, metavar: str, help_: str) -> Option:
+    """Declare an option with a value."""
+    return Option(name, help_, Takes.VALUE, metavar)
+
+
+def optional_value(name: str, metavar: str, help_: str) -> Option:
+    """Declare an option with an optional value."""
+    return Option(name, help_, Takes.OPTIONAL_VALUE, metavar)
+
+
+def ignored(name: str, metavar: str = "") -> Option:
+    """Declare an option that tunes Kafka's Java client and means nothing here."""
+    takes = Takes.VALUE if metavar else Takes.NOTHING
+    return Option(name, "Accepted, without effect.", takes, metavar, Support.IGNORED)
+
+
+def unsupported(name: str, metavar: str = "") -> Option:
+    """Declare an option that Kafka's tool has and groupd's refuses."""
+    takes = Takes.VALUE if metavar else Takes.NOTHING
+    return Option(name, "Not supported.", takes, metavar, Support.NONE)
+
+
+def alias(name: str, other: str) -> Option:
+    """Declare a name that an option had in older versions of Kafka."""
+    return Option(name, f"The name of --{other} in older versions.", Takes.VALUE, "VALUE", stands_for=other)
+
+
+BOOTSTRAP: Final = value("bootstrap-server", "HOST:PORT,...", "Brokers to connect to.")
+COMMAND_CONFIG: Final = value(
+    "command-config",
+    "FILE",
+    "Client properties: security.protocol, sasl.jaas.config, ssl.truststore.location, ...",
+)
+_STANDARD: Final = (flag("help", "Print this text."), flag("version", "Print the version of Kafka."))
+
+
+class OptionTable:
+    """The options of a tool, with `--help` and `--version`."""
+
+    def __init__(self, *options: Option) -> None:
+        self.options: tuple[Option, ...] = (*options, *_STANDARD)
+        self._by_name = {option.name: option for option in self.options}
+
+    def parse(self, arguments: Sequence[str]) -> "ParsedOptions":
+        """Return the options of a call. Raises UsageError for an option that is unknown, not supported, or lacks
+        its value.
+        """
+        found: dict[str, list[str]] = {}
+        rest = list(arguments)
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                break
+            if not word.startswith("-") or word == "-":
+                continue
+            name, has_value, text = word.lstrip("-").partition("=")
+            option = self._by_name.get(name)
+            if option is None:
+                self._fail_unknown(name)
+            if option.support is Support.NONE:
+                self._fail_unsupported(option)
+            values = found.setdefault(option.stands_for or name, [])
+            if has_value:
+                values.append(text)
+            elif option.takes is Takes.VALUE:
+                if not rest:
+                    raise UsageError(f"Option {name} requires an argument")
+                values.append(rest.pop(0))
+            elif option.takes is Takes.OPTIONAL_VALUE and rest and not rest[0].startswith("-"):
+                values.append(rest.pop(0))
+        return ParsedOptions(found)
+
+    def describe(self) -> str:
+        """Return one line an option, for the text of `--help`."""
+        words = {option.name: usage_of(option) for option in self.options}
+        width = max(map(len, words.values()))
+        lines = (
+            f"  {words[option.name]:<{width}}  {option.help}"
+            for option in sorted(self.options, key=lambda option: option.name)
+            if option.support is not Support.NONE
+        )
+        return "\n".join(lines)
+
+    def _fail_unknown(self, name: str) -> NoReturn:
+        near = nearest_names(name, self._by_name)
+        hint = _REMOVED.get(name) or (f"Did you mean --{near[0]}?" if near else "")
+        raise UsageError(f"{name} is not a recognized option", hint=hint, is_unrecognized=True)
+
+    def _fail_unsupported(self, option: Option) -> NoReturn:
+        raise UsageError(
+            f"--{option.name} is not supported by groupd's tool. Leave it out, or use Kafka's own tool for it; "
+            "--help lists the supported options"
+        )
+
+
+def usage_of(option: Option) -> str:
+    """Return an option with the name of its value: `--topic TOPIC`."""
+    if option.takes is Takes.NOTHING:
+        return f"--{option.name}"
+    return (
+        f"--{option.name} {option.metavar}"
+        if option.takes is Takes.VALUE
+        else f"--{option.name} [{option.metavar}]"
+    )
+
+
+class ParsedOptions:
+    """The options of one call."""
+
+    def __init__(self, found: dict[str, list[str]]) -> None:
+        self._found = found
+
+    def has(self, name: str) -> bool:
+        """Whether an option was given."""
+        return name in self._found
+
+    def count(self, names: Iterable[str]) -> int:
+        """Return how many of these options were given."""
+        return sum(map(self.has, names))
+
+    def all(self, name: str) -> list[str]:
+        """Return all values of an option."""
+        return self._found.get(name, [])
+
+    def get(self, name: str) -> str | None:
+        """Return the value of an option, None where it has none. Raises UsageError where it was given twice."""
+        values = self.all(name)
+        if len(values) > 1:
+            raise UsageError(f"Found multiple arguments for option {name}, but you asked for only one")
+        return values[0] if values else None
+
+    def text(self, name: str) -> str:
+        """Return the value of an option that was given."""
+        found = self.get(name)
+        assert found is not None, f"--{name} is checked first"
+        return found
+
+    def integer(self, name: str) -> int | None:
+        """Return the value as a number. Raises UsageError for other text."""
+        text = self.get(name)
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise UsageError(f"Cannot parse argument '{text}' of option {name}") from None
+
+    def require(self, *names: str) -> None:
+        """Raises UsageError for an option that is missing."""
+        for name in names:
+            if not self.has(name):
+                raise UsageError(f'Missing required argument "[{name}]"')
+
+    def forbid(self, name: str, *others: str) -> None:
+        """Raises UsageError where an option was given together with one that it excludes."""
+        if self.has(name):
+            for other in others:
+                if self.has(other):
+                    raise UsageError(f'Option "[{name}]" can\'t be used with option "[{other}]"')

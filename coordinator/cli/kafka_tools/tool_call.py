@@ -1,0 +1,71 @@
+"""What every tool's call begins with: options, `--help` and `--version`, and a client of the cluster."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+
+from coordinator.cli.kafka_tools.client_settings import make_settings, read_properties
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient
+from coordinator.cli.kafka_tools.options import OptionTable, ParsedOptions
+from coordinator.cli.kafka_tools.tool_errors import ToolEnd, UsageError
+
+KAFKA_VERSION = "4.4.0"
+"""Of the tools that these stand for."""
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""What `--exclude-internal` leaves out."""
+
+
+def parse_options(table: OptionTable, arguments: Sequence[str], summary: str) -> ParsedOptions:
+    """Return the options of a call. In: a sentence about the tool, printed where help is needed.
+
+    Raises UsageError, also for `--help` and for a call without arguments (Kafka's tools exit with 1); ToolEnd for
+    `--version`.
+    """
+    options = table.parse(arguments)
+    if not arguments or options.has("help"):
+        raise UsageError(summary)
+    if options.has("version"):
+        print(KAFKA_VERSION)
+        raise ToolEnd
+    return options
+
+
+@contextmanager
+def open_client(
+    options: ParsedOptions, properties: Mapping[str, str] | None = None, client_id: str = "groupd"
+) -> Iterator[ClusterClient]:
+    """Open a client for --bootstrap-server. In: the client's properties, None for the file of --command-config.
+    Raises ToolFailure.
+    """
+    values = read_properties(options.get("command-config")) if properties is None else properties
+    settings = make_settings(options.text("bootstrap-server"), values)
+    with closing(ClusterClient(settings, client_id)) as client:
+        yield client
+
+
+def java_map_order(names: Collection[str], capacity: int = 16) -> list[str]:
+    """Return names in the order of a Java HashMap, in which Kafka's tools print some lists. In: the capacity of the
+    new map.
+    """
+    if len(names) < 2:
+        return list(names)
+    from coordinator.group.modern.java_order import HashOrder, mixed_string
+
+    return list(HashOrder(mixed_string, capacity, names))
+
+
+def java_partition_order(partitions: Collection[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return partitions in the order of a Java HashMap."""
+    if len(partitions) < 2:
+        return list(partitions)
+    from coordinator.group.modern.java_order import HashOrder
+
+    return list(HashOrder(_mixed_partition, keys=partitions))
+
+
+def _mixed_partition(partition: tuple[str, int]) -> int:
+    """Return the hash of a TopicPartition as a HashMap mixes it."""
+    from protocol.partitioner import java_hash
+
+    topic, number = partition
+    value = (31 * (31 + number) + java_hash(topic)) & 0xFFFFFFFF
+    return value ^ value >> 16
