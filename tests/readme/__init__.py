@@ -1,1 +1,1 @@
-"""What README.md says, played: pasted into terminals, read on their screens, ended with Ctrl-C."""
+"""The snippets of README.md and of guides in docs/, played: pasted into terminals, read on their screens."""

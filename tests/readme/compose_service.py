@@ -16,24 +16,29 @@ from tests.interop.requirement import lacking
 DOCKER: Final = Path(__file__).parents[2] / "docker"
 DATA: Final = "/var/lib/groupd"
 TIMEOUT_S: Final = 45
-_DEFAULT: Final = re.compile(r"(GROUPD_DEFAULT_\w+)=(\S+)")
+_SET_BY_IMAGE: Final = re.compile(r"^(?:ENV)?\s+(GROUPD_\w+)=(\S+)", re.MULTILINE)
 
 
 class ComposeService:
-    """The service `groupd` of a file, which says in `log` what it prints, from both of its streams."""
+    """A service of a file with groupd's image, which says in `log` what it prints, from both of its streams."""
 
     def __init__(
-        self, file: Path, directory: Path, ports: Mapping[str, str], environment: Mapping[str, str]
+        self,
+        file: Path,
+        directory: Path,
+        ports: Mapping[str, str],
+        environment: Mapping[str, str],
+        name: str = "groupd",
     ) -> None:
         """In: the directory that the file is for; for each port of the file the one to take; what a process needs
-        (PATH). The data directory is new, as the volume of another project."""
+        (PATH); the name of the service. The data directory is new, as the volume of another project."""
         described = _described(file)
         self._data = directory / f"data-{described['name']}"
         self._data.mkdir()
-        service = described["services"]["groupd"]
+        service = described["services"][name]
         volumes = {
             each["target"]: str(directory / Path(each["source"]).name)
-            for each in service["volumes"]
+            for each in service.get("volumes", [])
             if each["type"] == "bind"
         }
 
@@ -43,9 +48,9 @@ class ComposeService:
                 text = text.replace(inside, outside)
             return re.sub(rf"(?<=:)({'|'.join(ports)})\b", lambda port: ports[port[0]], text)
 
-        told = dict(_DEFAULT.findall((DOCKER / "Dockerfile").read_text())) | service["environment"]
+        told = dict(_SET_BY_IMAGE.findall((DOCKER / "Dockerfile").read_text())) | service["environment"]
         self.environment = {**environment, **{name: moved(text) for name, text in told.items()}}
-        command = [*(service["entrypoint"] or ["groupd"]), *service["command"]]
+        command = [*(service["entrypoint"] or ["groupd"]), *(service["command"] or ["serve"])]
         self._lines: list[str] = []
         self._grown = threading.Condition()
         self._process = subprocess.Popen(

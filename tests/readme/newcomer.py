@@ -15,7 +15,7 @@ from tests.readme.terminal import Terminal
 
 CHECKOUT: Final = Path(__file__).parents[2]
 PORTS: Final = ("9092", "9080")
-"""Kafka's and HTTP's, as README.md has them."""
+"""Kafka's and HTTP's, as the pages have them."""
 
 PROGRAMS: Final = re.compile(r"\b(?:make|kcat|curl|node|java|go)\b(?= )")
 MAKE_NEEDS: Final = ("Makefile", "pyproject.toml", "constraints.txt")
@@ -69,7 +69,8 @@ class Newcomer:
             case Role.COMMAND:
                 self._command(snippet)
                 for block in snippet.shown:
-                    self._read(block.splitlines())
+                    in_log = re.match(r"\d\d:\d\d:\d\d ", block)
+                    self._read(self._log if in_log else self._shell, block)
             case role:
                 raise ValueError(f"{role}: {snippet.text}")
 
@@ -79,6 +80,8 @@ class Newcomer:
         self._log.paste(snippet.text)
         for line in snippet.prints:
             self._log.wait(_exactly(line), self._served_at, TIMEOUT_S)
+        for block in snippet.shown:
+            self._read(self._log, block)
 
     def _command(self, snippet: Snippet) -> None:
         self._log_mark, self._shell_mark = self._log.mark(), self._shell.mark()
@@ -90,10 +93,9 @@ class Newcomer:
         for line in snippet.log_says:
             self._log.wait(pattern_of(line), self._log_mark, TIMEOUT_S)
 
-    def _read(self, lines: list[str]) -> None:
-        in_log = re.match(r"\d\d:\d\d:\d\d ", lines[0])
-        terminal, mark = (self._log, self._log_mark) if in_log else (self._shell, self._shell_mark)
-        for line in lines:
+    def _read(self, terminal: Terminal, block: str) -> None:
+        mark = self._log_mark if terminal is self._log else self._shell_mark
+        for line in block.splitlines():
             mark = terminal.wait(pattern_of(line), mark, TIMEOUT_S).end()
 
     def consume(self, client: Snippet, producer: Snippet) -> None:
@@ -129,7 +131,7 @@ class Newcomer:
             terminal.close()
 
     def _at_free_ports(self, snippet: Snippet) -> Snippet:
-        """The snippet with README.md's ports replaced by this newcomer's, wherever they stand."""
+        """The snippet with the page's ports replaced by this newcomer's, wherever they stand."""
 
         def moved(text: str) -> str:
             for port, free in zip(PORTS, self._ports, strict=True):

@@ -1,4 +1,4 @@
-"""The fenced code of README.md: where it stands, what the prose says of it, and what a reader does with it."""
+"""The fenced code of README.md and of pages of docs/: the prose before it, and the use that a reader makes of it."""
 
 import re
 from dataclasses import dataclass, replace
@@ -6,8 +6,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
-README: Final = Path(__file__).parents[2] / "README.md"
-FIRST_SCREEN: Final = "groupd"
+REPOSITORY: Final = Path(__file__).parents[2]
+FIRST_SCREEN: Final = "Try it"
 CLIENTS: Final = "Clients"
 
 PASTED: Final = "sh"
@@ -19,10 +19,14 @@ SHOWN: Final = ""
 SAVED: Final = ("python", "js", "java", "go")
 """The languages of what goes into a file."""
 
+COMPOSE: Final = ("yaml", "diff")
+"""The languages of a compose file and of a change of one."""
+
 _NEEDS_AN_ENGINE: Final = "needs a container engine; `make check` checks the files that it reads"
 NOT_PLAYED: Final = {
     "for jar in": "downloads; test_packages_are_those_that_the_tests_install reads what",
     "docker build": _NEEDS_AN_ENGINE,
+    "docker tag": _NEEDS_AN_ENGINE,
     "docker run": _NEEDS_AN_ENGINE,
     "docker compose": _NEEDS_AN_ENGINE,
     "make pipeline": "takes minutes; tests/pipeline runs its steps",
@@ -44,6 +48,8 @@ class Role(Enum):
     """Paste it into another terminal, where it soon ends."""
     CLIENT = auto()
     """Save it, start it, and it consumes until Ctrl-C; a command that does that is only pasted."""
+    COMPOSE = auto()
+    """Start the service of this compose file, or of the file after this change."""
     NOT_PLAYED = auto()
 
 
@@ -90,6 +96,8 @@ class Snippet:
             return Role.NOT_PLAYED
         if self.section == CLIENTS and (self.language in SAVED or self.text.startswith("kcat ")):
             return Role.CLIENT
+        if self.language in COMPOSE:
+            return Role.COMPOSE
         if self.language == PASTED:
             return Role.SERVE if re.match(r"make run\b|\S*groupd serve\b", self.text) else Role.COMMAND
         raise ValueError(
@@ -117,17 +125,27 @@ def snippets(text: str) -> list[Snippet]:
     return found
 
 
-SNIPPETS: Final = snippets(README.read_text())
-"""Those of README.md."""
+def read_snippets(page: str) -> list[Snippet]:
+    """Return the snippets of a page of the repository."""
+    return snippets((REPOSITORY / page).read_text())
+
+
+README: Final = read_snippets("README.md")
+GETTING_STARTED: Final = read_snippets("docs/getting-started.md")
+CLIENT_PAGE: Final = read_snippets("docs/clients.md")
+DOCKER: Final = read_snippets("docs/docker.md")
+SNIPPETS: Final = (*README, *GETTING_STARTED, *CLIENT_PAGE, *DOCKER)
 
 _NAME: Final = r"\b(?:alice|bob|carol)\b"
-_TIME_TAKEN: Final = r" s(?: \([^)]*\))?:"
+_DURATION: Final = r"\b\d+(?:\.\d+)? m?s\b"
+_TIME_TAKEN: Final = rf"{_DURATION}(?: \([^)]*\))?:"
 _VARIES: Final = (
     (r"…", r".*"),
     (r"^\d\d:\d\d:\d\d ", r"\d\d:\d\d:\d\d.*\] "),
     (r"(?<=-)[0-9a-f]{8}\b", r"[0-9a-f-]+"),
     (_NAME, _NAME),
     (_TIME_TAKEN, _TIME_TAKEN),
+    (_DURATION, _DURATION),
     (r"\d+", r"\d+"),
 )
 """What is not the same each time: as the page shows it, and as a screen may have it.

@@ -1,4 +1,4 @@
-"""Each client of README.md by itself: saved, started, fed, ended with Ctrl-C, and started again."""
+"""Each client of docs/clients.md by itself: saved, started, fed, ended with Ctrl-C, and started again."""
 
 import re
 import shutil
@@ -10,20 +10,18 @@ from tests.interop import build
 from tests.interop.driver import DRIVERS
 from tests.interop.requirement import lacking
 from tests.readme.newcomer import CHECKOUT, Newcomer
-from tests.readme.page import CLIENTS, SNIPPETS, Role, Snippet
+from tests.readme.page import CLIENT_PAGE, Role, Snippet
 
-CLIENT_SNIPPETS = [snippet for snippet in SNIPPETS if snippet.role is Role.CLIENT]
-MAKE_RUN = next(snippet for snippet in SNIPPETS if snippet.role is Role.SERVE)
-PRODUCER = next(
-    snippet for snippet in SNIPPETS if snippet.section == CLIENTS and snippet.role is Role.COMMAND
-)
+CLIENT_SNIPPETS = [snippet for snippet in CLIENT_PAGE if snippet.role is Role.CLIENT]
+MAKE_RUN = next(snippet for snippet in CLIENT_PAGE if snippet.role is Role.SERVE)
+PRODUCER = next(snippet for snippet in CLIENT_PAGE if snippet.role is Role.COMMAND)
 DRIVER_NAMES = {
     "confluent-kafka": "confluent",
     "kafka-python": "kafka_python",
     "Java": "java",
     "franz-go": "franz_go",
 }
-"""Names of drivers that differ from what README.md calls the client."""
+"""Names of drivers that differ from what the page calls the client."""
 
 INSTALLED = {"pip": "pyproject.toml", "npm": "tests/interop/clients/kafkajs/package.json"}
 """Where the tests say what they install by which program."""
@@ -66,15 +64,15 @@ def test_every_client_of_the_tests_is_shown() -> None:
 
 
 def test_packages_are_those_that_the_tests_install() -> None:
-    """What README.md says to install is what its clients are played with."""
-    prose = "".join(snippet.before for snippet in SNIPPETS if snippet.section == CLIENTS)
+    """The tests play the clients with the packages that the page names."""
+    prose = "".join(snippet.before for snippet in CLIENT_PAGE)
     packages = re.findall(r"`(pip|npm) install ([\w-]+)`", prose)
     assert len(packages) == 4
     for program, package in packages:
         assert f'"{package}' in (CHECKOUT / INSTALLED[program]).read_text()
     (module,) = re.findall(r"go get (\S+)/pkg/kgo`", prose)
     assert f"{module} v" in Path(build.CLIENTS, "franz_go", "go.mod").read_text()
-    (jars,) = (snippet.text for snippet in SNIPPETS if snippet.text.startswith("for jar in"))
+    (jars,) = (snippet.text for snippet in CLIENT_PAGE if snippet.text.startswith("for jar in"))
     pom = Path(build.CLIENTS, "java", "pom.xml").read_text()
     for version in re.findall(r":([\d.]+)", jars):
         assert f"<version>{version}</version>" in pom

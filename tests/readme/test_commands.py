@@ -1,14 +1,14 @@
-"""The first screen of README.md from top to bottom, and each command after it by itself, twice in a row."""
+"""The demonstration of README.md from top to bottom, and each command of docs/getting-started.md, twice in a row."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.readme.newcomer import Newcomer
-from tests.readme.page import CLIENTS, FIRST_SCREEN, SNIPPETS, Role, Snippet
+from tests.readme.page import FIRST_SCREEN, GETTING_STARTED, README, Role, Snippet
 
-FIRST_SNIPPETS = [snippet for snippet in SNIPPETS if snippet.section == FIRST_SCREEN]
-REST = [snippet for snippet in SNIPPETS if snippet.section not in (FIRST_SCREEN, CLIENTS)]
+FIRST_SNIPPETS = [snippet for snippet in README if snippet.section == FIRST_SCREEN]
+REST = [*(snippet for snippet in README if snippet.section != FIRST_SCREEN), *GETTING_STARTED]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""No code in README.md is left out, and each says what to expect of it."""
+"""Every snippet of README.md and of the pages that took over its commands is played and says what to expect."""
 
 import re
 
