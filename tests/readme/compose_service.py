@@ -20,7 +20,7 @@ _SET_BY_IMAGE: Final = re.compile(r"^(?:ENV)?\s+(GROUPD_\w+)=(\S+)", re.MULTILIN
 
 
 class ComposeService:
-    """A service of a file with groupd's image, which says in `log` what it prints, from both of its streams."""
+    """A service of a compose file with groupd's image. `log` has the lines of both of its streams."""
 
     def __init__(
         self,

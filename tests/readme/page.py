@@ -1,4 +1,4 @@
-"""The fenced code of README.md and of pages of docs/: the prose before it, and the use that a reader makes of it."""
+"""The fenced code of README.md and of docs/: the prose before it, and the use that a reader makes of it."""
 
 import re
 from dataclasses import dataclass, replace

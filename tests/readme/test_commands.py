@@ -1,4 +1,4 @@
-"""The demonstration of README.md from top to bottom, and each command of docs/getting-started.md, twice in a row."""
+"""The demonstration of README.md from top to bottom, and each command of docs/getting-started.md, each twice."""
 
 from collections.abc import Iterator
 

@@ -19,7 +19,7 @@ from tests.readme.page import SNIPPETS, Role, Snippet
 COMPOSE_SNIPPETS = [snippet for snippet in SNIPPETS if snippet.role is Role.COMPOSE]
 GROUPD_IMAGE: Final = re.compile(r"^  ([\w-]+):\n +image: \S*\bgroupd:dev$", re.MULTILINE)
 IN_IMAGE: Final = {"GROUPD_IMAGE": "true"}
-_PORT: Final = re.compile(r"(?<=:)\d{4,5}\b")
+_PORT: Final = re.compile(r"(?<=[:-])\d{4,5}\b")
 _BROKERS: Final = 3
 """The most brokers that a file of the pages starts in one process."""
 _CHANCE: Final = random.SystemRandom()
@@ -61,7 +61,7 @@ def test_service_starts_and_is_healthy(snippet: Snippet, tmp_path: Path) -> None
     (name,) = GROUPD_IMAGE.findall(text)
     service = ComposeService(file, tmp_path, ports, {**inherited, "PATH": path, **IN_IMAGE}, name)
     try:
-        for line in snippet.prints:
+        for line in (*snippet.prints, *snippet.log_says):
             moved = re.sub(rf"(?<=:)({'|'.join(ports)})\b", lambda port: ports[port[0]], line)
             service.await_line(re.compile(re.escape(moved)))
         assert service.is_healthy()
