@@ -64,7 +64,7 @@ def test_service_starts_and_is_healthy(snippet: Snippet, tmp_path: Path) -> None
         for line in (*snippet.prints, *snippet.log_says):
             moved = re.sub(rf"(?<=:)({'|'.join(ports)})\b", lambda port: ports[port[0]], line)
             service.await_line(re.compile(re.escape(moved)))
-        assert service.is_healthy()
+        assert service.is_healthy(), service.log
     finally:
         assert service.stop() == 0, service.log
     assert "WARNING" not in service.log
