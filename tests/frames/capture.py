@@ -65,7 +65,7 @@ COMMANDS = (
     ("org.apache.kafka.tools.TopicCommand", "--alter", "--topic", "tools", "--partitions", "3"),
     ("org.apache.kafka.tools.TopicCommand", "--describe"),
     ("org.apache.kafka.tools.LogDirsCommand", "--describe"),
-    ("kafka.admin.ConfigCommand", "--describe", "--entity-type", "groups"),
+    ("org.apache.kafka.tools.ConfigCommand", "--describe", "--entity-type", "groups"),
     ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--list", "--state"),
     ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--describe", "--group", "group-java"),
     (

@@ -31,7 +31,7 @@ TIMEOUT_S: Final = 90
 NEEDS: Final = ("bash", "openssl")
 JAVA_TOOLS: Final = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
 }
 UP: Final = "docker compose up\n"
 HANG_UP: Final = "docker compose kill --signal HUP groupd\n"
