@@ -29,14 +29,14 @@ class ComposeService:
         directory: Path,
         ports: Mapping[str, str],
         environment: Mapping[str, str],
-        name: str = "groupd",
+        service_name: str = "groupd",
     ) -> None:
         """In: the directory that the file is for; for each port of the file the one to take; what a process needs
         (PATH); the name of the service. The data directory is new, as the volume of another project."""
         described = _described(file)
         self._data = directory / f"data-{described['name']}"
         self._data.mkdir()
-        service = described["services"][name]
+        service = described["services"][service_name]
         volumes = {
             each["target"]: str(directory / Path(each["source"]).name)
             for each in service.get("volumes", [])

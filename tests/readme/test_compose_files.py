@@ -39,7 +39,7 @@ def free_ports_of(text: str) -> dict[str, str]:
     the ports that follow stay consecutive."""
     named = sorted({*PORTS, *_PORT.findall(text)}, key=int)
     while True:
-        distance = _CHANCE.randrange(1_000, 12_000)
+        distance = _CHANCE.randrange(1_000, 3_600)  # below the ports that Linux gives out by itself
         moved = {name: int(name) + distance for name in named}
         try:
             with ExitStack() as stack:
