@@ -178,7 +178,8 @@ class Daemons:
         del self.by_id[daemon.node_id]
         daemon.engine.is_cut = True
         daemon.server.abandon()
-        daemon.client.writer.close()
+        for connection in list(daemon.server.connections.open):
+            connection.abort()
         self.store.do(lambda map_: map_.revoke(lease))
 
 
