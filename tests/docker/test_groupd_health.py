@@ -116,6 +116,7 @@ def test_the_size_of_the_answer_does_not_matter(size: bytes) -> None:
         {"KAFKA_CFG_ADVERTISED_LISTENERS": "PLAINTEXT://:PORT"},
         {"GROUPD_DEFAULT_LISTENERS": "PLAINTEXT://0.0.0.0:PORT"},
         {"GROUPD_DEFAULT_LISTENERS": "A://0.0.0.0:CLOSED", "KAFKA_LISTENERS": "A://:PORT"},
+        {"KAFKA_LISTENERS": "A://127.0.0.1:CLOSED, B://127.0.0.1:PORT"},
     ],
 )
 def test_it_asks_where_the_environment_makes_the_daemon_listen(
@@ -141,6 +142,20 @@ def test_where_every_listener_has_tls_the_http_port_is_asked(daemon: Daemon) -> 
     https = {"KAFKA_HTTP_TLS_CERTIFICATE": "server.pem"}
     assert health(**listeners, **https, KAFKA_HTTP_LISTENER=f"0.0.0.0:{daemon.http_port}") == 0
     assert health(**listeners, **https, KAFKA_HTTP_LISTENER=f"0.0.0.0:{closed_port()}") == 1
+
+
+@pytest.mark.parametrize("prefix", ["KAFKA_", "KAFKA_CFG_"])
+@pytest.mark.parametrize("names", ["CONTROLLER", "QUORUM , CONTROLLER", None])
+def test_controller_listeners_are_not_asked(daemon: Daemon, prefix: str, names: str | None) -> None:
+    environment = {
+        f"{prefix}LISTENERS": f"SSL://:{closed_port()},CONTROLLER://:{closed_port()}",
+        f"{prefix}LISTENER_SECURITY_PROTOCOL_MAP": "SSL:SSL,CONTROLLER:PLAINTEXT",
+        "KAFKA_HTTP_LISTENER": f"127.0.0.1:{daemon.http_port}",
+    }
+    if names is not None:
+        environment[f"{prefix}CONTROLLER_LISTENER_NAMES"] = names
+    assert get(daemon.http_port, "/health")[0] == 200  # the first request loads what serves the port
+    assert health(**environment) == 0
 
 
 def test_a_listener_without_tls_is_asked_before_the_http_port(daemon: Daemon) -> None:
