@@ -29,6 +29,8 @@ ENVIRONMENT: Final = "the environment"
 _LISTENERS: Final = "listeners"
 _ADVERTISED: Final = "advertised.listeners"
 _QUORUMS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+_CONTROL: Final = "control.enable"
+_CONTROL_GUARDS: Final = ("authorizer.class.name", "control.token", "control.token.file")
 _FACTOR: Final = "default.replication.factor"
 
 
@@ -105,6 +107,15 @@ class Settings:
             labels = dict.fromkeys(self.origins[name].label for name in error.names if name in self.origins)
             text = f"{', '.join(labels)}: {error}" if labels else str(error)
             raise ConfigError(text, *error.names) from error
+
+    def withdraw_open_control(self) -> None:
+        """Drop a default of control.enable where an authorizer or a control token is set.
+
+        The image opens the control API by default. An authorizer and a token ask for a guard: then the property has
+        its own default, `auto`.
+        """
+        if _CONTROL in self.origins and self.is_default(_CONTROL) and any(map(self.texts.get, _CONTROL_GUARDS)):
+            del self.texts[_CONTROL], self.origins[_CONTROL]
 
     def listen_where_advertised(self) -> None:
         """Does as Kafka's images: where the environment tells `advertised.listeners` alone, their ports are opened,

@@ -114,6 +114,7 @@ def read_settings(
     apply_listener_variables(settings, environment)
     if find_volumes is not None:
         use_data_volume(settings, find_volumes)
+    settings.withdraw_open_control()
     return settings
 
 

@@ -97,6 +97,24 @@ def test_a_cluster_id_that_keys_of_etcd_cannot_have_is_refused() -> None:
     read_settings(environment={"CLUSTER_ID": "a.b"}, options=cluster).parse()
 
 
+def control_enable(*options: str, **environment: str) -> str:
+    """The value of control.enable where an image opens the control API by default."""
+    default = {"GROUPD_DEFAULT_CONTROL_ENABLE": "open"}
+    return read_settings(environment=default | environment, options=options).parse().control_enable
+
+
+def test_a_default_opens_the_control_api_unless_something_guards_it() -> None:
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    token = "secret-of-sixteen-characters"
+    assert control_enable() == "open"
+    assert control_enable(f"authorizer.class.name={authorizer}") == "auto"
+    assert control_enable(KAFKA_AUTHORIZER_CLASS_NAME=authorizer) == "auto"
+    assert control_enable(KAFKA_CONTROL_TOKEN=token) == "auto"
+    assert control_enable(KAFKA_CONTROL_TOKEN_FILE="/run/secrets/token") == "auto"
+    assert control_enable(KAFKA_CONTROL_ENABLE="false") == "false"
+    assert control_enable(KAFKA_AUTHORIZER_CLASS_NAME=authorizer, KAFKA_CONTROL_ENABLE="open") == "open"
+
+
 def test_what_is_around_a_value_is_dropped() -> None:
     for settings in (
         read_settings(options=("compression.type= gzip ",)),
