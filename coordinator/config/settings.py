@@ -114,7 +114,11 @@ class Settings:
         The image opens the control API by default. An authorizer and a token ask for a guard: then the property has
         its own default, `auto`.
         """
-        if _CONTROL in self.origins and self.is_default(_CONTROL) and any(map(self.texts.get, _CONTROL_GUARDS)):
+        if (
+            _CONTROL in self.origins
+            and self.is_default(_CONTROL)
+            and any(map(self.texts.get, _CONTROL_GUARDS))
+        ):
             del self.texts[_CONTROL], self.origins[_CONTROL]
 
     def listen_where_advertised(self) -> None:

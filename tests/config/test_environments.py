@@ -41,7 +41,9 @@ def listeners(environment: Mapping[str, str], **more: object) -> list[Listener]:
 
 def test_the_image_has_defaults_of_its_own() -> None:
     assert listeners(IMAGE) == [Listener("PLAINTEXT", Address("0.0.0.0", 9092), None)]
-    defaults = {f"GROUPD_DEFAULT_{name}" for name in ("LISTENERS", "HTTP_LISTENER", "LOG_DIRS")}
+    defaults = {
+        f"GROUPD_DEFAULT_{name}" for name in ("LISTENERS", "HTTP_LISTENER", "CONTROL_ENABLE", "LOG_DIRS")
+    }
     assert IMAGE.keys() == defaults | {IN_IMAGE}
 
 

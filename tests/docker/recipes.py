@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.docker.containers.image import require_containers
 from tests.docker.engine.engine import IMAGES
 from tests.interop import build
 
@@ -55,10 +56,11 @@ def java(program: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def engine() -> Iterator[dict[str, str]]:
-    """The variables that say where the engine is: Docker, where it has the images, else one that plays it."""
+    """Variables that name an engine: Docker if it has both tags of the image, else the stand-in (needs root)."""
     if _docker_has_images():
         yield {}
         return
+    require_containers()
     with tempfile.TemporaryDirectory(prefix="groupd-engine-") as directory:
         served = subprocess.Popen(
             [sys.executable, "-m", "tests.docker.engine.engine", directory],

@@ -1,12 +1,9 @@
 """The recipes for Testcontainers, run with its own modules, and a stock client at the address that they give."""
 
 import os
-import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -14,8 +11,6 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.docker import recipes
-from tests.docker.engine.container import Container
-from tests.docker.engine.image import REPOSITORY, image_of
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
 
@@ -80,48 +75,3 @@ def connect(bootstrap: str) -> None:
     """Raises OSError where nobody listens."""
     host, _, port = bootstrap.rpartition(":")
     socket.create_connection((host, int(port)), TIMEOUT_S).close()
-
-
-# What the image of the drop-in has, and starts by itself
-
-
-def test_what_the_image_copies_is_sent_to_the_engine() -> None:
-    sent = (REPOSITORY / ".dockerignore").read_text().splitlines()
-    copied = [source.rstrip("/") for source in image_of("drop-in").copied.values()]
-    assert copied
-    assert [source for source in copied if f"!{source}" not in sent] == []
-
-
-@pytest.fixture
-def container(tmp_path: Path) -> Iterator[Container]:
-    environment = ["KAFKA_NODE_ID=7", "KAFKA_LISTENERS=PLAINTEXT://127.0.0.1:9092"]
-    container = Container(image_of("drop-in"), "", {"Env": environment}, tmp_path / "root")
-    yield container
-    container.remove()
-
-
-def test_it_says_what_modules_wait_for_once_it_is_ready_and_ends_at_a_signal(container: Container) -> None:
-    container.start()
-    ends = time.monotonic() + TIMEOUT_S
-    while b"Kafka Server started" not in container.output:
-        assert container.is_running, container.said
-        assert time.monotonic() < ends, container.said
-        time.sleep(0.05)
-    lines = container.output.decode().splitlines()
-    assert lines[0].startswith("groupd ready ")
-    assert [line.partition(" (")[0] for line in lines[1:]] == [
-        "[KafkaServer id=7] started",
-        "Transitioning from RECOVERY to RUNNING",
-        "Kafka Server started",
-    ]
-    # What was started is groupd itself, not a shell in front of it.
-    assert container.signal(signal.SIGTERM) == 0
-
-
-def test_what_is_wrong_with_its_variables_ends_it(tmp_path: Path) -> None:
-    wrong = ["KAFKA_LISTENERS=PLAINTEXT://127.0.0.1:9092", "KAFKA_GROUP_MAX_SIZE=none"]
-    container = Container(image_of("drop-in"), "", {"Env": wrong}, tmp_path / "root")
-    container.start()
-    assert container.wait(TIMEOUT_S) not in (0, None)
-    assert b"started" not in container.output
-    container.remove()

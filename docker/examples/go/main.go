@@ -20,7 +20,6 @@ func plain(ctx context.Context) (testcontainers.Container, string, error) {
 	container, err := testcontainers.Run(ctx, "groupd:dev",
 		testcontainers.WithExposedPorts("9092/tcp", "9080/tcp"),
 		testcontainers.WithEnv(map[string]string{
-			"KAFKA_CONTROL_ENABLE":                   "open",
 			"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
 		}),
 		testcontainers.WithWaitStrategy(wait.ForHTTP("/ready").WithPort("9080/tcp")),

@@ -14,7 +14,6 @@ public class Plain {
         try (
             GenericContainer<?> container = new GenericContainer<>("groupd:dev")
                 .withExposedPorts(9092, 9080)
-                .withEnv("KAFKA_CONTROL_ENABLE", "open")
                 .withEnv("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0")
                 .waitingFor(Wait.forHttp("/ready").forPort(9080))
         ) {

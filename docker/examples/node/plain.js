@@ -6,7 +6,7 @@ import { GenericContainer, Wait } from "testcontainers";
 
 const container = await new GenericContainer("groupd:dev")
   .withExposedPorts(9092, 9080)
-  .withEnvironment({ KAFKA_CONTROL_ENABLE: "open", KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS: "0" })
+  .withEnvironment({ KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS: "0" })
   .withWaitStrategy(Wait.forHttp("/ready", 9080))
   .start();
 const bootstrap = `${container.getHost()}:${container.getMappedPort(9092)}`;

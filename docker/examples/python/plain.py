@@ -18,7 +18,6 @@ def groupd(image: str = "groupd:dev") -> Iterator[str]:
     """A broker of its own; out: its bootstrap address."""
     container = DockerContainer(image)
     container.with_exposed_ports(9092, 9080)
-    container.with_env("KAFKA_CONTROL_ENABLE", "open")
     container.with_env("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0")
     with container.waiting_for(HttpWaitStrategy(9080, "/ready")):
         host = container.get_container_host_ip()

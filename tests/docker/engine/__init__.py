@@ -1,2 +1,1 @@
-"""What a container engine answers to the modules of Testcontainers, on a machine that has none: a "container" is a
-process in a directory that is laid out as the image."""
+"""The part of a container engine's API that the modules of Testcontainers call, on a machine without an engine."""

@@ -1,24 +1,27 @@
 """The part of an engine's API that Testcontainers asks for: `python -m tests.docker.engine.engine DIRECTORY` serves
-it and prints its port. It ends with its standard input, and its containers with it.
+it and prints its port. It ends with its standard input, and its containers with it. It needs root.
 
 Source: Docker's Engine API, v1.44.
 """
 
 import asyncio
+import secrets
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
 
-from tests.docker.engine.container import Container
-from tests.docker.engine.image import image_of
+from tests.docker.containers.container import STDOUT, Container
+from tests.docker.containers.image import Image, build_image
+from tests.docker.containers.network import LOCALHOST, ForwardedPort, NetworkNamespace, PortForwarder
 
 API: Final = "1.44"
-IMAGES: Final = {"groupd:dev": "default", "groupd-kafka:8.0.0": "drop-in"}
-"""Stages of the Dockerfile by the names under which it is built."""
+IMAGES: Final = ("groupd:dev", "groupd-kafka:8.0.0")
+"""Tags of the image."""
 _STARTED: Final = "2026-01-01T00:00:00.000000000Z"
 _NETWORK: Final = {
     "Id": "bridge",
@@ -32,12 +35,59 @@ _NETWORK: Final = {
 }
 
 
-class Engine:
-    """See the top of this file."""
+_INSIDE: Final = "127.0.1.1"
+"""The address of a container in its own network."""
 
-    def __init__(self, directory: Path) -> None:
+
+class EngineContainer:
+    """A container with what the engine knows of it. `asked` is the body of the request that created it."""
+
+    def __init__(
+        self, image: Image, directory: Path, forwarder: PortForwarder, name: str, asked: dict[str, Any]
+    ) -> None:
+        self.id: Final = secrets.token_hex(32)
+        self.name: Final = name or self.id[:12]
+        self.hostname: Final = asked.get("Hostname") or self.id[:12]
+        self.asked: Final = asked
+        self._network = NetworkNamespace()
+        self.container: Final = Container(
+            image,
+            directory,
+            self._network,
+            hostname=self.hostname,
+            hosts=f"{LOCALHOST} localhost\n{_INSIDE} {self.hostname}\n",
+            environment=dict(entry.split("=", 1) for entry in asked.get("Env") or []),
+            entrypoint=asked.get("Entrypoint") or None,
+            command=asked.get("Cmd") or None,
+            user=asked.get("User") or None,
+        )
+        published = {
+            *(asked.get("ExposedPorts") or {}),
+            *((asked.get("HostConfig") or {}).get("PortBindings") or {}),
+        }
+        inner = sorted(int(port.removesuffix("/tcp")) for port in published)
+        self.ports: Final[dict[int, ForwardedPort]] = {
+            port: forwarder.forward(None, (LOCALHOST, 0), self._network, (_INSIDE, port)) for port in inner
+        }
+        """Ports of this machine by those of the container."""
+
+    def remove(self) -> None:
+        """End its processes and close its ports."""
+        for port in self.ports.values():
+            port.close()
+        self.container.remove()
+        self._network.close()
+
+
+class Engine:
+    """The handlers of the API."""
+
+    def __init__(self, image: Image, directory: Path, forwarder: PortForwarder) -> None:
+        self._image_files = image
         self._directory = directory
-        self._containers: dict[str, Container] = {}
+        self._forwarder = forwarder
+        self._containers: dict[str, EngineContainer] = {}
+        self._commands: dict[str, _ExecutedCommand] = {}
 
     def application(self) -> web.Application:
         """Its routes, with and without a version in front."""
@@ -74,7 +124,7 @@ class Engine:
         for container in self._containers.values():
             container.remove()
 
-    def _of(self, request: web.Request) -> Container:
+    def _find(self, request: web.Request) -> EngineContainer:
         asked = request.match_info["id"]
         for container in self._containers.values():
             if container.id.startswith(asked) or container.name == asked.strip("/"):
@@ -134,16 +184,16 @@ class Engine:
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()
-        stage = IMAGES.get(asked["Image"])
-        if stage is None:
+        if asked["Image"] not in IMAGES:
             raise _nothing(f"No such image: {asked['Image']}")
         root = Path(tempfile.mkdtemp(dir=self._directory))
-        container = Container(image_of(stage), request.query.get("name", ""), asked, root)
+        name = request.query.get("name", "")
+        container = EngineContainer(self._image_files, root / "container", self._forwarder, name, asked)
         self._containers[container.id] = container
         return web.json_response({"Id": container.id, "Warnings": []}, status=201)
 
     async def _start(self, request: web.Request) -> web.Response:
-        self._of(request).start()
+        await asyncio.to_thread(self._find(request).container.start)
         return web.Response(status=204)
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -155,56 +205,77 @@ class Engine:
         )
 
     async def _inspect(self, request: web.Request) -> web.Response:
-        return web.json_response(_inspected(self._of(request)))
+        return web.json_response(_inspected(self._find(request)))
 
     async def _put(self, request: web.Request) -> web.Response:
-        self._of(request).put(request.query["path"], await request.read())
+        self._find(request).container.put(request.query["path"], await request.read())
         return web.Response()
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:
-        container = self._of(request)
+        container = self._find(request).container
         answer = web.StreamResponse()
         answer.content_type = "application/vnd.docker.multiplexed-stream"
         await answer.prepare(request)
         follows = request.query.get("follow", "0").lower() in ("1", "true")
-        told = 0
+        sent = 0
         while True:
-            for number, piece in container.said[told:]:
-                await answer.write(bytes([number, 0, 0, 0]) + len(piece).to_bytes(4, "big") + piece)
-                told += 1
+            for number, piece in container.pieces[sent:]:
+                await answer.write(_frame(number, piece))
+                sent += 1
             if not follows or not container.is_running:
                 return answer
             await asyncio.sleep(0.05)
 
     async def _exec(self, request: web.Request) -> web.Response:
-        return web.json_response({"Id": self._of(request).id}, status=201)
+        asked = await request.json()
+        command_id = secrets.token_hex(32)
+        self._commands[command_id] = _ExecutedCommand(self._find(request), asked["Cmd"])
+        return web.json_response({"Id": command_id}, status=201)
 
     async def _exec_start(self, request: web.Request) -> web.Response:
-        # What is run in a container looks whether its ports are open: they are those of this machine, which whoever
-        # asks has looked at, too.
-        return web.Response(content_type="application/vnd.docker.raw-stream")
+        command = self._commands[request.match_info["id"]]
+        result = await asyncio.to_thread(command.container.container.execute, command.words)
+        command.exit_code = result.exit_code
+        body = _frame(STDOUT, result.output.encode()) if result.output else b""
+        return web.Response(body=body, content_type="application/vnd.docker.multiplexed-stream")
 
     async def _exec_json(self, request: web.Request) -> web.Response:
-        return web.json_response({"Running": False, "ExitCode": 0, "ContainerID": request.match_info["id"]})
+        command = self._commands[request.match_info["id"]]
+        state = {"Running": False, "ExitCode": command.exit_code, "ContainerID": command.container.id}
+        return web.json_response(state)
 
     async def _stop(self, request: web.Request) -> web.Response:
-        self._of(request).remove()
+        self._find(request).container.remove()
         return web.Response(status=204)
 
     async def _delete(self, request: web.Request) -> web.Response:
-        container = self._of(request)
+        container = self._find(request)
         container.remove()
         del self._containers[container.id]
         return web.Response(status=204)
+
+
+@dataclass(slots=True)
+class _ExecutedCommand:
+    """A command of the API's exec."""
+
+    container: EngineContainer
+    words: list[str]
+    exit_code: int = 0
+
+
+def _frame(stream: int, content: bytes) -> bytes:
+    """Return a frame of Docker's multiplexed streams."""
+    return bytes([stream, 0, 0, 0]) + len(content).to_bytes(4, "big") + content
 
 
 def _nothing(why: str) -> web.HTTPNotFound:
     return web.HTTPNotFound(text=f'{{"message": "{why}"}}', content_type="application/json")
 
 
-def _inspected(container: Container) -> dict[str, Any]:
+def _inspected(container: EngineContainer) -> dict[str, Any]:
     ports = {
-        f"{inner}/tcp": [{"HostIp": "0.0.0.0", "HostPort": str(port)}]
+        f"{inner}/tcp": [{"HostIp": "0.0.0.0", "HostPort": str(port.port)}]
         for inner, port in container.ports.items()
     }
     return {
@@ -213,17 +284,17 @@ def _inspected(container: Container) -> dict[str, Any]:
         "Created": _STARTED,
         "Image": container.asked["Image"],
         "State": {
-            "Status": "running" if container.is_running else "exited",
-            "Running": container.is_running,
+            "Status": "running" if container.container.is_running else "exited",
+            "Running": container.container.is_running,
             "StartedAt": _STARTED,
             "FinishedAt": _STARTED,
             "ExitCode": 0,
         },
         "Config": {
-            "Hostname": container.id[:12],
+            "Hostname": container.hostname,
             "Tty": False,
             "Image": container.asked["Image"],
-            "Env": [f"{key}={text}" for key, text in container.environment.items()],
+            "Env": [f"{key}={text}" for key, text in container.container.environment.items()],
             "Labels": container.asked.get("Labels") or {},
             "ExposedPorts": {port: {} for port in ports},
         },
@@ -246,15 +317,16 @@ def _inspected(container: Container) -> dict[str, Any]:
 
 
 async def _serve(directory: Path) -> None:
-    engine = Engine(directory)
-    runner = web.AppRunner(engine.application(), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    print(runner.addresses[0][1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    engine.close()
-    await runner.cleanup()
+    with PortForwarder() as forwarder:
+        engine = Engine(build_image(directory), directory, forwarder)
+        runner = web.AppRunner(engine.application(), shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, LOCALHOST, 0)
+        await site.start()
+        print(runner.addresses[0][1], flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        engine.close()
+        await runner.cleanup()
     shutil.rmtree(directory, ignore_errors=True)
 
 

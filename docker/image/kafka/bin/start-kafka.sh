@@ -1,0 +1,3 @@
+#!/bin/bash
+# wurstmeister's images start with this script.
+exec groupd serve "$@"

@@ -1,0 +1,3 @@
+#!/bin/bash
+# groupd needs no ZooKeeper.
+exit 0
