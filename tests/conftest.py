@@ -15,7 +15,7 @@ SHARED: Final = {"spark": "spark", "machine": "tools", "java_cluster": "tests/ec
 """Fixtures that take long to make, and what the tests that ask for them are called together."""
 LONG: Final = (
     "tests/oracle/", *SHARED.values(), "tests/readme/", "tests/interop/", "tests/ecosystem/", "tests/crash/",
-    "tests/pipeline/", "tests/hostile/",
+    "tests/pipeline/", "tests/hostile/", "tests/docker/environments/",
 )  # fmt: skip
 """The groups that take longest, by how their names begin. They are begun first, so that no process is still at one
 of them when there is nothing left for the others. The oracle comes before the others because it mostly waits."""

@@ -21,6 +21,7 @@ EXTENDED: Final = (
     "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[300]",
     "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[350]",
     "tests/crash/test_kill.py",
+    "tests/docker/environments/test_measured_environments.py",
     "tests/docker/test_recipes.py",
     "tests/ecosystem/",
     "tests/golden/test_warehouse.py",
@@ -71,6 +72,10 @@ REPRESENTATIVES: Final = (
     "tests/console/page/test_page.py::test_a_button_does_what_the_same_curl_does",
     "tests/console/page/test_page.py::test_a_group_that_is_stuck_says_for_whom_it_waits",
     "tests/crash/test_kill.py::test_every_acknowledged_commit_outlives_kill_9[always]",
+    *(
+        f"tests/docker/environments/test_measured_environments.py::test_the_image_replaces_kafka[{environment}]"
+        for environment in ("kafka-ssl", "opentelemetry-demo", "zilla")
+    ),
     "tests/hostile/test_consumer_groups.py::test_a_member_that_never_gives_up_its_partitions_is_fenced",
     "tests/hostile/test_consumer_groups.py::test_as_many_members_as_there_may_be_and_no_more",
     "tests/hostile/test_full_disk.py",

@@ -174,11 +174,11 @@ class KafkaModule:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """Why set-ups fail, and the planned remedy, if there is one."""
+    """Why set-ups fail. `symptom` matches the failures in a measurement."""
 
     name: str
     text: str
-    remedy: str | None
+    symptom: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +326,7 @@ class _Fields:
 
 def _read_cause(name: str, table: Table) -> FailureCause:
     fields = _Fields(f"cause {name}", table)
-    cause = FailureCause(name, fields.text("text"), fields.optional_text("remedy"))
+    cause = FailureCause(name, fields.text("text"), re.compile(fields.text("symptom"), re.DOTALL))
     fields.close()
     return cause
 

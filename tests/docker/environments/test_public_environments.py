@@ -86,8 +86,8 @@ def test_no_repository_has_more_than_its_share(environments: Iterable[PublicEnvi
     [
         ('metadata = "kraft"', 'metadata = "raft"', "kafka-ssl:", "metadata"),
         ('today = "', 'today = "perhaps ', "kafka-ssl:", "today"),
-        ('causes = ["own-health-check"]', 'causes = ["bad-luck"]', "kafka-ssl:", "bad-luck"),
-        ('causes = ["own-health-check"]', "", "kafka-ssl:", "causes"),
+        ('causes = ["separate-brokers"]', 'causes = ["bad-luck"]', "kafka-cluster:", "bad-luck"),
+        ('causes = ["separate-brokers"]', "", "kafka-cluster:", "causes"),
         ('hostname = "broker"', 'hotsname = "broker"', "kafka-ssl, broker 1:", "hotsname"),
         ('ports = ["9093:9093"]', 'ports = ["9093"]', "kafka-ssl, broker 1:", "ports"),
         ('kind = "keystore", format = "PKCS12"', 'kind = "keystore"', "kafka-ssl, files 1:", "format"),
