@@ -158,6 +158,24 @@ def test_other_commands_run_as_given(
     assert output in result.output
 
 
+def test_create_topics_creates_the_topics_of_its_variable(
+    run: Callable[..., CommandResult], tmp_path: Path
+) -> None:
+    stub = tmp_path / "kafka-tools"
+    stub.write_text('#!/bin/sh\necho "$@"\n')
+    stub.chmod(0o755)
+    result = run(
+        ["create-topics.sh"],
+        environment={"KAFKA_CREATE_TOPICS": "orders:6:1, payments:3:2:compact,\n", "KAFKA_PORT": "9999"},
+        mounts=[Mount(str(stub), "/opt/groupd/bin/kafka-tools")],
+    )
+    start = "--create --if-not-exists --bootstrap-server localhost:9999 --topic"
+    assert result.output.splitlines() == [
+        f"{start} orders --partitions 6 --replication-factor 1",
+        f"{start} payments --partitions 3 --replication-factor 2 --config cleanup.policy=compact",
+    ]
+
+
 def test_kafka_storage_prints_a_uuid_of_kafkas_form(idle: Container) -> None:
     assert re.fullmatch(r"\w[\w-]{21}\n", idle.execute(["kafka-storage.sh", "random-uuid"]).output)
 
