@@ -14,8 +14,11 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
+
+import pytest
 
 from tests.interop.requirement import lacking
 
@@ -86,6 +89,23 @@ def require_containers() -> None:
     for command in ("dpkg-query", "unshare", "nsenter", "ldconfig"):
         if shutil.which(command) is None:
             lacking(f"{command} is not installed: containers without an engine need a Debian system")
+    refusal = _namespace_refusal()
+    if refusal:
+        # Not `lacking`: no package brings what the kernel or a surrounding container forbids.
+        pytest.skip(f"this system allows no namespaces with mounts: {refusal}")
+
+
+@cache
+def _namespace_refusal() -> str:
+    """Return the message of the system if it refuses what a container needs, else an empty text."""
+    steps = (
+        "mount -t tmpfs tmpfs /mnt && mkdir /mnt/changes /mnt/work /mnt/root /mnt/proc && "
+        "mount -t overlay -o lowerdir=/usr,upperdir=/mnt/changes,workdir=/mnt/work overlay /mnt/root && "
+        "mount -t proc proc /mnt/proc"
+    )
+    command = ["unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "sh", "-ec", steps]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr.strip() or f"exit status {done.returncode}"
 
 
 def build_image(directory: Path) -> Image:
