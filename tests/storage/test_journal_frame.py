@@ -19,7 +19,7 @@ from storage.journal.frame import (
 )
 
 RUN = bytes(range(8))
-OFFSETS = st.integers(0, 2**62)
+OFFSETS = st.integers(0, 2**62 - 1)
 KEYS = st.builds(LogKey, st.binary(min_size=16, max_size=16), st.text(max_size=60), st.integers(0, 2**31 - 1))
 ENTRY = st.builds(
     lambda key, at, count, data: Entry(key, at, at + count, data),
