@@ -102,17 +102,17 @@ async def test_every_acknowledged_commit_outlives_kill_9(tmp_path: Path, flush: 
     log = tmp_path / "log"
     states: set[str] = set()
 
-    async def start() -> Process:
-        """A daemon, every other time one that writes states all the time."""
-        module = random.choice(["coordinator", "tests.crash.eager"])
+    async def start(number: int) -> Process:
+        """Start the daemon of a round; in every other round it is one that writes states all the time."""
+        module = "coordinator" if number % 2 else "tests.crash.eager"
         return await Process.start(tmp_path / "data", log, options, module=module)
 
     for number in range(ROUNDS):
         if random.random() < 0.15:
-            process = await start()
+            process = await start(number)
             await asyncio.sleep(random.uniform(0, 0.4))
             await process.kill()
-        process = await start()
+        process = await start(number)
         try:
             await process.ready()
             if number:
@@ -124,7 +124,7 @@ async def test_every_acknowledged_commit_outlives_kill_9(tmp_path: Path, flush: 
         finally:
             await process.kill()
         states |= set(state_files(tmp_path))
-    process = await start()
+    process = await start(ROUNDS)
     await process.ready()
     await verify(everybody, process.port)
     # A segment that was full before the crash is compacted once it is synced, which new records bring about.
