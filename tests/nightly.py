@@ -133,7 +133,7 @@ def main() -> int:
     given = parser.parse_args()
     unknown = sorted(set(given.round) - set(names))
     if unknown:
-        parser.error(f"there is no round {unknown[0]}: choose from {', '.join(names)}")
+        parser.error(f"{unknown[0]} is not a round: choose from {', '.join(names)}")
     seed = random.SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
     chosen = [round_ for round_ in rounds(seed) if not given.round or round_.name in given.round]
     results = run_all(chosen, DIRECTORY, lambda line: print(line, flush=True))

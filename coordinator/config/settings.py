@@ -89,7 +89,7 @@ class Settings:
         found: dict[str, ListenerSettings] = {}
         for listener in listeners:
             if listener.protocol is not SecurityProtocol.PLAINTEXT:
-                from coordinator.config.listener_security import listener_security  # and what it needs
+                from coordinator.config.listener_security import listener_security  # slow to load
 
                 found[listener.name] = listener_security(config, self.texts, listener, self.jaas_file)
         return found

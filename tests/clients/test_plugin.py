@@ -1,4 +1,4 @@
-"""pytest-groupd, as a project of somebody uses it: in a directory of its own.
+"""pytest-groupd in a project of its own, as users have it.
 
 The project's tests run in the process of this test, except where worker processes are the subject.
 """

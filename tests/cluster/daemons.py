@@ -194,7 +194,10 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def daemons(data_dir: Path | None, count: int, **properties: str) -> AsyncIterator[Daemons]:
-    """So many, which share what there is among them. Without a directory their files are in memory."""
+    """Start `count` daemons and wait until each has its share of the partitions.
+
+    Without a directory their files are in memory.
+    """
     async with daemons_with(ORDERS, data_dir, count, **properties) as all_of_them:
         yield all_of_them
 

@@ -34,7 +34,7 @@ class ModelStore:
         self._before: dict[bytes, Entry] = {}
 
     def changes_after(self, revision: int) -> list[Changes]:
-        """Return what has changed since a revision, oldest first."""
+        """Return the changes after a revision, oldest first."""
         newer = itertools.takewhile(lambda changes: changes.revision > revision, reversed(self.history))
         return list(newer)[::-1]
 

@@ -1,5 +1,5 @@
-"""A daemon that ends itself at the points where a crash matters: what was acknowledged is there afterwards, and
-what was written but not acknowledged is there exactly where the point says so.
+"""A daemon that ends itself at the points where a crash matters. Acknowledged commits survive; a commit that was
+written and not acknowledged survives exactly at the points that come after the write.
 
 The daemon that crashes is a process. The server that recovers its data directory runs in the process of the test.
 """
@@ -23,7 +23,7 @@ SURVIVORS = 5
 
 
 async def crashed(tmp_path: Path, do: dict[str, Any], **more: str) -> int:
-    """Commit 1 to 5, then 6, at which the daemon ends. Return what is committed after a restart.
+    """Commit 1 to 5, then 6, at which the daemon ends. Return the committed offset after a restart.
 
     `more` are properties of both, with underscores for dots.
     """
