@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test quick test-extended check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test quick test-extended check format lint types layers docker-check wheels release tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -71,7 +71,7 @@ test-extended: $(VENV)/.test ## what CI runs after `make test`: all clients, Spa
 	@$(call run_tests,extended,extended)
 
 # Each part is a run of its own: one that is interrupted, or fails, leaves what the others have found.
-UNMEASURED := readme ecosystem kafka_log interop soak
+UNMEASURED := readme ecosystem kafka_log interop soak tooling
 MEASURED = $(filter-out $(UNMEASURED:%=tests/%/),$(dir $(wildcard tests/*/__init__.py)))
 coverage: $(VENV)/.test ## what of the product no test executes (without Spark and real clients; PARTS="tests/storage" picks)
 	@rm -rf .cache/coverage && mkdir -p .cache/coverage
@@ -81,6 +81,12 @@ coverage: $(VENV)/.test ## what of the product no test executes (without Spark a
 	  $$part || { code=$$?; [ $$code -eq 5 ] || ended=$$code; }; done; \
 	$(BIN)/coverage combine -q && $(BIN)/coverage json -q -o .cache/coverage/report.json && \
 	  $(BIN)/python -m tests.unexecuted .cache/coverage/report.json && exit $$ended
+
+wheels: $(VENV)/.build ## the wheels of groupd, groupd-client and pytest-groupd in dist/, and the line that installs them
+	@$(BIN)/python -m release.distributions
+
+release: $(VENV)/.test ## build, check, commit and tag a release: make release VERSION=0.2.0 (ARGS=--dry-run keeps nothing)
+	@$(BIN)/python -m release $(VERSION) $(ARGS)
 
 pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
 	@rm -rf $(SAMPLE) && mkdir -p $(SAMPLE)
@@ -111,7 +117,7 @@ cluster-soak: $(VENV)/.test ## half an hour of commits to a cluster; 1 when etcd
 	@$(BIN)/python -m tests.cluster.etcd.soak $(ARGS)
 
 soak: $(VENV)/.test ## half an hour of real clients that join and die; 1 when anything grows or is left (ARGS="--minutes 5")
-	@SERVERS=500 $(BIN)/python -X dev -m pytest -q tests/server/test_many_servers.py
+	@SERVERS=500 $(BIN)/python -X dev -m pytest -q tests/broker/test_many_servers.py
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 crash: $(VENV)/.test ## 200 daemons killed under load, 200 more on full disks, 5000 disks without power (15 minutes; CRASH_SEED=7 repeats)
@@ -149,7 +155,7 @@ pipeline-scale: $(VENV)/.test ## fifty million commits through the pipeline (hal
 	@$(BIN)/python -m benchmarks.pipeline_scale $(ARGS)
 
 clean: ## remove the virtual environment, caches and built drivers (keeps ./data)
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
 
 # A virtual environment from the pinned constraints. Only Python itself has to be there.
 $(VENV)/bin/python:
@@ -158,13 +164,23 @@ $(VENV)/bin/python:
 	  { echo "groupd needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V): set PYTHON=/path/to/python3.11"; exit 2; }
 	@$(call timed,$(VENV): a new virtual environment of $(PYTHON)) $(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: install python3-venv"; exit 2; }
 
+# Tests and tools of the repository import `coordinator` and `tests`; an editable installation has `groupd` alone.
+ADD_ROOT = pwd > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/groupd_repository.pth"
+
 $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(call timed,$(VENV): pip installs groupd and what it needs) \
-	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e . --config-settings editable_mode=compat
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e .
+	@$(ADD_ROOT)
+	@touch $@
+
+$(VENV)/.build: constraints.txt | $(VENV)/bin/python
+	@$(call timed,$(VENV): pip installs what builds the wheels) \
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt hatchling
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt $(wildcard clients/*/pyproject.toml) | $(VENV)/bin/python
 	@$(call timed,$(VENV): pip installs what the checks and tests need (1.4 GB; minutes)) \
-	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,pipeline]' \
-	  -e 'clients/groupd_client[async]' -e clients/pytest_groupd --config-settings editable_mode=compat
-	@touch $(VENV)/.run $@
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,release,pipeline]' \
+	  -e 'clients/groupd_client[async]' -e clients/pytest_groupd
+	@$(ADD_ROOT)
+	@touch $(VENV)/.run $(VENV)/.build $@

@@ -1,7 +1,8 @@
 """What figures may be: bounds.toml, and the judgement of what was measured.
 
-A figure with a peer is a ratio within one run, and counts on any machine; so does a size. A time of its own does
-not where a hypervisor took the processors away meanwhile.
+A figure with a peer is a ratio within one run, and counts on any machine; so does a size, and a count of bytecodes
+(those of a certain version of Python), files, functions or switches. A time of its own does not where a hypervisor
+took the processors away meanwhile.
 """
 
 import tomllib
@@ -14,7 +15,7 @@ from typing import Any, Final
 from benchmarks.neighbours import STOLEN
 
 BOUNDS: Final = Path(__file__).with_name("bounds.toml")
-_SIZES: Final = frozenset({"bytes", "MB"})
+_SIZES_AND_COUNTS: Final = frozenset({"bytes", "bytecodes", "files", "functions", "MB", "switches"})
 _KEYS: Final = frozenset({"at_least", "at_most", "peer", "unit", "why"})
 
 
@@ -30,6 +31,7 @@ class Verdict(StrEnum):
     MISSING = "MISSING"
     STOLEN = "not judged: time was stolen"
     NO_PEER = "not judged: no peer"
+    OTHER_PYTHON = "not judged: another version of Python"
 
     @property
     def is_failure(self) -> bool:
@@ -66,7 +68,7 @@ class Bound:
     @property
     def is_moved_by_theft(self) -> bool:
         """Whether stolen time changes the figure."""
-        return self.peer is None and self.unit not in _SIZES
+        return self.peer is None and self.unit not in _SIZES_AND_COUNTS
 
 
 @dataclass(frozen=True)
@@ -137,8 +139,8 @@ def judge(
 ) -> list[Judged]:
     """The verdicts on one benchmark's figures.
 
-    In: its bounds; what was measured; the figures for which a peer could not be had; the share of the processors'
-    time that was stolen meanwhile.
+    In: its bounds; its figures; the names of figures that lack their peer or their version of Python; the share
+    of the processors' time that was stolen during the benchmark.
     """
     return [
         Judged(bound, figures.get(bound.figure), _verdict(bound, figures, absent, stolen), stolen)
@@ -149,7 +151,9 @@ def judge(
 def _verdict(bound: Bound, figures: Mapping[str, float], absent: Collection[str], stolen: float) -> Verdict:
     value = figures.get(bound.figure)
     if value is None:
-        return Verdict.NO_PEER if bound.figure in absent else Verdict.MISSING
+        if bound.figure not in absent:
+            return Verdict.MISSING
+        return Verdict.OTHER_PYTHON if bound.peer is None else Verdict.NO_PEER
     if stolen > STOLEN and bound.is_moved_by_theft:
         return Verdict.STOLEN
     return Verdict.INSIDE if bound.holds(value) else Verdict.OUTSIDE

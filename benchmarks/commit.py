@@ -51,20 +51,28 @@ LATENCIES: Final = {
 FIGURES: Final = (*RATES, *LATENCIES)
 
 
-def commit_frame(member: Member) -> bytes:
+def commit_request(member: Member, partitions: Sequence[int], offset: int) -> OffsetCommitRequest:
+    """A commit of the same offset for some partitions."""
+    committed = [
+        OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=0,
+            committed_metadata="",
+        )
+        for partition in partitions
+    ]
+    return OffsetCommitRequest(
+        group_id=member.group_id,
+        generation_id_or_member_epoch=member.generation_id,
+        member_id=member.member_id,
+        topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=committed)],
+    )
+
+
+def commit_frame(member: Member, partition: int = 0, offset: int = 1234567) -> bytes:
     """A commit of one partition."""
-    partition = OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=1234567, committed_leader_epoch=0, committed_metadata=""
-    )
-    return encode_frame(
-        OffsetCommitRequest(
-            group_id=member.group_id,
-            generation_id_or_member_epoch=member.generation_id,
-            member_id=member.member_id,
-            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
-        ),
-        COMMIT_VERSION,
-    )
+    return encode_frame(commit_request(member, [partition], offset), COMMIT_VERSION)
 
 
 async def commit_frames(server: Server, groups: Sequence[str]) -> list[bytes]:

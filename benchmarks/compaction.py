@@ -17,9 +17,8 @@ from benchmarks.history import open_logs, write_history
 from benchmarks.member import TOPIC
 from benchmarks.process import Server, groupd
 from benchmarks.report import Absolute, Report, spread
-from storage.compaction.cleanable import cleanable
-from storage.compaction.compaction import Compacted, Compaction
-from storage.compaction.survivors import Terms
+from storage.compaction.compaction import Compaction, CompactionResult, find_log_to_clean
+from storage.compaction.compaction_filter import CompactionTerms
 
 COMMITS: Final = 1_000_000
 ROUNDS: Final = 3
@@ -36,13 +35,13 @@ FIGURES: Final = (RATE, SIZE, "p50, compacting to at rest", "p99, compacting to 
 SETTINGS: Final = {"at rest": "log.cleaner.enable=false", "compacting": "log.cleaner.enable=true"}
 
 
-def _compact(data_dir: str) -> tuple[float, list[Compacted]]:
+def _compact(data_dir: str) -> tuple[float, list[CompactionResult]]:
     """Compacts every log of a history; CPU seconds, and what each pass came to."""
     began, done = process_time(), []
     for log in open_logs(data_dir):
-        todo = cleanable(log, 0, log.log_end_offset, 0)
-        compaction = Compaction(log, todo, Terms(0, 0, lambda _: False))
-        for step in compaction.steps():
+        todo = find_log_to_clean(log, 0, log.log_end_offset, 0)
+        compaction = Compaction(log, todo, CompactionTerms(0, 0, lambda _: False))
+        for step in compaction.iterate_steps():
             if step is not None:
                 step()
         assert compaction.result is not None

@@ -41,10 +41,11 @@ def latency_ratios(seen: Seen, ours: str, other: str, load: Load, quantile: floa
     return [mine.waited_ms(quantile) / its.waited_ms(quantile) for mine, its in pairs]
 
 
-def columns(ours: Sequence[str], per_cpu_second: str) -> list[str]:
-    """Of the table that `compare` fills. In: the sides that are groupd, and what a CPU-second answers."""
+def columns(ours: Sequence[str], per_cpu_second: str, variant: str = "members a connection") -> list[str]:
+    """Of the table that `compare` fills. In: the sides that are groupd, what a CPU-second answers, and the
+    heading of the second column."""
     to_it = [f"{name} to it" for name in ours]
-    return ["in flight", "members a connection", "server", per_cpu_second, "busy", "p50 ms", "p99 ms", *to_it]
+    return ["in flight", variant, "server", per_cpu_second, "busy", "p50 ms", "p99 ms", *to_it]
 
 
 async def compare(
@@ -59,14 +60,33 @@ async def compare(
         sides = {
             name: Side(server, await speaking(server, each, share)) for name, (server, each) in frames.items()
         }
-        never = await warm_up_sides(sides, loads, pace.windows, pace.seconds)
-        report.unsettled += [f"{each}, {share} a connection" for each in never]
-        seen[share] = await in_turn(sides, loads, pace.rounds, pace.seconds)
-        report.rows += _rows(seen[share], share, ours)
+        seen[share] = await compare_sides(report, sides, ours, loads, pace, str(share), "a connection")
     return seen
 
 
-def _rows(seen: Seen, share: int, ours: Sequence[str]) -> Iterable[list[str]]:
+async def compare_sides(
+    report: Report,
+    sides: Mapping[str, Side],
+    ours: Sequence[str],
+    loads: Sequence[Load],
+    pace: Pace,
+    variant: str,
+    unit: str = "",
+) -> Seen:
+    """Flood prepared sides in turn, warm ones, and add the rows of one variant to the report.
+
+    In: the sides that are groupd; the variant as a cell of the second column, and its unit in other texts.
+    """
+    never = await warm_up_sides(sides, loads, pace.windows, pace.seconds)
+    report.unsettled += [f"{each}, {variant} {unit}".rstrip() for each in never]
+    seen = await in_turn(sides, loads, pace.rounds, pace.seconds)
+    report.rows += comparison_rows(seen, variant, ours)
+    return seen
+
+
+def comparison_rows(seen: Seen, variant: str, ours: Sequence[str]) -> Iterable[list[str]]:
+    """Return the rows of one variant, in the columns of `columns`. Only loads with one request in flight have
+    latencies."""
     for load in dict.fromkeys(load for _, load in seen):
         for name in dict.fromkeys(side for side, _ in seen):
             runs = seen[name, load]
@@ -80,7 +100,7 @@ def _rows(seen: Seen, share: int, ours: Sequence[str]) -> Iterable[list[str]]:
                 *waits,
             ]
             to_it = ["" if name in ours else spread(ratios(seen, mine, name, load), ".3g") for mine in ours]
-            yield [str(load), str(share), name, *map(Absolute, cells), *to_it]
+            yield [str(load), variant, name, *map(Absolute, cells), *to_it]
 
 
 def figures(seen: Seen, wanted: Mapping[str, tuple[Load, str, str]]) -> dict[str, float]:

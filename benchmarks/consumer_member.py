@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from benchmarks.connection import Connection
 from benchmarks.member import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, TOPIC
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,

@@ -2,17 +2,21 @@
 
 It must cost less than any server it drives. So nothing is encoded or decoded while it runs: every answer
 must be, byte for byte, the one that the same request got before the flood began, and as many answers as a
-read brings, as many requests go out with one write.
+read brings, as many requests go out with one write. Only one field of the answers may have another value each time.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from benchmarks.connection import Connection
 from benchmarks.process import Server
+
+MAX_CACHED_TURN: Final = 16
+"""Requests in turn up to which a connection caches the bytes of its writes. With more, there are too many
+combinations."""
 
 
 def waited_ms(latencies: Sequence[float], quantile: float) -> float:
@@ -56,13 +60,26 @@ class Repeated:
     connection: Connection
     requests: Sequence[bytes]
     answers: Sequence[bytes]
+    """In turn, too. Their number divides the number of requests."""
+    varying: slice | None = None
+    """The bytes of every answer that are not compared, such as an offset that grows."""
 
     @classmethod
-    async def prepare(cls, connection: Connection, requests: Sequence[bytes]) -> "Repeated":
-        """Ask everything once to learn the answers, which have to be equally long."""
-        answers = [await connection.exchange(request) for request in requests]
+    async def prepare(
+        cls,
+        connection: Connection,
+        requests: Sequence[bytes],
+        probes: int | None = None,
+        varying: slice | None = None,
+    ) -> "Repeated":
+        """Send the first `probes` requests once, or all, to learn the answers, which have to be equally long.
+
+        In: the bytes of every answer that may differ each time.
+        """
+        answers = [await connection.exchange(request) for request in requests[:probes]]
         assert len({len(answer) for answer in answers}) == 1, "answers differ in their length"
-        return cls(connection, requests, answers)
+        assert len(requests) % len(answers) == 0, "the answers do not repeat with the requests"
+        return cls(connection, requests, answers, varying)
 
 
 class _Flooding(asyncio.Protocol):
@@ -81,9 +98,12 @@ class _Flooding(asyncio.Protocol):
         self._next = 0
         self._bursts: dict[tuple[int, int], bytes] = {}
         self._answer_size = len(repeated.answers[0])
-        self._turn_size = self._turn * self._answer_size
+        self._turn_size = len(repeated.answers) * self._answer_size
         # From any answer of the turn on, as many as can arrive at once.
-        self._answers = b"".join(repeated.answers) * (2 + depth // self._turn)
+        self._answers = b"".join(repeated.answers) * (2 + depth // len(repeated.answers))
+        self._varying = repeated.varying
+        if self._varying is not None:
+            self._answers = self._without_varying(self._answers, 0)
         self._received = 0
         self._sent_at = 0.0
 
@@ -101,14 +121,28 @@ class _Flooding(asyncio.Protocol):
         burst = self._bursts.get((first, count))
         if burst is None:
             requests = self.repeated.requests
-            burst = b"".join(requests[(first + each) % self._turn] for each in range(count))
-            self._bursts[first, count] = burst
+            burst = b"".join([requests[(first + each) % self._turn] for each in range(count)])
+            if self._turn <= MAX_CACHED_TURN:
+                self._bursts[first, count] = burst
         return burst
+
+    def _without_varying(self, data: bytes, start: int) -> bytes:
+        """Return answers with zeros in their varying bytes. In: their position among the answers of a turn."""
+        assert self._varying is not None
+        zeroed = bytearray(data)
+        size = self._answer_size
+        for answer in range(-(start % size), len(data), size):
+            first = max(answer + self._varying.start, 0)
+            last = min(answer + self._varying.stop, len(data))
+            if first < last:
+                zeroed[first:last] = bytes(last - first)
+        return bytes(zeroed)
 
     def data_received(self, data: bytes) -> None:
         start = self._received
         end = start + len(data)
-        if data != self._answers[start:end]:
+        received = data if self._varying is None else self._without_varying(data, start)
+        if received != self._answers[start:end]:
             self._fail(f"another answer than expected: {data[:64].hex()}")
             return
         count = end // self._answer_size - start // self._answer_size

@@ -1,20 +1,21 @@
 """A data directory with a long past: millions of commits, as a daemon would have left them at a clean stop."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
-from coordinator.engine.producer_batch import BASE_SEQUENCE
-from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.machine.outcome import Fact
+from msgspec.structs import replace
+
+from coordinator.core.outcome import Fact
+from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.runtime.producer_batch import BASE_SEQUENCE
 from protocol.partitioner import partition_for
-from protocol.records import OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
 from storage.batch import encode_batch
 from storage.data_directory import DataDirectory
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
 from storage.record import UNASSIGNED_OFFSET, Record
 from storage.topic_partition import TopicPartition
 

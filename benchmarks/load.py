@@ -13,12 +13,11 @@ from benchmarks.history import KEYS, OFFSETS_PARTITIONS, open_logs, write_histor
 from benchmarks.process import environment, groupd_command
 from benchmarks.report import Absolute, Report, spread
 from coordinator.config.properties import Config
-from coordinator.engine.loader import Load
-from coordinator.group.config import GroupConfig
-from coordinator.group.consumer.config import ConsumerGroupConfig
-from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.group.shard import Shard
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.group.group_shard import GroupShard
 from coordinator.group.topics_image import NO_TOPICS
+from coordinator.runtime.partition_loader import PartitionLoad
 from storage.files import OsFiles
 
 MILLION: Final = 1_000_000
@@ -38,9 +37,9 @@ def _load_all(data_dir: str) -> float:
     gc.disable()  # as in a daemon that starts
     for log in open_logs(data_dir):
         config = Config()
-        shard = Shard(config.view(GroupConfig), NO_TOPICS, config.view(ConsumerGroupConfig))
+        shard = GroupShard(config.view(GroupConfig), NO_TOPICS, config.view(ConsumerGroupConfig))
         began = process_time()
-        for _ in Load(log, shard, files, GroupRecordCodec()).steps():
+        for _ in PartitionLoad(log, shard, files, GroupRecordCodec()).run_steps():
             pass
         seconds += process_time() - began
         shards.append(shard)

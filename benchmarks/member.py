@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks.connection import Connection
 from protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
@@ -56,18 +56,7 @@ class Member:
 
     async def _join_once(self) -> JoinGroupResponse:
         while True:
-            answer = await self.connection.request(
-                JoinGroupRequest(
-                    group_id=self.group_id,
-                    session_timeout_ms=SESSION_TIMEOUT_MS,
-                    rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
-                    member_id=self.member_id,
-                    protocol_type="consumer",
-                    protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
-                ),
-                JOIN_VERSION,
-                JoinGroupResponse,
-            )
+            answer = await self.connection.request(self.join_request(), JOIN_VERSION, JoinGroupResponse)
             if answer.error_code == ErrorCode.NONE:
                 self.member_id = answer.member_id
                 return answer
@@ -81,6 +70,17 @@ class Member:
             SyncGroupRequestAssignment(member_id=member.member_id, assignment=ASSIGNMENT)
             for member in joined.members
         ]
+
+    def join_request(self) -> JoinGroupRequest:
+        """A JoinGroup with the member id held, if there is one."""
+        return JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
+        )
 
     def heartbeat_request(self) -> HeartbeatRequest:
         """A heartbeat of the generation held."""

@@ -7,6 +7,8 @@ from typing import Final
 STOLEN: Final = 0.05
 """Of the processors' time, from which on times say nothing of what was measured."""
 _STAT: Final = Path("/proc/stat")
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+_IDLE_AT: Final = (3, 4)
 _STOLEN_AT: Final = 7
 _COUNTED: Final = 8
 """Of the kinds of time in its first line; those after these are parts of others."""
@@ -24,6 +26,12 @@ class Neighbours:
         """Of the processors' time, the share that other machines had."""
         spent = [after - before for before, after in zip(self._before, _ticks(), strict=True)]
         return spent[_STOLEN_AT] / max(1, sum(spent))
+
+    def others(self, own_cpu_seconds: float) -> float:
+        """The share of the processors' time that others had: all time in use, without `own_cpu_seconds`."""
+        spent = [after - before for before, after in zip(self._before, _ticks(), strict=True)]
+        busy = sum(spent) - sum(spent[kind] for kind in _IDLE_AT)
+        return max(0.0, busy - own_cpu_seconds * _TICKS_PER_S) / max(1, sum(spent))
 
     def __str__(self) -> str:
         """What there was until now, for a reader of the figures."""

@@ -11,18 +11,17 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.records import (
+from protocol.records.group_record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    encode_key,
-    encode_value,
 )
+from protocol.records.group_record_serde import encode_key, encode_value
 from storage.batch import encode_batch
 from storage.record import Record
-from storage.segment import segment_name
+from storage.segment import format_segment_name
 
 PARTITIONS: Final = 50
 GROUPS: Final = 300
@@ -74,7 +73,7 @@ def write_partition(
     names = [f"group-{number}" for number in range(partition, groups, PARTITIONS)]
     positions: dict[tuple[str, int], int] = {}
     offset, time_ms, batches, left = 0, 1_767_225_600_000, 0, commits
-    file, room = open(os.path.join(path, segment_name(0) + ".log"), "wb"), SEGMENT_BYTES  # noqa: SIM115
+    file, room = open(os.path.join(path, format_segment_name(0) + ".log"), "wb"), SEGMENT_BYTES  # noqa: SIM115
     first = written
     while left > 0 or beyond is not None:
         if left <= 0 and beyond is not None:
@@ -95,7 +94,7 @@ def write_partition(
         batch = encode_batch(records, offset, base_sequence=0)
         if room < len(batch):
             file.close()
-            file, room = open(os.path.join(path, segment_name(offset) + ".log"), "wb"), SEGMENT_BYTES  # noqa: SIM115
+            file, room = open(os.path.join(path, format_segment_name(offset) + ".log"), "wb"), SEGMENT_BYTES  # noqa: SIM115
         file.write(batch)
         room -= len(batch)
         offset += len(records)

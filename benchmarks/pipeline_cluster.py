@@ -17,7 +17,7 @@ from benchmarks.offsets_log import PARTITIONS, Written
 from benchmarks.pipeline_scale import DRIVER_MEMORY, GROUPS, Step, check, measured, row_of, told, write_all
 from benchmarks.report import Report
 from pipeline.build import GOLD
-from pipeline.silver import INGEST_BATCHES, INGEST_FINDINGS, SILVER
+from pipeline.silver.schemas import INGEST_BATCHES, INGEST_FINDINGS, SILVER
 from tests.pipeline.cluster import LocalCluster
 
 WORKER_MEMORY: Final = "1200m"

@@ -17,7 +17,7 @@ from benchmarks.flood import Measured
 from benchmarks.member import TOPIC, Member
 from benchmarks.process import Server
 from protocol.codec import decode
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import response_body_position
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

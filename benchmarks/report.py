@@ -50,7 +50,7 @@ class Report:
     figures: dict[str, float] = field(default_factory=dict)
     """What is held to bounds, by the names that the benchmark's FIGURES lists: medians, and ratios of them."""
     absent: list[str] = field(default_factory=list)
-    """Figures that lack their peer."""
+    """Figures that lack their peer, or the version of Python that their bounds are of."""
 
     unsettled: list[str] = field(default_factory=list)
     """Servers that were still getting faster or slower when they were measured."""

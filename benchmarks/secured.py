@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from benchmarks.commit import COMMIT_VERSION, commit_frame
-from benchmarks.comparison import Pace, Seen, figures, ratios
+from benchmarks.comparison import QUANTILES, Pace, Seen, figures, ratios
 from benchmarks.connection import encode_frame
 from benchmarks.flood import Load, Side, in_turn
 from benchmarks.groups import CONNECTIONS, group_names, join_all, speaking
@@ -99,13 +99,16 @@ async def _side(server: Server, members: Sequence[Member], request: str) -> Side
 def _add(report: Report, request: str, seen: Seen) -> None:
     """The rows of one request, and its figures."""
     for load in LOADS:
-        report.rows.append([request, str(load), OPEN, _rate(seen, OPEN, load), "", "", ""])
+        without = [_rate(seen, OPEN, load), *_waits(seen, OPEN, load), "", *[""] * len(QUANTILES)]
+        report.rows.append([request, str(load), OPEN, *without, "", ""])
         for listener in LISTENERS:
             ours, its = _side_name(GROUPD, listener), _side_name(KAFKA, listener)
             to_kafka = spread(ratios(seen, ours, its, load), ".3g") if (its, load) in seen else ""
             to_open = spread(ratios(seen, ours, OPEN, load), ".3g")
-            rates = [_rate(seen, ours, load), _rate(seen, its, load)]
-            report.rows.append([request, str(load), listener, *rates, to_kafka, to_open])
+            cells = [
+                cell for side in (ours, its) for cell in (_rate(seen, side, load), *_waits(seen, side, load))
+            ]
+            report.rows.append([request, str(load), listener, *cells, to_kafka, to_open])
     wanted = {_to_open(request, load): (load, _side_name(GROUPD, PLAINTEXT), OPEN) for load in LOADS}
     wanted |= {
         _to_kafka(request, load): (load, _side_name(GROUPD, SASL_SSL), _side_name(KAFKA, SASL_SSL))
@@ -120,6 +123,19 @@ def _rate(seen: Seen, side: str, load: Load) -> str:
     return Absolute(spread([run.per_cpu_second for run in runs], "k")) if runs else ""
 
 
+def _waits(seen: Seen, side: str, load: Load) -> list[str]:
+    """Return the quantiles of latency; "" for a side that is not there, and for several requests in flight."""
+    runs = seen.get((side, load), ()) if load.in_flight == 1 else ()
+    return [
+        Absolute(spread([run.waited_ms(quantile) for run in runs], ".2f")) if runs else ""
+        for quantile in QUANTILES
+    ]
+
+
+def _wait_columns(name: str) -> list[str]:
+    return [f"{name} {label} ms" for label in QUANTILES.values()]
+
+
 def _report(pace: Pace, missing: str) -> Report:
     return Report(
         "Heartbeats and commits behind TLS, SASL and ACLs, per server CPU-second",
@@ -129,6 +145,10 @@ def _report(pace: Pace, missing: str) -> Report:
         f"v{NEWEST}, OffsetCommit v{COMMIT_VERSION} of one partition), each for one group of one member; "
         f"{pace.rounds} rounds of {pace.seconds:g} s, all in turn. `log.flush=os`: the answer waits for the "
         f"write, as Kafka's does. Kafka: a real broker, with the JVM options of its start script.{missing} "
-        f"{method(pace.windows)}",
-        ["requests", "in flight", "listener", "groupd", "Kafka", "groupd to Kafka", "to no authorizer"],
+        f"{method(pace.windows)} Latency is seen by the client, with one request in flight.",
+        [
+            *("requests", "in flight", "listener"),
+            *(column for name in (GROUPD, KAFKA) for column in (name, *_wait_columns(name))),
+            *("groupd to Kafka", "to no authorizer"),
+        ],
     )

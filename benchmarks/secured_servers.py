@@ -25,8 +25,8 @@ from benchmarks.kafka import AS_KAFKA_STARTS, prepare
 from benchmarks.login import ANYBODY, PLAIN, SCRAM, Login
 from benchmarks.member import TOPIC
 from benchmarks.process import Server, groupd
-from coordinator.security.acl import Operation, PatternType, Permission, ResourceType
-from protocol.errors import ErrorCode
+from coordinator.security.core.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -229,6 +229,6 @@ def _allow(resource_type: ResourceType, name: str, pattern: PatternType, princip
         resource_pattern_type=pattern,
         principal=principal,
         host="*",
-        operation=Operation.READ,
-        permission_type=Permission.ALLOW,
+        operation=AclOperation.READ,
+        permission_type=AclPermissionType.ALLOW,
     )

@@ -16,8 +16,8 @@ from benchmarks.kafka import create_topic
 from benchmarks.process import Server
 from benchmarks.report import Absolute, Report, spread
 from benchmarks.three_brokers import HOST, Brokers, Groupds, Kafkas
-from coordinator.names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

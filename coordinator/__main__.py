@@ -1,6 +1,6 @@
 """`python -m coordinator` is `groupd`."""
 
-from coordinator.cli import main
+from coordinator.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -10,37 +10,33 @@ import sys
 from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from coordinator.config.errors import ConfigError
+from coordinator.broker.server import Server
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.broker.server_view import ServerView
+from coordinator.config.config_errors import ConfigError, StartNotice
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
-from coordinator.config.start_notices import StartNotice
-from coordinator.console.control_access import ControlAccess, control_access
-from coordinator.console.http import HttpServer
-from coordinator.console.http_limits import HttpLimits
-from coordinator.control.late import LateControl
-from coordinator.net.peer import printable
-from coordinator.server.bind import HTTP, bind
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
-from coordinator.server.settings import ServerSettings
-from coordinator.server.start_failed import StartFailed
-from storage.errors import StorageError
-from storage.os_error import reason_of
+from coordinator.control.lazy_control import LazyControlPlane
+from coordinator.core.message_text import StartFailed, printable
+from coordinator.http.http_access import ControlAccess, HttpLimits, create_control_access
+from coordinator.http.http_server import HttpServer
+from coordinator.network.listening_socket import HTTP_OPTION, bind_sockets
+from storage.storage_errors import StorageError, format_error_reason
 
 if TYPE_CHECKING:
     import ssl
 
-    from coordinator.server.cluster.cluster import EtcdCluster
+    from coordinator.cluster.daemon.etcd_cluster import EtcdCluster
 
 _LOG = logging.getLogger("KafkaServer")
 
 T = TypeVar("T")
 
-EXIT_FINE: Final = 0
+EXIT_SUCCESS: Final = 0
 EXIT_FAILURE: Final = 1
-EXIT_NO_START: Final = 2
+EXIT_START_FAILED: Final = 2
 _HTTP_BACKLOG: Final = 128
 _MAX_REASON: Final = 2000
-_COLLECTED_AFTER: Final = (700, 10, 200)
+_GC_THRESHOLDS: Final = (700, 10, 200)
 """As Python has it, but that a full collection comes after 1.4 million objects more instead of 70,000. It looks at
 everything that is alive: while a request names 100,000 partitions that is a tenth of a second and more in which
 nobody is answered, again and again. Nearly everything is freed without it."""
@@ -52,7 +48,7 @@ _KAFKA_READY: Final = """\
 """
 """How a start ends in the log of Kafka: with KRaft, with ZooKeeper, with KRaft. Programs that start an image of
 Kafka wait for one of these lines."""
-_FILES_WANTED: Final = 1_048_576
+_MAX_OPEN_FILES: Final = 1_048_576
 """Partitions and connections each take one; where the system gives more, nobody needs it."""
 
 
@@ -79,7 +75,7 @@ def _raise_file_limit() -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, _FILES_WANTED)
+    wanted = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
@@ -91,38 +87,40 @@ async def _serve(settings: ServerSettings) -> int:
     asyncio.get_running_loop().set_exception_handler(_log_unexpected)
     try:
         http_listener = parse_http_listener(settings.config)
-        server = Server(settings, cluster=await _cluster(settings, stop))
+        server = Server(settings, cluster=await _join_cluster(settings, stop))
         server.open()
     except (StartFailed, ConfigError) as error:
-        _say(error)
-        return EXIT_NO_START
-    except _Stopped:
+        _print_error(error)
+        return EXIT_START_FAILED
+    except _StoppedBySignal:
         _LOG.info("Stopped before it was started")
-        return EXIT_FINE
-    control = LateControl(server)
+        return EXIT_SUCCESS
+    control = LazyControlPlane(server)
     try:
-        http_sockets = [] if http_listener is None else bind(http_listener, _HTTP_BACKLOG, HTTP)
+        http_sockets = (
+            [] if http_listener is None else bind_sockets(http_listener, _HTTP_BACKLOG, HTTP_OPTION)
+        )
         try:
             http_host = "" if http_listener is None else http_listener.host
-            access = control_access(settings.config, http_host, http_sockets, settings.files)
-            http_tls = _http_tls(settings)
+            access = create_control_access(settings.config, http_host, http_sockets, settings.files)
+            http_tls = _create_http_tls(settings)
             await server.listen()
         except (StartFailed, ConfigError):
-            _close(http_sockets)
+            _close_sockets(http_sockets)
             raise
     except (StartFailed, ConfigError) as error:
-        _say(error)
+        _print_error(error)
         server.abandon()
-        return EXIT_NO_START
-    broker = Broker(server)
+        return EXIT_START_FAILED
+    broker = ServerView(server)
     http = HttpServer(broker, control, http_sockets, access, settings.config.view(HttpLimits), http_tls)
     http.start()
-    http_address = http_listener and http_listener.bound(http_sockets[0].getsockname()[1])
-    _introduce(broker, http_address, "https" if http_tls else "http")
+    http_address = http_listener and http_listener.with_bound_port(http_sockets[0].getsockname()[1])
+    _log_addresses(broker, http_address, "https" if http_tls else "http")
     if http_listener is not None and access.has_authorizer:
         _describe_control(access)
-    _renew_on_hangup(server)
-    ready = asyncio.ensure_future(_announce(server, broker, http, http_address))
+    _reload_on_hangup(server)
+    ready = asyncio.ensure_future(_announce_ready(server, broker, http, http_address))
     await stop.wait()
     _LOG.info("Shutting down")
     ready.cancel()
@@ -134,48 +132,50 @@ async def _serve(settings: ServerSettings) -> int:
         await control.finish()
     except (OSError, StorageError) as error:
         failures.append(error)
-        _LOG.error("The shutdown was not clean: %s", reason_of(error))
+        _LOG.error("The shutdown was not clean: %s", format_error_reason(error))
     except Exception as problem:  # noqa: BLE001 - the exit code tells that not everything was written
         failures.append(problem)
         _LOG.error("The shutdown was not clean", exc_info=problem)
     _LOG.info("Shut down completed")
-    return EXIT_FAILURE if failures else EXIT_FINE
+    return EXIT_FAILURE if failures else EXIT_SUCCESS
 
 
-class _Stopped(Exception):
+class _StoppedBySignal(Exception):
     """A signal came."""
 
 
-async def _cluster(settings: ServerSettings, stop: asyncio.Event) -> "EtcdCluster | None":
-    """The cluster that the settings name. Raises StartFailed; _Stopped when a signal comes before etcd answers."""
+async def _join_cluster(settings: ServerSettings, stop: asyncio.Event) -> "EtcdCluster | None":
+    """The cluster that the settings name. Raises StartFailed; _StoppedBySignal when a signal comes before
+    etcd answers."""
     if not settings.config.is_cluster:
         return None
+    from storage.optional_dependencies import OptionalDependencyError, require_extra
+
     try:
-        from coordinator.server.cluster.join import join
-    except ImportError as error:
-        raise StartFailed(
-            f"cluster.etcd.endpoints: {error.name} is missing: pip install 'groupd[cluster]'"
-        ) from error
-    return await _unless(stop, join(settings))
+        with require_extra("cluster", "cluster.etcd.endpoints"):
+            from coordinator.cluster.daemon.etcd_cluster import join_cluster
+    except OptionalDependencyError as error:
+        raise StartFailed(str(error)) from error
+    return await _run_unless_stopped(stop, join_cluster(settings))
 
 
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """What comes of it. Raises _Stopped where that comes first, and the work is given up."""
+async def _run_unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
+    """What comes of it. Raises _StoppedBySignal where that comes first, and the work is given up."""
     working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             working.cancel()
             await asyncio.wait((working,))
-            raise _Stopped
+            raise _StoppedBySignal
         return await working
     finally:
         stopped.cancel()
 
 
-def _introduce(broker: Broker, http: Address | None, scheme: str) -> None:
+def _log_addresses(broker: ServerView, http: Address | None, scheme: str) -> None:
     """Tells the log what was started, and where it is found."""
-    here = broker.overview()
+    here = broker.create_overview()
     listeners = (
         f"{listener.bound} ({listener.name}, advertised as {listener.advertised_text})"
         for listener in here.listeners
@@ -209,13 +209,15 @@ def _describe_control(access: ControlAccess) -> None:
         )
 
 
-async def _announce(server: Server, broker: Broker, http_server: HttpServer, http: Address | None) -> None:
+async def _announce_ready(
+    server: Server, broker: ServerView, http_server: HttpServer, http: Address | None
+) -> None:
     await server.ready.wait()
     # What was loaded stays: the garbage collector, which the start had switched off, need not look at it.
     gc.freeze()
-    gc.set_threshold(*_COLLECTED_AFTER)
+    gc.set_threshold(*_GC_THRESHOLDS)
     gc.enable()
-    here = broker.overview()
+    here = broker.create_overview()
     _LOG.info("Ready. Topics: %d, groups: %d", here.topics, here.groups)
     kafka = here.listeners[0].bound
     sys.stdout.write(f"groupd ready kafka={kafka} http={http or HTTP_OFF} data={here.data_dir}\n")
@@ -238,31 +240,31 @@ def _watch_signals(stop: asyncio.Event) -> None:
         loop.add_signal_handler(number, on_signal)
 
 
-def _http_tls(settings: ServerSettings) -> "ssl.SSLContext | None":
+def _create_http_tls(settings: ServerSettings) -> "ssl.SSLContext | None":
     """What the HTTP port shakes hands with; None where it is plain. Raises StartFailed."""
     config = settings.config
     if not config.http_tls_certificate:
         return None
-    from coordinator.server.tls.http import http_context  # and what reads certificates
+    from coordinator.security.server.tls_context import create_http_context  # and what reads certificates
 
-    return http_context(config.http_tls_certificate, config.http_tls_key, settings.files)
+    return create_http_context(config.http_tls_certificate, config.http_tls_key, settings.files)
 
 
-def _renew_on_hangup(server: Server) -> None:
+def _reload_on_hangup(server: Server) -> None:
     """SIGHUP has the certificates of listeners read again, as far as there are any."""
     if any(listener.protocol.has_tls for listener in server.settings.listeners):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.brokers.renew_listeners)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.brokers.reload_listeners)
 
 
 def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     _LOG.error("Unexpected: %s", context.get("message"), exc_info=context.get("exception"))
 
 
-def _close(sockets: Iterable[socket.socket]) -> None:
+def _close_sockets(sockets: Iterable[socket.socket]) -> None:
     for bound in sockets:
         bound.close()
 
 
-def _say(error: Exception) -> None:
+def _print_error(error: Exception) -> None:
     sys.stderr.write(f"groupd: {printable(str(error), _MAX_REASON)}\n")
     sys.stderr.flush()

@@ -8,14 +8,14 @@ from pathlib import Path
 from textwrap import fill
 from typing import Final
 
-from coordinator.config.config_key import ConfigKey, OneOf, Within
-from coordinator.config.image_settings import DATA_VOLUMES
+from coordinator.config.config_def import ConfigKey, NumberRange, OneOf
+from coordinator.config.image_variables import DATA_VOLUMES
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
-from coordinator.config.sources import PROFILES
-from coordinator.config.unserved_names import (
-    UNSERVED_IMAGE_VARIABLES,
-    UNSERVED_PROPERTIES,
-    UNSERVED_VARIABLES,
+from coordinator.config.setting_sources import PROFILES
+from coordinator.config.unsupported_settings import (
+    UNSUPPORTED_IMAGE_VARIABLES,
+    UNSUPPORTED_PROPERTIES,
+    UNSUPPORTED_VARIABLES,
 )
 from docs.image_variable_meanings import IMAGE_VARIABLES
 from tests.config.explained import EXPLAINED, OWN
@@ -96,7 +96,7 @@ directory.
 Each of these is a warning at the start, which says what to do instead. Values that leave the function off are
 harmless.
 
-{unserved}
+{unsupported}
 
 """
 
@@ -125,11 +125,11 @@ def _images() -> str:
     volumes = "".join(
         f"| `{path}` | `{directory.format(node='<node.id>')}` |\n" for path, directory in DATA_VOLUMES.items()
     )
-    unserved = sorted((*UNSERVED_PROPERTIES, *UNSERVED_VARIABLES))
-    in_image = [f"`{name}` (*image*)" for name in sorted(UNSERVED_IMAGE_VARIABLES)]
-    names = ", ".join((*(f"`{name}`" for name in unserved), *in_image))
+    unsupported = sorted((*UNSUPPORTED_PROPERTIES, *UNSUPPORTED_VARIABLES))
+    in_image = [f"`{name}` (*image*)" for name in sorted(UNSUPPORTED_IMAGE_VARIABLES)]
+    names = ", ".join((*(f"`{name}`" for name in unsupported), *in_image))
     return _IMAGES.format(
-        variables=variables, volumes=volumes, unserved=fill(names, 118, break_on_hyphens=False)
+        variables=variables, volumes=volumes, unsupported=fill(names, 118, break_on_hyphens=False)
     )
 
 
@@ -161,7 +161,7 @@ def _values(key: ConfigKey) -> str:
     bounds = key.bounds
     if isinstance(bounds, OneOf):
         return f"{key.kind.name}: {', '.join(f'`{word}`' for word in bounds.words if word)}"
-    if not isinstance(bounds, Within):
+    if not isinstance(bounds, NumberRange):
         return key.kind.name
     if bounds.maximum is None:
         words = f"{key.kind.name} from {bounds.minimum}"

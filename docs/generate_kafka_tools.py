@@ -10,7 +10,7 @@ from textwrap import fill
 from typing import Final
 
 from coordinator.cli.kafka_tools.dispatch import TOOLS
-from coordinator.cli.kafka_tools.options import Option, OptionTable, Support, usage_of
+from coordinator.cli.kafka_tools.tool_options import Option, OptionTable, Support, format_usage
 
 _WIDTH: Final = 118
 PAGE: Final = Path(__file__).with_name("kafka-tools.md")
@@ -56,7 +56,19 @@ _COMMON: Final = """## All tools
   s), as Kafka's do; the console consumer tries without limit.
 - `--version` prints `4.4.0`, `--help` the options (with exit code 1, as Kafka's tools).
 - A call takes 0.2 s of processor time.
-- Kafka's stack traces are not printed. In an error of `kafka-configs` passwords are replaced by `[hidden]`."""
+- Kafka's stack traces are not printed. In an error of `kafka-configs` passwords are replaced by `[hidden]`.
+
+## Options that name ZooKeeper
+
+Kafka's tools before version 4 had `--zookeeper` (`kafka-topics`, `kafka-configs`, `kafka-console-consumer`,
+`kafka-consumer-groups`), `--authorizer` and `--authorizer-properties` (`kafka-acls`). `cub kafka-ready` has `-z`.
+Kafka's tools of 4.4.0 refuse these options, and so do groupd's. In [groupd's image](docker.md#kafkas-tools) they
+are accepted, for compose files of older images. There they have no effect but a warning. The tool connects to a
+broker that the container's variables name: `KAFKA_BOOTSTRAP_SERVERS`, or the first address of the listeners that
+accepts a connection. Only listeners with the `security.protocol` of `--command-config` count, PLAINTEXT by
+default. Without such a broker the exit code is 1.
+
+`kafka-configs` can write SCRAM credentials before groupd starts, in the container that is configured for it."""
 _NOTES: Final[Mapping[str, Sequence[str]]] = {
     "kafka-acls": (
         "Without `--force`, `--remove` reads the answer from standard input; Kafka's tool needs a terminal.",
@@ -144,7 +156,7 @@ def page() -> str:
 
 
 def _section(name: str, table: OptionTable) -> str:
-    rows = [f"| `{usage_of(option)}` | {option.help} |" for option in _listed(table, Support.FULL)]
+    rows = [f"| `{format_usage(option)}` | {option.help} |" for option in _listed(table, Support.FULL)]
     lines = [
         f"## {name}\n",
         *(["| option | does |", "|---|---|", *rows] if rows else ["It has no other options."]),

@@ -11,11 +11,11 @@ from pathlib import Path
 from textwrap import fill
 from typing import Final
 
-from coordinator.group.events import Event, SubscriptionUnreadable
-from coordinator.server.log_lines import LINES, event_line
+from coordinator.broker.group_event_log import GROUP_LINES, format_event
+from coordinator.group.group_event_types import GroupEvent, SubscriptionUnreadable
 from docs.log_line_meanings import COMPOSED, FORMATS, GROUPS, STEPS, Entry
-from tests.daemon_lines import Format, formats, told_by_stories
-from tests.test_tidy import ROOT
+from tests.docs.daemon_lines import Format, formats, told_by_stories
+from tests.tooling.test_tidy import ROOT
 
 PAGE: Final = Path(__file__).with_name("log-lines.md")
 _INTRODUCTION: Final = """# The lines of the log
@@ -36,7 +36,11 @@ _BY_HAND: Final = (SubscriptionUnreadable("billing", 1, "range"),)
 def page() -> str:
     """The page as it should be."""
     entries = (*GROUPS, *STEPS)
-    untold = [cls.__name__ for cls in LINES if LINES[cls] and cls not in {entry.event for entry in entries}]
+    untold = [
+        cls.__name__
+        for cls in GROUP_LINES
+        if GROUP_LINES[cls] and cls not in {entry.event for entry in entries}
+    ]
     assert not untold, f"say in docs/log_line_meanings.py what these mean: {untold}"
     return "\n".join(
         [
@@ -65,8 +69,8 @@ def _example(entry: Entry) -> tuple[str, str]:
     return min(fitting, key=lambda line: ("group billing" not in line[1], len(line[1]), line[1]))
 
 
-def _by_hand(event: Event) -> tuple[str, str]:
-    line = event_line(event)
+def _by_hand(event: GroupEvent) -> tuple[str, str]:
+    line = format_event(event)
     assert line is not None
     level, text = line
     return logging.getLevelName(level), text

@@ -12,31 +12,32 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from coordinator.cluster.member.member import Cause
-from coordinator.cluster.ownership import MoveCause
-from coordinator.console.control_metrics import ControlCollector
-from coordinator.console.group_metrics import GroupsCollector
-from coordinator.console.metrics import FiguresCollector
-from coordinator.control.control import Control
-from coordinator.control.faults.kinds import KINDS
-from coordinator.control.figures.durations import PHASES
-from coordinator.control.figures.group_figures import MOST_GROUPS, AllGroupFigures, GroupFigures
-from coordinator.control.figures.group_history import MOST_GROUPS as MOST_HISTORIES
-from coordinator.control.figures.group_history import GroupHistory
-from coordinator.control.groups.partition_ends import Ends
-from coordinator.control.oracles.violation import OracleName
-from coordinator.engine.partition import PartitionState
-from coordinator.group.consumer.state import ConsumerGroupState
-from coordinator.group.group_type import GroupType
-from coordinator.group.rebalance_facts import RebalanceCause
-from coordinator.group.state import ClassicGroupState
-from coordinator.group.state_names import STATE_NAMES
-from coordinator.net.handshake_failure import KINDS as HANDSHAKE_KINDS
-from coordinator.server.broker import Broker
-from coordinator.server.engine_figures import EngineFigures
-from coordinator.server.tallies import EVICTION_PHASES, Tally
-from coordinator.transactions.state import WRITTEN
-from tests.server.harness import Client, begin_producer, join_alone, serving
+from coordinator.broker.broker_metrics import EVICTION_PHASES, EtcdMetrics, GroupCounter
+from coordinator.broker.server_view import ServerView
+from coordinator.cluster.member.cluster_member import OwnershipCause
+from coordinator.cluster.partition_ownership import MoveCause
+from coordinator.control.admin.offset_operations import PartitionEnds
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.diagnosis.violation import OracleName
+from coordinator.control.faults.fault_rule import ACTION_KINDS
+from coordinator.control.metrics_snapshot import MAX_COUNTED_GROUPS as MOST_HISTORIES
+from coordinator.control.metrics_snapshot import (
+    MAX_METRIC_GROUPS,
+    PHASES,
+    GroupCounts,
+    GroupMetricsSnapshot,
+    SelectedGroupMetrics,
+)
+from coordinator.group.classic.classic_state_machine import ClassicGroupState
+from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_types import STATE_NAMES, GroupType
+from coordinator.http.group_metrics import GroupsCollector
+from coordinator.http.metric_collectors import ControlCollector, ServerMetricsCollector
+from coordinator.network.tls_handshakes import HANDSHAKE_FAILURE_KINDS as HANDSHAKE_KINDS
+from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.transactions.transaction_state_machine import WRITTEN
+from tests.broker.harness import Client, begin_producer, join_alone, serving
 
 PAGE: Final = Path(__file__).with_name("metrics.md")
 _INTRODUCTION: Final = """# Metrics
@@ -58,7 +59,7 @@ _OF_GROUPS: Final = f"""
 ## Of single groups
 
 `/metrics/groups?match=billing*` has the metrics of the groups with such an id (`match` may come several times;
-without it, of every group), at most {MOST_GROUPS:,}: the first in the order of their ids. `/metrics` names no
+without it, of every group), at most {MAX_METRIC_GROUPS:,}: the first in the order of their ids. `/metrics` names no
 group, so that its size does not grow with them. Those that begin with `kafka_` have the names and labels of
 kafka_exporter. A scraper that names the version of the format in `Accept`, as Prometheus does, gets ids as they
 are; other readers get control and bidirectional characters in them as escapes. Counts are since groupd first heard
@@ -72,17 +73,18 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_consumer_groups", "state"): ", ".join(state.value for state in ConsumerGroupState),
     ("groupd_partitions", "state"): ", ".join(state.value for state in PartitionState),
     ("groupd_rebalances", "cause"): ", ".join(cause.value for cause in RebalanceCause),
-    ("groupd_group_events", "event"): (
-        "the classes of `coordinator/group/events.py` and `coordinator/group/consumer/events.py`"
-    ),
+    ("groupd_group_events", "event"): "the wire names of `coordinator/group/group_event_types.py`",
     ("groupd_transactional_ids", "state"): ", ".join(state.value for state in WRITTEN.values()),
     ("groupd_transaction_partitions", "state"): ", ".join(state.value for state in PartitionState),
-    ("groupd_transaction_events", "event"): "the classes of `coordinator/transactions/events.py`",
+    (
+        "groupd_transaction_events",
+        "event",
+    ): "the wire names of `coordinator/transactions/transaction_event_types.py`",
     ("groupd_request_seconds", "api"): "Kafka's names, as in [protocol.md](protocol.md)",
     ("groupd_rebalance_seconds", "phase"): ", ".join(PHASES),
     ("groupd_members_evicted", "phase"): ", ".join(EVICTION_PHASES),
     ("groupd_commits_refused", "error"): "Kafka's name",
-    ("groupd_fault_hits", "fault"): ", ".join(KINDS),
+    ("groupd_fault_hits", "fault"): ", ".join(ACTION_KINDS),
     ("groupd_group_state", "type"): ", ".join((GroupType.CLASSIC, GroupType.CONSUMER)),
     ("groupd_group_state", "state"): ", ".join(STATE_NAMES),
     ("groupd_group_rebalance_seconds", "phase"): ", ".join(PHASES),
@@ -94,7 +96,7 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_violations", "oracle"): ", ".join(OracleName),
     ("groupd_notices", "oracle"): "as above",
     ("groupd_cluster_owned_partitions", "broker"): "a node id",
-    ("groupd_cluster_moves", "cause"): f"{', '.join(MoveCause)}; on etcd {', '.join(Cause)}",
+    ("groupd_cluster_moves", "cause"): f"{', '.join(MoveCause)}; on etcd {', '.join(OwnershipCause)}",
     ("groupd_cluster_etcd_bytes", "endpoint"): "HOST:PORT, as in `cluster.etcd.endpoints`",
 }
 """What a label takes; a label that is new needs an entry."""
@@ -102,16 +104,18 @@ _PLAIN: Final = ("consumergroup", "topic", "partition")
 """Labels that say themselves what they take."""
 
 
-def _history() -> GroupHistory:
-    history = GroupHistory()
-    history.tallies.update({(Tally.EVICTED, "join"): 1, (Tally.COMMITS_REFUSED, "ILLEGAL_GENERATION"): 1})
+def _history() -> GroupCounts:
+    history = GroupCounts()
+    history.event_counts.update(
+        {(GroupCounter.EVICTED, "join"): 1, (GroupCounter.COMMITS_REFUSED, "ILLEGAL_GENERATION"): 1}
+    )
     history.violations["double_owner"] = history.notices["flapping"] = 1
     return history
 
 
-_ONE_GROUP: Final = AllGroupFigures(
+_ONE_GROUP: Final = SelectedGroupMetrics(
     [
-        GroupFigures(
+        GroupMetricsSnapshot(
             group_id="billing",
             type="classic",
             state="Stable",
@@ -119,12 +123,12 @@ _ONE_GROUP: Final = AllGroupFigures(
             is_frozen=False,
             rebalance_open_s=0,
             session_margin=1,
-            history=_history(),
+            counts=_history(),
             offsets={("orders", 0): 1},
         )
     ],
     0,
-    {("orders", 0): Ends(0, 1)},
+    {("orders", 0): PartitionEnds(0, 1)},
     {"orders": 1},
 )
 """With every label."""
@@ -153,18 +157,18 @@ async def _of_all_groups() -> list[Metric]:
             await join_alone(client, "billing")
             await begin_producer(client, "copier")
             server.connections.failed_handshakes[HANDSHAKE_KINDS[0]] += 1
-            server.metrics.tallies[Tally.COMMITS_REFUSED, "ILLEGAL_GENERATION"] += 1
-            control = Control(server)
-            figures = replace(
-                await control.figures.gather(),
+            server.metrics.group_counts[GroupCounter.COMMITS_REFUSED, "ILLEGAL_GENERATION"] += 1
+            control = ControlPlane(server)
+            metrics = replace(
+                await control.metrics.take_snapshot(),
                 owned_partitions={1: 1},
-                moves=dict.fromkeys(map(str, (*MoveCause, *Cause)), 1),
-                engine=EngineFigures(0, 0, 0, 0, {"etcd1:2379": 0}, 0, is_full=False),
+                moves=dict.fromkeys(map(str, (*MoveCause, *OwnershipCause)), 1),
+                engine=EtcdMetrics(0, 0, 0, 0, {"etcd1:2379": 0}, 0, is_full=False),
             )
             control.close()
             return [
-                *FiguresCollector(Broker(server).figures()).collect(),
-                *ControlCollector(figures).collect(),
+                *ServerMetricsCollector(ServerView(server).collect_metrics()).collect(),
+                *ControlCollector(metrics).collect(),
             ]
 
 

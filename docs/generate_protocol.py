@@ -8,8 +8,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Final
 
-from protocol.apis import APIS
-from protocol.versions import VersionRange
+from protocol.apis import APIS, VersionRange
 from tests.frames import recording
 from tests.kafka_log.artifacts import NEWEST
 from tests.oracle import recordings

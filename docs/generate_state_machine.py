@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from coordinator.group import state as classic_group
-from coordinator.transactions import state as transaction
+from coordinator.group.classic import classic_state_machine as classic_group
+from coordinator.transactions import transaction_state_machine as transaction
 
 
 @dataclass(frozen=True)

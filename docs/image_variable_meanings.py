@@ -1,5 +1,5 @@
 """Variables of other Kafka images that groupd reads, with their meaning. The code that reads them is in
-`coordinator/config/`: `image_settings.py`, `advertised_host.py`, `initial_topics.py`, `image_variables.py`."""
+`coordinator/config/image_variables.py` and `coordinator/config/initial_topics.py`."""
 
 from typing import Final, NamedTuple
 

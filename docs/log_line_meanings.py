@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from coordinator.group.events import (
+from coordinator.group.group_event_types import (
     AssignmentReceived,
     CommitRefused,
-    Event,
     GroupDeleted,
     GroupEmptied,
+    GroupEvent,
     GroupLoaded,
     GroupStabilized,
     HeartbeatRefused,
@@ -43,7 +43,7 @@ from coordinator.group.events import (
 class Entry:
     """The meaning of an event's line; where an event has several, of those that have this text in them."""
 
-    event: type[Event]
+    event: type[GroupEvent]
     meaning: str
     having: str = ""
 
@@ -193,7 +193,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "etcd is full (alarm NOSPACE, %d bytes): it takes no commits until it is compacted and defragmented, and the "
     "alarm is disarmed": (
         "Clients wait for as long as a session lasts, then are told NOT_COORDINATOR. Nothing is lost: all goes on "
-        "when there is room ([cluster.md](cluster.md#to-be-watched))"
+        "when there is room ([cluster.md](cluster.md#monitoring))"
     ),
     "The database of etcd has %d bytes of the %d that it may have: it forgets old revisions with "
     "--auto-compaction-retention, and gives back room when it is defragmented": (
@@ -209,7 +209,7 @@ FORMATS: Final[Mapping[str, str]] = {
         "The topic is not there. The line says what keeps it from being created, if asking could"
     ),
     "Taken over from another broker: %s": (
-        "The data directory is that of a Kafka broker ([operations.md](operations.md#a-brokers-directory))"
+        "The data directory is that of a Kafka broker ([data-directory.md](data-directory.md#a-brokers-directory))"
     ),
     "Taken over from another broker: %d ACLs, %d credentials of SCRAM": (
         "The same, for the first start that finds no security.json"
@@ -347,7 +347,7 @@ class Composed:
 
 COMPOSED: Final = (
     Composed(
-        "coordinator/server/transaction_lines.py",
+        "coordinator/broker/transaction_log_lines.py",
         "INFO or WARNING",
         "TransactionCoordinator",
         "TransactionalId … refused … of producer … of epoch …: …",
@@ -355,21 +355,21 @@ COMPOSED: Final = (
         "transactional id, request and error; WARNING where the state forbids it, or no producer id can be had",
     ),
     Composed(
-        "coordinator/net/endpoint.py",
+        "coordinator/network/endpoint.py",
         "WARNING",
         "SocketServer",
         "Closing connection from …: …",
         "The peer sent what is no request; the line says what",
     ),
     Composed(
-        "coordinator/net/endpoint.py",
+        "coordinator/network/endpoint.py",
         "WARNING",
         "SocketServer",
         "Rejected connection from …: …",
         "Its address has as many as `max.connections.per.ip` allows",
     ),
     Composed(
-        "coordinator/engine/loader.py",
+        "coordinator/runtime/partition_loader.py",
         "WARNING",
         "GroupCoordinator",
         "The log is read without a state that is of no use: …",
@@ -383,14 +383,14 @@ COMPOSED: Final = (
         "Names that Kafka or its images know; one line for each source",
     ),
     Composed(
-        "coordinator/config/sources.py",
+        "coordinator/config/setting_sources.py",
         "WARNING",
         "KafkaServer",
         "… is not a property and has no effect: …",
         "A variable `KAFKA_…` that neither Kafka nor its images know, with the one that it may be meant for",
     ),
     Composed(
-        "coordinator/config/unserved_names.py",
+        "coordinator/config/unsupported_settings.py",
         "WARNING",
         "KafkaServer",
         "… has no effect, because …",
@@ -404,14 +404,14 @@ COMPOSED: Final = (
         "Each service of a file for several brokers started a groupd by itself",
     ),
     Composed(
-        "coordinator/config/image_settings.py",
+        "coordinator/config/image_variables.py",
         "INFO",
         "KafkaServer",
         "The data directory is …, because … is a volume and log.dirs is not set",
         "In the image: the data is where another image of Kafka has it",
     ),
     Composed(
-        "coordinator/config/image_settings.py",
+        "coordinator/config/image_variables.py",
         "WARNING",
         "KafkaServer",
         "… is a volume that groupd cannot write to, …",

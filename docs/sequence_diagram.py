@@ -8,14 +8,13 @@ import textwrap
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.group.events import MemberIdRequired, RebalanceDelayed, RebalanceStarted
-from coordinator.group.requests import Request
-from coordinator.group.state import EMPTY
-from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Marker, Outcome
+from coordinator.core.outcome import Context, Outcome, TransactionMarker
+from coordinator.group.classic.classic_state_machine import EMPTY
+from coordinator.group.group_event_types import MemberIdRequired, RebalanceDelayed, RebalanceStarted
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind, Request
 from docs.sequence_labels import assignment_label, event_label, reply_label, request_label
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.records import GroupMetadataValue
+from protocol.records.group_record_schemas import GroupMetadataValue
 from tests.scenarios.client import Client, shorten
 from tests.scenarios.render import span
 from tests.scenarios.requests import NEWEST
@@ -53,7 +52,7 @@ class Drawing(Story):
         self._waiting: set[str] = set()
         self._is_silent = False
         self._drawn_ms = 0
-        self._fired: TimerKey | None = None
+        self._fired: GroupTimerKey | None = None
         self._state: str = EMPTY.value
         super().__init__()
 
@@ -115,7 +114,7 @@ class Drawing(Story):
             self._waiting.add(client.name)
         return lines
 
-    def fire(self, key: TimerKey) -> list[str]:
+    def fire(self, key: GroupTimerKey) -> list[str]:
         """A timer; it is drawn when something comes of it."""
         self._fired = key
         lines = super().fire(key)
@@ -159,13 +158,13 @@ class Drawing(Story):
                 continue
             time = span(deadline_ms - self.now_ms)
             match key.kind:
-                case TimerKind.JOIN if is_first:
+                case GroupTimerKind.JOIN if is_first:
                     awaited.append(f"waits {time} for others to join")
-                case TimerKind.JOIN:
+                case GroupTimerKind.JOIN:
                     awaited.append(f"waits for all to rejoin, {time} at most")
-                case TimerKind.SYNC:
+                case GroupTimerKind.SYNC:
                     awaited.append(f"waits for every SyncGroup, {time} at most")
-                case TimerKind.HEARTBEAT if any(isinstance(e, MemberIdRequired) for e in outcome.events):
+                case GroupTimerKind.HEARTBEAT if any(isinstance(e, MemberIdRequired) for e in outcome.events):
                     awaited.append(shorten(f"keeps the id {key.member_id} for {time}"))
         return awaited
 
@@ -177,7 +176,7 @@ class Drawing(Story):
         return next((group.group_state for group in response.groups), EMPTY.value)
 
     def _metadata(self) -> list[GroupMetadataValue]:
-        records = [entry[0] for entry in self.log if not isinstance(entry, Marker)]
+        records = [entry[0] for entry in self.log if not isinstance(entry, TransactionMarker)]
         return [record.value for record in records if isinstance(record.value, GroupMetadataValue)]
 
     def _introduction(self, name: str) -> str:

@@ -5,13 +5,14 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from coordinator.group.events import (
+from coordinator.core.wire_name import get_wire_name
+from coordinator.group.group_event_types import (
     AssignmentApplied,
     AssignmentFetched,
     AssignmentReceived,
     CommitRefused,
-    Event,
     GroupEmptied,
+    GroupEvent,
     GroupLoaded,
     GroupStabilized,
     HeartbeatRefused,
@@ -34,9 +35,9 @@ from coordinator.group.events import (
     SyncReceived,
     SyncRefused,
 )
-from coordinator.group.requests import FetchOffsets
+from coordinator.group.group_requests import FetchOffsets
 from protocol.consumer_protocol import TopicPartitions, decode_assignment, decode_subscription
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -101,7 +102,7 @@ def reply_label(message: Any) -> str:
     return shorten(label)
 
 
-EVENTS: Final[Mapping[type[Event], str | None]] = {
+EVENTS: Final[Mapping[type[GroupEvent], str | None]] = {
     AssignmentApplied: "generation {generation_id} has its assignment",
     AssignmentFetched: None,
     AssignmentReceived: None,
@@ -132,9 +133,9 @@ EVENTS: Final[Mapping[type[Event], str | None]] = {
 """None for what the arrows and the state say anyway."""
 
 
-def event_label(event: Event) -> str | None:
+def event_label(event: GroupEvent) -> str | None:
     """What happened; None when the diagram says it. Events that nobody gave words to go by their name."""
-    template = EVENTS.get(type(event), type(event).__name__)
+    template = EVENTS.get(type(event), get_wire_name(type(event)))
     values = asdict(event)
     if isinstance(event, MembersEvicted):
         values["members"] = ", ".join(name.member_id for name in event.members)

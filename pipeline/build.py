@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from pipeline.folding import KEEP_FROM, Folded, GroupTables, clear, folded
-from pipeline.gold.anomalies import ANOMALIES
 from pipeline.gold.anomalies.abandoned_group import abandoned_group
+from pipeline.gold.anomalies.anomaly_schema import ANOMALIES
 from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
 from pipeline.gold.anomalies.flapping_group import flapping_group
 from pipeline.gold.anomalies.mixed_commits import mixed_commits
@@ -47,10 +47,11 @@ from pipeline.gold.rebalance_causes import REBALANCE_CAUSES, rebalance_causes
 from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
 from pipeline.gold.velocity import VELOCITY, velocity
 from pipeline.lock import BUILD, alone, reading
-from pipeline.log_ends import LogEnd, Period, Snapshot
 from pipeline.log_ends.cluster import SOURCE as LIVE
 from pipeline.log_ends.file import SOURCE as FILE
+from pipeline.log_ends.log_end import LogEnd, Period
 from pipeline.log_ends.measure import Measure, measure_nothing
+from pipeline.log_ends.snapshot import Snapshot
 from pipeline.progress import Step
 from pipeline.table import Table
 from pipeline.warehouse import Warehouse

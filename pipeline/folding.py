@@ -32,7 +32,7 @@ from pipeline.gold.progress import CONSUMED, POSITIONS, grain_s, in_longer_steps
 from pipeline.gold.rebalance_stats import COMMITS_AFTER
 from pipeline.gold.velocity import MINUTES
 from pipeline.kept import CURRENT, VERSION, Kept, kept
-from pipeline.log_ends import Period
+from pipeline.log_ends.log_end import Period
 from pipeline.warehouse import FOLDS, Warehouse
 
 KEEP_FROM: Final = 200_000

@@ -31,7 +31,6 @@ from pipeline.log_files import LogFiles
 from pipeline.merging import merge
 from pipeline.progress import OnProgress, follow_progress
 from pipeline.segments import find_partitions
-from pipeline.silver import COMMITS, SILVER
 from pipeline.silver.consumer_groups import (
     consumer_members,
     group_epochs,
@@ -39,6 +38,7 @@ from pipeline.silver.consumer_groups import (
     member_epochs,
     member_partitions,
 )
+from pipeline.silver.schemas import COMMITS, SILVER
 from pipeline.silver.transform import (
     assignments,
     commits,

@@ -11,7 +11,7 @@ from pyarrow import ArrowInvalid
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from pipeline.errors import BadInput
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 """Hadoop's names for what Arrow calls otherwise."""
@@ -39,7 +39,9 @@ class LogFiles:
         try:
             self._files, self.root = FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
         except (ArrowInvalid, OSError) as error:
-            raise BadInput(f"{location}: no file system for this URL: {reason_of(error)}") from error
+            raise BadInput(
+                f"{location}: no file system for this URL: {format_error_reason(error)}"
+            ) from error
 
     def entry(self, path: str) -> Entry | None:
         """What is at a path, None for nothing."""

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from pipeline.directory import LocalDirectory
 from pipeline.kept import kept
 from pipeline.lock import unread
-from pipeline.silver import INGEST_BATCHES, SILVER
+from pipeline.silver.schemas import INGEST_BATCHES, SILVER
 from pipeline.table import Table
 from pipeline.warehouse import (
     BATCH_FILE,

@@ -19,7 +19,7 @@ from pipeline.decode.vectorised import Wanted, decode_frames
 from pipeline.log_files import LogFiles
 from pipeline.segments import LogPartition
 from pipeline.walk import Walk
-from protocol.partitioner import group_number
+from protocol.partitioner import compute_group_number
 
 SAMPLE_BYTES: Final = 1 << 16
 _WANTED: Final = Wanted(frozenset((COMMIT, GROUP)), schema=pa.schema([SCHEMA.field("group")]))
@@ -29,7 +29,7 @@ def possible_counts(seen: Collection[tuple[int, str]]) -> list[int] | None:
     """How many partitions there may be, given some partitions and groups in them; None when it may be any number,
     nothing when no number fits.
     """
-    common = gcd(*(abs(group_number(group) - number) for number, group in seen))
+    common = gcd(*(abs(compute_group_number(group) - number) for number, group in seen))
     if common == 0:
         return None
     highest = max(number for number, _ in seen)
@@ -50,7 +50,7 @@ def that_may_hold(
     counts = possible_counts(seen)
     if not counts:
         return list(partitions)
-    places = {group_number(group) % count for group in groups for count in counts}
+    places = {compute_group_number(group) % count for group in groups for count in counts}
     return [one for one in partitions if one.number in places]
 
 

@@ -4,9 +4,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql.streaming.query import StreamingQuery
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _WAIT_S: Final = 0.25
 
@@ -38,7 +39,7 @@ OnProgress = Callable[[Progress], None]
 
 
 def follow_progress(
-    query: StreamingQuery,
+    query: "StreamingQuery",
     records: Mapping[int, int],
     stop: threading.Event,
     on_progress: OnProgress | None,

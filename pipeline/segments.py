@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from pipeline.errors import BadInput
 from pipeline.log_files import LogFiles
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 TOPIC: Final = "__consumer_offsets"
 
@@ -56,7 +56,7 @@ def find_partitions(files: LogFiles) -> list[LogPartition]:
             return [_single_segment(location, root)]
         return _in_directory(files, location, root)
     except OSError as error:
-        raise BadInput(f"{location}: cannot be read: {reason_of(error)}") from error
+        raise BadInput(f"{location}: cannot be read: {format_error_reason(error)}") from error
 
 
 def _single_segment(location: str, path: str) -> LogPartition:

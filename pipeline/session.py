@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+from importlib.resources import as_file, files
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -61,9 +61,10 @@ _SETTINGS: Final[dict[Workload, dict[str, str]]] = {
 """For little data most code runs a few times: Spark does not earn back what compiling it takes, nor what looking
 at each stage's data before the next one is planned takes."""
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-"""The same is true of Java, up to more data. Without its best compiler it keeps 48 MB of compiled code: Spark fills
-them, and compiles the same again."""
-_LOGGING: Final = Path(__file__).with_name("log4j2.properties").as_uri()
+"""Java's best compiler does not pay off either, up to more data. Without it Java keeps 48 MB of compiled code:
+Spark fills them, and compiles the same code again."""
+_LOGGING: Final = files(__package__) / "log4j2.properties"
+"""The driver may run from an archive."""
 
 
 def check_java() -> None:
@@ -112,7 +113,7 @@ def start(
     builder = SparkSession.builder.appName("groupd-pipeline")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit started this process
     chosen = master or (None if submitted else os.environ.get("SPARK_MASTER", LOCAL))
-    java = f"-Dlog4j2.configurationFile={_LOGGING}"
+    java = ""
     if chosen is not None:
         builder = builder.master(chosen)
         if chosen.startswith("local"):
@@ -126,15 +127,16 @@ def start(
             # Spark's default of 200 is for clusters: on one machine most of them would be empty tasks.
             builder = builder.config("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 1))))
             if workload < Workload.MUCH:
-                java = f"{java} {_QUICK_JAVA}"
+                java = _QUICK_JAVA
             settings = {**_SETTINGS[workload], **(settings or {})}
-    if not submitted:
-        for key, value in _STATIC.items():
+    with as_file(_LOGGING) as logging_file, without_greeting():
+        if not submitted:
+            for key, value in _STATIC.items():
+                builder = builder.config(key, value)
+            java = f"-Dlog4j2.configurationFile={logging_file.as_uri()} {java}"
+            builder = builder.config("spark.driver.extraJavaOptions", java)
+        for key, value in {**_RUNTIME, **(settings or {})}.items():
             builder = builder.config(key, value)
-        builder = builder.config("spark.driver.extraJavaOptions", java)
-    for key, value in {**_RUNTIME, **(settings or {})}.items():
-        builder = builder.config(key, value)
-    with without_greeting():
         spark = builder.getOrCreate()
     # It logs, with a traceback, what it then raises; an interrupted call looks like a failure there.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

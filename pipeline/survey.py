@@ -19,7 +19,7 @@ from pipeline.log_files import LogFiles
 from pipeline.segments import LogPartition
 from pipeline.walk import CHUNK_BYTES, Chunk, Place, Stop, Walk
 from storage.batch import decode_records
-from storage.errors import CorruptBatch
+from storage.storage_errors import CorruptBatch
 
 _CONTROL_KEY: Final = Struct(">hh")
 _ABORT: Final = 0
@@ -47,8 +47,6 @@ class Piece(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """See the top of this file."""
-
     partition: LogPartition
     first_offset: int
     next_offset: int

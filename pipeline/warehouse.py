@@ -38,7 +38,7 @@ from pipeline.directory import directory_at
 from pipeline.errors import BadInput
 from pipeline.log_ends.snapshot import FILE as SNAPSHOT
 from pipeline.log_ends.snapshot import Snapshot
-from pipeline.silver import INGEST_BATCHES, SILVER
+from pipeline.silver.schemas import INGEST_BATCHES, SILVER
 from pipeline.table import Table, arrow_type
 
 VERSION: Final = 2
@@ -232,18 +232,17 @@ class Warehouse:
         self.directory.create(name)
         self.directory.rename(staging, batch_path(name, ingest_batch))
 
-    def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> bool:
-        """Adds the rows of one batch to a silver table, unless they are there from an interrupted run (False).
+    def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> None:
+        """Adds the rows of one batch to a silver table, unless they are there from an interrupted run.
 
         In: a frame of the table's columns; `ingest_batch` of its rows is that of the call.
         """
         if self.has_batch(name, ingest_batch):
-            return False
+            return
         staging = self._new_staging(name, ingest_batch)
         frame.drop("ingest_batch").write.parquet(self.path(staging))
         files = [file for file in self.directory.names(staging) if is_data(file)]
         self.publish(name, ingest_batch, staging, files)
-        return True
 
     def complete_batch(self, ingest_batch: int, n_records: int) -> None:
         """Says that a batch is all there."""

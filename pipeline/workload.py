@@ -15,7 +15,7 @@ from pipeline.errors import BadInput
 from pipeline.kept import kept
 from pipeline.log_files import LogFiles
 from pipeline.segments import find_partitions, find_segments
-from pipeline.silver import COMMITS, INGEST_BATCHES, SILVER
+from pipeline.silver.schemas import COMMITS, INGEST_BATCHES, SILVER
 from pipeline.warehouse import CHECKPOINT, Warehouse, batch_path
 
 LITTLE_BYTES: Final = 8_000_000

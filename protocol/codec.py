@@ -5,20 +5,18 @@ version that lacks one of its fields leaves the field out.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeVar, cast
 
-from protocol.budget import Budget
-from protocol.codegen import decoder_source, encoder_source, function
+from msgspec import Struct
+
+from protocol.codegen import compile_function, generate_decoder, generate_encoder, keep_functions
+from protocol.primitives import DecodingBudget
 from protocol.schema import message_info
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Struct, frozen=True):
     """The codec of one version of one message.
 
     `decode(data, position=0)` reads a message that must end with `data`; `write(message, out)` appends one to
@@ -34,32 +32,27 @@ class Codec:
         return bytes(out)
 
 
-def _kept(generate: F) -> F:
-    """Keep each generated function, by the arguments it was generated for."""
-    return cast("F", cache(generate))
-
-
-@_kept
+@keep_functions
 def decoder(cls: type[Any], version: int) -> Callable[..., Any]:
     """The function `decode(data: bytes, position: int = 0) -> cls` of one version."""
-    _require(cls, version)
-    return function(decoder_source(cls, version), "decode", f"decode {cls.__name__} v{version}")
+    _require_version(cls, version)
+    return compile_function(generate_decoder(cls, version), "decode", f"decode {cls.__name__} v{version}")
 
 
-@_kept
+@keep_functions
 def writer(cls: type[Any], version: int) -> Callable[[Any, bytearray], None]:
     """The function `write(message: cls, out: bytearray) -> None` of one version."""
-    _require(cls, version)
-    return function(encoder_source(cls, version), "write", f"encode {cls.__name__} v{version}")
+    _require_version(cls, version)
+    return compile_function(generate_encoder(cls, version), "write", f"encode {cls.__name__} v{version}")
 
 
-@_kept
+@keep_functions
 def bounded_writer(cls: type[Any], version: int) -> Callable[[Any, bytearray, int], None]:
     """The function `write(message: cls, out: bytearray, most: int) -> None` of one version. It raises TooLong once
     `out` is longer than `most` after an element of an array."""
-    _require(cls, version)
-    source = encoder_source(cls, version, bounded=True)
-    return function(source, "write", f"encode bounded {cls.__name__} v{version}")
+    _require_version(cls, version)
+    source = generate_encoder(cls, version, bounded=True)
+    return compile_function(source, "write", f"encode bounded {cls.__name__} v{version}")
 
 
 def codec(cls: type[Any], version: int) -> Codec:
@@ -72,23 +65,23 @@ def decode(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
     return cast("T", decoder(cls, version)(data, position))
 
 
-@_kept
+@keep_functions
 def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
     """As `decoder`, but what follows the message is left alone."""
-    _require(cls, version)
-    source = decoder_source(cls, version, whole=False)
-    return function(source, "decode", f"decode prefix {cls.__name__} v{version}")
+    _require_version(cls, version)
+    source = generate_decoder(cls, version, whole=False)
+    return compile_function(source, "decode", f"decode prefix {cls.__name__} v{version}")
 
 
-@_kept
-def request_decoder(cls: type[Any], version: int, budget: Budget) -> Callable[..., Any]:
+@keep_functions
+def request_decoder(cls: type[Any], version: int, budget: DecodingBudget) -> Callable[..., Any]:
     """As `prefix_decoder`, for a request from a stranger: Malformed beyond its budget.
 
     What follows the message is left alone, as Kafka does: librdkafka ends some Metadata requests with bytes that
     belong to no field."""
-    _require(cls, version)
-    source = decoder_source(cls, version, whole=False, budget=budget)
-    return function(source, "decode", f"decode request {cls.__name__} v{version}")
+    _require_version(cls, version)
+    source = generate_decoder(cls, version, whole=False, budget=budget)
+    return compile_function(source, "decode", f"decode request {cls.__name__} v{version}")
 
 
 def decode_prefix(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
@@ -103,7 +96,7 @@ def encode(message: Any, version: int) -> bytes:
     return bytes(out)
 
 
-def _require(cls: type[Any], version: int) -> None:
+def _require_version(cls: type[Any], version: int) -> None:
     versions = message_info(cls).versions
     if version not in versions:
         raise ValueError(f"{cls.__name__} has versions {versions.first}-{versions.last}, not {version}")

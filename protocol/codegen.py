@@ -7,49 +7,59 @@ repository; the declaration in `protocol/messages` is the source.
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, TypeVar, cast
 
-from protocol.budget import Budget
 from protocol.decode_source import DecoderSource
 from protocol.encode_source import EncoderSource
+from protocol.primitives import DecodingBudget
+from protocol.python_source import PythonSource
 from protocol.schema import message_info
-from protocol.source import Source
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def decoder_source(cls: type[Any], version: int, whole: bool = True, budget: Budget | None = None) -> Source:
+def generate_decoder(
+    cls: type[Any], version: int, whole: bool = True, budget: DecodingBudget | None = None
+) -> PythonSource:
     """The source of `decode(data, p=0) -> message`, and the names that it needs; `whole`: the message must
     reach to the end of the data; `budget`: Malformed beyond it."""
-    source = Source()
+    source = PythonSource()
     source.namespace["struct_error"] = struct.error
     DecoderSource(source, cls, version, version in message_info(cls).flexible, whole, budget)
     return source
 
 
-def encoder_source(cls: type[Any], version: int, bounded: bool = False) -> Source:
+def generate_encoder(cls: type[Any], version: int, bounded: bool = False) -> PythonSource:
     """The source of `write(message, out: bytearray)`, and the names that it needs; `bounded`: of
     `write(message, out, most: int)`, which raises TooLong when `out` gets longer than `most`."""
-    source = Source()
+    source = PythonSource()
     EncoderSource(source, cls, version, version in message_info(cls).flexible, bounded)
     return source
 
 
-def function(source: Source, name: str, origin: str) -> Callable[..., Any]:
+def keep_functions(generate: F) -> F:
+    """Keep each function that `generate` returns, by the arguments that it was generated for."""
+    return cast("F", cache(generate))
+
+
+def compile_function(source: PythonSource, name: str, origin: str) -> Callable[..., Any]:
     """Execute `source` and return its function `name`; tracebacks call the text <origin>."""
     exec(compile(source.text(), f"<{origin}>", "exec"), source.namespace)
     made: Callable[..., Any] = source.namespace[name]
     return made
 
 
-USAGE: Final = "usage: python -m protocol.codegen MESSAGE VERSION, as in: JoinGroupRequest 9\n"
+USAGE: Final = f"usage: python -m {__package__}.codegen MESSAGE VERSION, as in: JoinGroupRequest 9\n"
 
 
 def main(arguments: list[str]) -> int:
     """Print both functions of a message version; 2 when the arguments name none."""
-    from protocol.apis import message_class
+    from protocol.apis import find_message_class
 
     try:
         name, version = arguments[0], int(arguments[1])
-        cls = message_class(name)
+        cls = find_message_class(name)
     except (IndexError, KeyError, ValueError):
         sys.stderr.write(USAGE)
         return 2
@@ -57,8 +67,8 @@ def main(arguments: list[str]) -> int:
     if version not in versions:
         sys.stderr.write(f"{name} has the versions {versions.first}-{versions.last}\n")
         return 2
-    sys.stdout.write(f"# {name} v{version}\n\n{decoder_source(cls, version).text()}\n\n")
-    sys.stdout.write(encoder_source(cls, version).text())
+    sys.stdout.write(f"# {name} v{version}\n\n{generate_decoder(cls, version).text()}\n\n")
+    sys.stdout.write(generate_encoder(cls, version).text())
     return 0
 
 

@@ -8,12 +8,24 @@ from struct import Struct
 from typing import Final, TypeVar
 
 from protocol.codec import decode_prefix, writer
-from protocol.kinds import Array, Int32, NullableBytes, NullableString, String
-from protocol.malformed import Malformed
-from protocol.schema import data, message_info, since, struct
+from protocol.primitives import Malformed
+from protocol.schema import (
+    Array,
+    Int32,
+    NullableBytes,
+    NullableString,
+    String,
+    data,
+    message_info,
+    since,
+    struct,
+)
 
 PROTOCOL_TYPE: Final = "consumer"
 _INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_TOPICS_AT: Final = _INT16.size + _INT32.size
+"""Behind the version and the number of topics."""
 
 T = TypeVar("T")
 
@@ -70,27 +82,38 @@ def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
     return _decode(ConsumerProtocolAssignment, assignment)
 
 
-def subscribed_topics(metadata: bytes) -> list[str]:
+def find_subscribed_topics(metadata: bytes) -> list[str]:
     """The topics of a subscription: the part that all versions begin with. Malformed when it is none."""
-    return decode_prefix(ConsumerProtocolSubscription, 0, metadata, _after_version(metadata)[1]).topics
+    return decode_prefix(
+        ConsumerProtocolSubscription, 0, metadata, _decode_version_prefix(metadata)[1]
+    ).topics
 
 
-def version_of(data: bytes) -> int:
+def count_subscribed_topics(metadata: bytes) -> int:
+    """How many topics there are to decode in a subscription: as many as it says, and no more than fit into it."""
+    counted = metadata[_INT16.size : _TOPICS_AT]
+    if len(counted) < _INT32.size:
+        return 0
+    count: int = _INT32.unpack(counted)[0]
+    return max(0, min(count, (len(metadata) - _TOPICS_AT) // _INT16.size))
+
+
+def decode_version(data: bytes) -> int:
     """The version in front of a subscription or an assignment. Malformed when there is none."""
-    return _after_version(data)[0]
+    return _decode_version_prefix(data)[0]
 
 
-def newest_version(cls: type[T]) -> int:
+def find_newest_version(cls: type[T]) -> int:
     """The newest version of a subscription or an assignment."""
     return message_info(cls).versions.last
 
 
 def _decode(cls: type[T], data: bytes) -> T:
-    version, position = _after_version(data)
-    return decode_prefix(cls, min(version, newest_version(cls)), data, position)
+    version, position = _decode_version_prefix(data)
+    return decode_prefix(cls, min(version, find_newest_version(cls)), data, position)
 
 
-def _after_version(data: bytes) -> tuple[int, int]:
+def _decode_version_prefix(data: bytes) -> tuple[int, int]:
     if len(data) < 2:
         raise Malformed(f"consumer protocol data of {len(data)} bytes")
     version: int = _INT16.unpack_from(data)[0]

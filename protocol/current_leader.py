@@ -1,7 +1,6 @@
 """How an answer of Produce or Fetch tells who leads a partition now, and where to reach it (KIP-951)."""
 
-from protocol.kinds import Int32, NullableString, String
-from protocol.schema import since, struct
+from protocol.schema import Int32, NullableString, String, since, struct
 
 
 @struct

@@ -1,19 +1,51 @@
-"""The source of a decoder: one function for one version of one message, no branch that the version decides.
+"""Generates the source of a decoder: one function for one version of one message, without branches on the
+version.
 
-Variables of the generated function: `data` the bytes, `p` the position, `n` their length. Lengths are checked
-against `n` before anything is sliced, counts before a list grows. Reading past the end raises IndexError or
+Variables of the generated function: `data` the bytes, `p` the position, `n` their length. Counts are checked
+against `n`, by the minimal size of an element, before a list grows. Reading past the end raises IndexError or
 struct.error; the function turns these, and bad UTF-8, into Malformed.
 """
 
 from struct import calcsize, unpack_from
 from typing import Any
 
-from protocol.budget import Budget
-from protocol.malformed import Malformed, TooManyElements
-from protocol.minimal_size import minimal_size
-from protocol.primitives import MAX_STRING_BYTES, read_uvarint, skip_tagged_fields
+from protocol.primitives import (
+    MAX_STRING_BYTES,
+    DecodingBudget,
+    Malformed,
+    TooManyElements,
+    read_uvarint,
+    skip_tagged_fields,
+)
+from protocol.python_source import FixedRun, PythonSource
 from protocol.schema import FieldLayout, FieldType, layout
-from protocol.source import FixedRun, Source
+
+_VARIABLE_WIDTH = {"string": 2, "bytes": 4, "records": 4, "array": 4}
+
+
+def find_minimal_size(field_type: FieldType, version: int, flexible: bool) -> int:
+    """The bytes that the smallest value of this type takes in this version."""
+    kind = field_type.kind
+    if kind.letter:
+        return calcsize(">" + kind.letter)
+    if kind.name == "uuid":
+        return 16
+    if field_type.struct_class is None:
+        return 1 if flexible else _VARIABLE_WIDTH[kind.name]
+    if field_type.nullable:
+        return 1
+    return find_minimal_struct_size(field_type.struct_class, version, flexible)
+
+
+def find_minimal_struct_size(cls: type[Any], version: int, flexible: bool) -> int:
+    """The bytes that the smallest value of a message or struct takes in this version."""
+    sizes = (
+        find_minimal_size(entry.type, version, flexible)
+        for entry in layout(cls, version)
+        if entry.tag is None
+    )
+    return sum(sizes) + (1 if flexible else 0)
+
 
 _LENGTH_LETTER = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
 
@@ -23,18 +55,19 @@ class DecoderSource:
 
     def __init__(
         self,
-        source: Source,
+        source: PythonSource,
         cls: type[Any],
         version: int,
         flexible: bool,
         whole: bool = True,
-        budget: Budget | None = None,
+        budget: DecodingBudget | None = None,
     ) -> None:
         """In: whether the message must reach to the end of the data; what it may hold, None for anything."""
         self._source = source
         self._version = version
         self._flexible = flexible
         self._budget = budget
+        self._whole = whole
         self._run = FixedRun()
         for value in (Malformed, TooManyElements, read_uvarint, skip_tagged_fields):
             source.constant(value.__name__, value)
@@ -48,9 +81,9 @@ class DecoderSource:
                 source.line(f'raise Malformed(f"{cls.__name__} v{version}: {{problem}}") from None')
             if whole:
                 with source.block("if p != n:"):
-                    source.line(
-                        f'raise Malformed(f"{cls.__name__} v{version}: {{n - p}} bytes are left over")'
-                    )
+                    left = f'f"{cls.__name__} v{version}: {{n - p}} bytes are left over"'
+                    missing = f'f"{cls.__name__} v{version} ends {{p - n}} bytes past the end"'
+                    source.line(f"raise Malformed({left} if p < n else {missing})")
             source.line(f"return {message}")
 
     def _struct(self, cls: type[Any]) -> str:
@@ -84,7 +117,7 @@ class DecoderSource:
 
     def _flush(self) -> None:
         """Read the run of fixed-width values."""
-        letters, names = self._run.take()
+        letters, names = self._run.take_values()
         if not names:
             return
         unpack = self._source.struct(letters, "unpack_from")
@@ -104,66 +137,123 @@ class DecoderSource:
             self._source.line("p += 1")
 
     def _length(self, field_type: FieldType) -> str:
-        """Lines that read the length of a string, bytes or array (-1: null); its variable."""
+        """Lines that read the length of a string, bytes or array of an inflexible version (-1: null).
+
+        Returns: its variable."""
         length = self._source.variable("length")
-        if not self._flexible:
-            self._run.add(_LENGTH_LETTER[field_type.kind.name], length)
-            self._flush()
-            return length
+        self._run.add(_LENGTH_LETTER[field_type.kind.name], length)
         self._flush()
-        self._source.line(f"{length} = data[p] - 1")
-        with self._source.block(f"if {length} < 127:"):
-            self._source.line("p += 1")
-        with self._source.block("else:"):
-            self._source.line(f"{length}, p = read_uvarint(data, p)")
-            self._source.line(f"{length} -= 1")
         return length
+
+    def _compact_count(self, variable: str, element: FieldType) -> str:
+        """Lines that read how many elements a compact array has (-1: null).
+
+        A count up to 126 is not compared with the length of the data, because the loop ends soon anyway.
+
+        Returns: its variable."""
+        self._flush()
+        source, count = self._source, self._source.variable("count")
+        source.line(f"{count} = data[p] - 1")
+        source.line("p += 1")
+        with source.block(f"if {count} > 126:"):
+            source.line(f"{count}, p = read_uvarint(data, p - 1)")
+            source.line(f"{count} -= 1")
+            self._check_fits(variable, count, element)
+        return count
+
+    def _check_fits(self, variable: str, count: str, element: FieldType) -> None:
+        least = find_minimal_size(element, self._version, self._flexible)
+        assert least > 0, "an element without bytes could be counted without bound"
+        with self._source.block(f"if {count} * {least} > n - p:"):
+            self._source.line(f'raise Malformed(f"{{{count}}} elements of {variable} do not fit")')
 
     def _sized(self, variable: str, field_type: FieldType) -> None:
         """A string, bytes or array: its length, null if the version allows it, then what it holds."""
-        length = self._length(field_type)
+        if self._flexible and field_type.kind.name != "array":
+            self._compact(variable, field_type)
+            return
+        is_array, is_compact = field_type.kind.name == "array", self._flexible
+        if is_compact:
+            assert field_type.element is not None
+            length = self._compact_count(variable, field_type.element)
+        else:
+            length = self._length(field_type)
         with self._source.block(f"if {length} < 0:"):
             if field_type.nullable:
-                bad = f"if {length} != -1: " if not self._flexible else ""
-                if bad:
-                    self._source.line(f'{bad}raise Malformed(f"length {{{length}}} before byte {{p}}")')
+                if not is_compact:
+                    self._source.line(
+                        f'if {length} != -1: raise Malformed(f"length {{{length}}} before byte {{p}}")'
+                    )
                 self._source.line(f"{variable} = None")
             else:
                 self._source.line(f'raise Malformed(f"length {{{length}}} of {variable} before byte {{p}}")')
         with self._source.block("else:"):
-            if field_type.kind.name == "array":
+            if is_array:
                 self._array(variable, length, field_type)
             else:
-                self._slice(variable, length, field_type)
+                end = self._end(variable, f"p + {length}")
+                self._slice(variable, f"p:{end}", end, field_type)
 
-    def _slice(self, variable: str, length: str, field_type: FieldType) -> None:
-        is_string = field_type.kind.name == "string"
-        if is_string and self._flexible:
-            with self._source.block(f"if {length} > {MAX_STRING_BYTES}:"):
-                self._source.line(f'raise Malformed(f"{variable} has {{{length}}} bytes")')
+    def _compact(self, variable: str, field_type: FieldType) -> None:
+        """A string or bytes of a flexible version.
+
+        The encoded length is one more than the number of bytes, and 0 is null. The lines keep `p` at the last byte
+        of the length, so that `p + length` is the end of the value. Nearly all lengths have one byte.
+        """
+        self._flush()
+        source, length = self._source, self._source.variable("length")
+        source.line(f"{length} = data[p]")
+        with source.block(f"if {length} > 127:"):
+            source.line(f"{length}, p = read_uvarint(data, p)")
+            source.line("p -= 1")
+            if field_type.kind.name == "string":
+                with source.block(f"if {length} > {MAX_STRING_BYTES + 1}:"):
+                    source.line(f'raise Malformed(f"{variable} has {{{length} - 1}} bytes")')
+        with source.block(f"if {length}:"):
+            end = self._end(variable, f"p + {length}")
+            self._slice(variable, f"p + 1:{end}", end, field_type)
+        with source.block("else:"):
+            if field_type.nullable:
+                source.line(f"{variable} = None")
+                source.line("p += 1")
+            else:
+                source.line(f'raise Malformed(f"{variable} is null before byte {{p}}")')
+
+    def _end(self, variable: str, expression: str) -> str:
+        """Lines that compute the end of a string or bytes.
+
+        The decoder of a whole message compares its last position with the length of the data, and so needs no check
+        of each value.
+
+        Returns: the variable of the end."""
         end = self._source.variable("end")
-        self._source.line(f"{end} = p + {length}")
-        with self._source.block(f"if {end} > n:"):
-            self._source.line(f'raise Malformed(f"{variable} ends {{{end} - n}} bytes past the end")')
-        decode = ".decode()" if is_string else ""
-        self._source.line(f"{variable} = data[p:{end}]{decode}")
+        self._source.line(f"{end} = {expression}")
+        if not self._whole:
+            with self._source.block(f"if {end} > n:"):
+                self._source.line(f'raise Malformed(f"{variable} ends {{{end} - n}} bytes past the end")')
+        return end
+
+    def _slice(self, variable: str, positions: str, end: str, field_type: FieldType) -> None:
+        decode = ".decode()" if field_type.kind.name == "string" else ""
+        self._source.line(f"{variable} = data[{positions}]{decode}")
         self._source.line(f"p = {end}")
 
     def _array(self, variable: str, count: str, field_type: FieldType) -> None:
         element = field_type.element
         assert element is not None
-        least = minimal_size(element, self._version, self._flexible)
-        assert least > 0, "an element without bytes could be counted without bound"
-        with self._source.block(f"if {count} * {least} > n - p:"):
-            self._source.line(f'raise Malformed(f"{{{count}}} elements of {variable} do not fit")')
+        if not self._flexible:
+            self._check_fits(variable, count, element)
         if self._budget is not None:
             self._spend(
-                "elements_left", count, f"{self._budget.elements} elements", self._budget.too_many.__name__
+                "elements_left",
+                count,
+                f"{self._budget.elements} elements",
+                self._budget.too_many_error.__name__,
             )
         if element.kind.letter:
             unpack = self._source.constant("unpack_many", _unpack_many)
             self._source.line(f"{variable} = {unpack}({element.kind.letter!r}, {count}, data, p)")
-            self._source.line(f"p += {count} * {least}")
+            self._source.line(f"p += {count} * {calcsize('>' + element.kind.letter)}")
             return
         self._source.line(f"{variable} = []")
         append = self._source.variable("append")

@@ -11,10 +11,9 @@ that is too long: what an answer repeats need not have been in the request, so t
 from struct import calcsize, pack
 from typing import Any
 
-from protocol.malformed import TooLong
-from protocol.primitives import write_uvarint
+from protocol.primitives import TooLong, write_uvarint
+from protocol.python_source import FixedRun, PythonSource
 from protocol.schema import FieldLayout, FieldType, layout
-from protocol.source import FixedRun, Source
 
 _LENGTH_LETTER = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
 
@@ -23,7 +22,7 @@ class EncoderSource:
     """Writes the encoder of `cls` at `version` to `source` as a function named `write`."""
 
     def __init__(
-        self, source: Source, cls: type[Any], version: int, flexible: bool, bounded: bool = False
+        self, source: PythonSource, cls: type[Any], version: int, flexible: bool, bounded: bool = False
     ) -> None:
         """In: whether the function takes the length, `most`, beyond which `out` must not grow much."""
         self._source = source
@@ -50,7 +49,7 @@ class EncoderSource:
 
     def _flush(self) -> None:
         """Write the run of fixed-width values."""
-        letters, names = self._run.take()
+        letters, names = self._run.take_values()
         if letters == "B":
             self._source.line(f"{self._out}.append({names[0]})")
         elif names:
@@ -109,12 +108,15 @@ class EncoderSource:
             self._run.add(_LENGTH_LETTER[field_type.kind.name], f"len({local})")
             self._flush()
         else:
-            self._flush()
             length = self._source.variable("length")
             self._source.line(f"{length} = len({local}) + 1")
+            before = self._run.copy()
             with self._source.block(f"if {length} < 0x80:"):
-                self._source.line(f"{self._out}.append({length})")
+                self._run.add("B", length)
+                self._flush()
+            self._run = before
             with self._source.block("else:"):
+                self._flush()
                 self._source.line(f"write_uvarint({self._out}, {length})")
         if field_type.kind.name != "array":
             self._source.line(f"{self._out} += {local}")

@@ -10,22 +10,21 @@ without objects; `parse_request_header` is the same in a form to read and to tes
   closed.
 """
 
-from dataclasses import dataclass
 from struct import Struct, error
 from typing import Any, Final
 
+import msgspec
+
 from protocol.apis import APIS, Api, ApiKey
 from protocol.codec import writer
-from protocol.malformed import Malformed
-from protocol.primitives import read_uvarint, skip_tagged_fields
+from protocol.primitives import Malformed, read_uvarint, skip_tagged_fields
 
 _FIXED: Final = Struct(">hhih")
 _CORRELATION_BYTES: Final = 4
 _SIZE_AND_CORRELATION: Final = Struct(">ii")
 
 
-@dataclass(slots=True)
-class RequestHeader:
+class RequestHeader(msgspec.Struct):
     """The header of a request; the body begins at `body_position` of its frame."""
 
     api_key: int

@@ -11,16 +11,15 @@ from construct import Construct, ConstructError, Int16sb, Int32sb, Subconstruct
 
 from protocol.apis import APIS, Api, ApiKey
 from protocol.framing import has_flexible_response_header
-from protocol.malformed import Malformed
-from protocol.primitives import read_uvarint, skip_tagged_fields
-from protocol.reference import ELEMENT, parse_all, wrapped_construct
+from protocol.primitives import Malformed, read_uvarint, skip_tagged_fields
+from protocol.reference_codec import ELEMENT, create_wrapped_construct, parse_all
 from protocol.schema import FieldType
 
 UNFINISHED: Final = -1
 
 
 @dataclass(slots=True)
-class Note:
+class FieldNote:
     """One field. `depth` counts the fields that it is within; `name` of an element is its number in brackets;
     `kind` is Kafka's name of its type. `end` is UNFINISHED, and `value` without meaning, where its bytes are not
     what they have to be. The value of an array or struct is None: its parts follow."""
@@ -36,14 +35,14 @@ class Note:
 
 
 @dataclass(slots=True)
-class Annotated:
+class AnnotatedMessage:
     """The notes of a message, and what is wrong with it (None: nothing)."""
 
-    notes: list[Note]
+    notes: list[FieldNote]
     problem: str | None = None
 
 
-class _Noted(Subconstruct):  # type: ignore[misc]
+class _NotingConstruct(Subconstruct):  # type: ignore[misc]
     """Notes what its construct parses in the parameter `notes`."""
 
     def __init__(self, name: str, field_type: FieldType, construct: Construct) -> None:
@@ -52,28 +51,28 @@ class _Noted(Subconstruct):  # type: ignore[misc]
         self._type = field_type
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        notes: _Notes = context._params["notes"]
+        notes: _NoteCollector = context._params["notes"]
         name = f"[{context._index}]" if self._name == ELEMENT else self._name
-        note = notes.begin(stream.tell(), name, kind_of(self._type))
+        note = notes.begin_field(stream.tell(), name, format_type(self._type))
         value = self.subcon._parsereport(stream, context, path)
-        notes.end(note, stream.tell(), value, self._type)
+        notes.end_field(note, stream.tell(), value, self._type)
         return value
 
 
-class _Notes:
+class _NoteCollector:
     """The notes that are being made."""
 
     def __init__(self) -> None:
-        self.made: list[Note] = []
+        self.collected: list[FieldNote] = []
         self._depth = 0
 
-    def begin(self, offset: int, name: str, kind: str) -> Note:
-        note = Note(offset, self._depth, name, kind)
-        self.made.append(note)
+    def begin_field(self, offset: int, name: str, kind: str) -> FieldNote:
+        note = FieldNote(offset, self._depth, name, kind)
+        self.collected.append(note)
         self._depth += 1
         return note
 
-    def end(self, note: Note, end: int, value: Any, field_type: FieldType) -> None:
+    def end_field(self, note: FieldNote, end: int, value: Any, field_type: FieldType) -> None:
         self._depth -= 1
         note.end = end
         if value is None or (field_type.element is None and field_type.struct_class is None):
@@ -82,10 +81,10 @@ class _Notes:
             note.count = len(value)
 
 
-def kind_of(field_type: FieldType) -> str:
+def format_type(field_type: FieldType) -> str:
     """A type as people write it: int32, string?, [int32]; a struct by its name."""
     if field_type.element is not None:
-        kind = f"[{kind_of(field_type.element)}]"
+        kind = f"[{format_type(field_type.element)}]"
     elif field_type.struct_class is not None:
         kind = field_type.struct_class.__name__
     else:
@@ -93,19 +92,19 @@ def kind_of(field_type: FieldType) -> str:
     return f"{kind}?" if field_type.nullable else kind
 
 
-def annotate(cls: type[Any], version: int, data: bytes, begins_at: int = 0) -> Annotated:
+def annotate(cls: type[Any], version: int, data: bytes, begins_at: int = 0) -> AnnotatedMessage:
     """The fields of a message that begins at a position of `data` and ends where that ends. ValueError for a
     version that it does not have."""
-    notes = _Notes()
-    construct = wrapped_construct(cls, version, _Noted)
+    notes = _NoteCollector()
+    construct = create_wrapped_construct(cls, version, _NotingConstruct)
     try:
         parse_all(construct, data, begins_at, notes=notes)
     except (ConstructError, Malformed, UnicodeDecodeError) as problem:
-        return Annotated(notes.made, " ".join(str(problem).split()))
-    return Annotated(notes.made)
+        return AnnotatedMessage(notes.collected, " ".join(str(problem).split()))
+    return AnnotatedMessage(notes.collected)
 
 
-def annotate_request(frame: bytes) -> tuple[Api, int, Annotated]:
+def annotate_request(frame: bytes) -> tuple[Api, int, AnnotatedMessage]:
     """A request frame (without its size): its API, its version, its fields, those of the header first. Malformed
     when the header names nothing that is known."""
     if len(frame) < 8:
@@ -115,9 +114,9 @@ def annotate_request(frame: bytes) -> tuple[Api, int, Annotated]:
     if api is None or version not in api.versions:
         raise Malformed(f"api key {key} has no version {version} here")
     notes = [
-        Note(0, 0, "api_key", "int16", 2, key),
-        Note(2, 0, "api_version", "int16", 4, version),
-        Note(4, 0, "correlation_id", "int32", 8, Int32sb.parse(frame[4:8])),
+        FieldNote(0, 0, "api_key", "int16", 2, key),
+        FieldNote(2, 0, "api_version", "int16", 4, version),
+        FieldNote(4, 0, "correlation_id", "int32", 8, Int32sb.parse(frame[4:8])),
     ]
     try:
         length = Int16sb.parse(frame[8:10])
@@ -125,32 +124,32 @@ def annotate_request(frame: bytes) -> tuple[Api, int, Annotated]:
         client_id = None if length < 0 else frame[10:end].decode()
         if end > len(frame):
             raise Malformed(f"the client id ends {end - len(frame)} bytes past the frame")
-        notes.append(Note(8, 0, "client_id", "string?", end, client_id))
-        end = _after_tags(frame, end, version in api.flexible, notes)
+        notes.append(FieldNote(8, 0, "client_id", "string?", end, client_id))
+        end = _annotate_tags(frame, end, version in api.flexible, notes)
     except (ConstructError, UnicodeDecodeError, IndexError) as problem:
         raise Malformed(f"request header: {problem}") from None
     body = annotate(api.request, version, frame, end)
-    return api, version, Annotated([*notes, *body.notes], body.problem)
+    return api, version, AnnotatedMessage([*notes, *body.notes], body.problem)
 
 
-def annotate_response(api_key: ApiKey, version: int, frame: bytes) -> Annotated:
+def annotate_response(api_key: ApiKey, version: int, frame: bytes) -> AnnotatedMessage:
     """A response frame (without its size), the fields of its header first. Malformed when it has none."""
     api = APIS[api_key]
     if len(frame) < 4:
         raise Malformed(f"a response of {len(frame)} bytes has no header")
-    notes = [Note(0, 0, "correlation_id", "int32", 4, Int32sb.parse(frame[:4]))]
+    notes = [FieldNote(0, 0, "correlation_id", "int32", 4, Int32sb.parse(frame[:4]))]
     try:
-        end = _after_tags(frame, 4, has_flexible_response_header(api, version), notes)
+        end = _annotate_tags(frame, 4, has_flexible_response_header(api, version), notes)
     except IndexError:
         raise Malformed("the response ends within its header") from None
     body = annotate(api.response, version, frame, end)
-    return Annotated([*notes, *body.notes], body.problem)
+    return AnnotatedMessage([*notes, *body.notes], body.problem)
 
 
-def _after_tags(frame: bytes, position: int, has_tags: bool, notes: list[Note]) -> int:
+def _annotate_tags(frame: bytes, position: int, has_tags: bool, notes: list[FieldNote]) -> int:
     if not has_tags:
         return position
     count, end = read_uvarint(frame, position)
     end = skip_tagged_fields(frame, end, count)
-    notes.append(Note(position, 0, "tagged_fields", "tags", end, count))
+    notes.append(FieldNote(position, 0, "tagged_fields", "tags", end, count))
     return end

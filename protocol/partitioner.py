@@ -4,7 +4,7 @@ Source: Kafka's `Utils.abs`, `GroupCoordinatorService.partitionFor`, `java.lang.
 """
 
 
-def java_hash(text: str) -> int:
+def compute_java_hash(text: str) -> int:
     """Java's hash of a string, over UTF-16 code units: a signed 32-bit number."""
     value = 0
     if text.isascii():
@@ -17,13 +17,13 @@ def java_hash(text: str) -> int:
     return value - 0x100000000 if value >= 0x80000000 else value
 
 
-def group_number(group_id: str) -> int:
+def compute_group_number(group_id: str) -> int:
     """The number of a group, not negative, whose remainder by the count of partitions is its partition."""
-    value = java_hash(group_id)
+    value = compute_java_hash(group_id)
     # Java has no positive counterpart of its smallest integer; Kafka takes 0 for it.
     return 0 if value == -0x80000000 else abs(value)
 
 
 def partition_for(group_id: str, partitions: int) -> int:
     """The partition of a group among `partitions`."""
-    return group_number(group_id) % partitions
+    return compute_group_number(group_id) % partitions

@@ -1,15 +1,28 @@
-"""What generated codecs call: varints and tagged sections, with every bound checked."""
+"""Functions and errors for generated codecs: varints, tagged sections, the budget of one decoding, and
+`Malformed`, the only error that bytes from outside can cause. Every bound is checked.
+"""
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from protocol.malformed import Malformed
+
+class Malformed(Exception):
+    """The bytes are no message of the expected type and version. The text says where and why; the
+    connection that sent them is closed."""
+
+
+class TooManyElements(Malformed):
+    """A request has more elements in its arrays than are decoded at once; all of them may be allowed."""
+
+
+class TooLong(Exception):
+    """A message that is being written is longer than it may be."""
+
 
 MAX_UVARINT_BYTES: Final = 5
 
 MAX_STRING_BYTES: Final = 0x7FFF
 """The longest string, whatever the encoding of its length could hold: Kafka closes the connection over a
 longer one, and records could not keep it."""
-
 
 MAX_UNKNOWN_TAGS: Final = 1_000
 """Tagged fields that nobody here knows, in the header of one request, and in its body. They are a way to add
@@ -53,3 +66,13 @@ def skip_tagged_fields(data: bytes, position: int, count: int) -> int:
         if position > len(data):
             raise Malformed(f"tagged field {tag} ends {position - len(data)} bytes past the end")
     return position
+
+
+class DecodingBudget(NamedTuple):
+    """How many elements all arrays of a message may have together, and how many unknown tagged fields all its
+    structs."""
+
+    elements: int
+    unknown_tags: int = MAX_UNKNOWN_TAGS
+    too_many_error: type[Malformed] = Malformed
+    """What is raised beyond the elements."""

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Any
 
 
-class Source:
+class PythonSource:
     """Source text under construction and the names that it refers to."""
 
     def __init__(self) -> None:
@@ -61,8 +61,14 @@ class FixedRun:
         self.letters.append(letter)
         self.names.append(name)
 
-    def take(self) -> tuple[str, list[str]]:
+    def take_values(self) -> tuple[str, list[str]]:
         """The run so far as (letters, names); a new run begins."""
         taken = "".join(self.letters), self.names
         self.letters, self.names = [], []
         return taken
+
+    def copy(self) -> "FixedRun":
+        """Return a copy of the run for another branch of the generated code."""
+        copied = FixedRun()
+        copied.letters, copied.names = self.letters.copy(), self.names.copy()
+        return copied

@@ -39,8 +39,7 @@ from construct import (
 )
 from construct import Bytes as RawBytes
 
-from protocol.malformed import Malformed
-from protocol.primitives import MAX_STRING_BYTES, MAX_UVARINT_BYTES
+from protocol.primitives import MAX_STRING_BYTES, MAX_UVARINT_BYTES, Malformed
 from protocol.schema import FieldLayout, FieldType, layout, message_info
 
 T = TypeVar("T")
@@ -127,11 +126,11 @@ def _text(encoded: Construct) -> Construct:
     return ExprAdapter(encoded, decode, encode)
 
 
-def _unwrapped(name: str, field_type: FieldType, construct: Construct) -> Construct:
+def _keep_construct(name: str, field_type: FieldType, construct: Construct) -> Construct:
     return construct
 
 
-def _struct(cls: type[Any], version: int, flexible: bool, wrap: Wrap = _unwrapped) -> Construct:
+def _struct(cls: type[Any], version: int, flexible: bool, wrap: Wrap = _keep_construct) -> Construct:
     fields = layout(cls, version)
     plain = [
         entry.name / wrap(entry.name, entry.type, _type(entry.type, version, flexible, wrap))
@@ -220,8 +219,8 @@ def _parse_all(field: Construct, data: bytes, begins_at: int = 0, **parameters: 
     return value
 
 
-def wrapped_construct(cls: type[Any], version: int, wrap: Wrap) -> Construct:
-    """The same as `construct_for`, with every field and element wrapped by `wrap(name, type, construct)`.
+def create_wrapped_construct(cls: type[Any], version: int, wrap: Wrap) -> Construct:
+    """Return the construct of a message, with every field and element wrapped by `wrap(name, type, construct)`.
     ValueError for a version that the message does not have."""
     info = message_info(cls)
     if version not in info.versions:
@@ -245,14 +244,14 @@ def construct_for(cls: type[Any], version: int) -> Construct:
     message does not have."""
     made = _CONSTRUCTS.get((cls, version))
     if made is None:
-        made = _CONSTRUCTS[cls, version] = wrapped_construct(cls, version, _unwrapped)
+        made = _CONSTRUCTS[cls, version] = create_wrapped_construct(cls, version, _keep_construct)
     return made
 
 
 def to_fields(message: Any, version: int) -> dict[str, Any]:
     """The fields of a message or struct as `construct_for` builds them."""
     return {
-        entry.name: _to_plain(getattr(message, entry.name), entry.type, version)
+        entry.name: _convert_to_plain(getattr(message, entry.name), entry.type, version)
         for entry in layout(type(message), version)
     }
 
@@ -260,28 +259,29 @@ def to_fields(message: Any, version: int) -> dict[str, Any]:
 def from_fields(cls: type[T], fields: Any, version: int) -> T:
     """The message or struct whose fields `construct_for` parsed."""
     values = {
-        entry.name: _from_plain(fields[entry.name], entry.type, version) for entry in layout(cls, version)
+        entry.name: _convert_from_plain(fields[entry.name], entry.type, version)
+        for entry in layout(cls, version)
     }
     return cls(**values)
 
 
-def _to_plain(value: Any, field_type: FieldType, version: int) -> Any:
+def _convert_to_plain(value: Any, field_type: FieldType, version: int) -> Any:
     if value is None:
         return None
     if field_type.struct_class is not None:
         return to_fields(value, version)
     if field_type.element is not None:
-        return [_to_plain(item, field_type.element, version) for item in value]
+        return [_convert_to_plain(item, field_type.element, version) for item in value]
     return value
 
 
-def _from_plain(value: Any, field_type: FieldType, version: int) -> Any:
+def _convert_from_plain(value: Any, field_type: FieldType, version: int) -> Any:
     if value is None:
         return None
     if field_type.struct_class is not None:
         return from_fields(field_type.struct_class, value, version)
     if field_type.element is not None:
-        return [_from_plain(item, field_type.element, version) for item in value]
+        return [_convert_from_plain(item, field_type.element, version) for item in value]
     return value
 
 

@@ -1,4 +1,5 @@
-"""Declaring a message once: versions, nullability, tags and defaults stand on the field's own line.
+"""Declarations of Kafka's messages: each field states its type, versions, nullability, tag and default on its
+own line.
 
     @request(ApiKey.HEARTBEAT)
     class HeartbeatRequest:
@@ -7,19 +8,27 @@
         member_id: String
         group_instance_id: NullableString = since("3+", default=None)
 
-The versions of an API stand in its table, `protocol/apis.py`. The decorators turn the class into a keyword-only
-`msgspec.Struct`, so that it is what the rest of the program uses; `layout(cls, version)` lists the fields of one
-version in wire order, and is all that the codecs know of a message.
+The versions of an API are in its table, `protocol/apis.py`. The decorators turn the class into a keyword-only
+`msgspec.Struct`, which the rest of the program uses. `layout(cls, version)` lists the fields of one version
+in wire order; the codecs know nothing else about a message.
+
+`Int32` is `int` to a type checker and to the reader; the `FieldKind` beside it gives the codecs its encoding.
+A struct class as an annotation is a nested struct; `Struct | None` is a nullable struct (an int8 marker
+precedes it); `Array[T]` and `NullableArray[T]` hold any of these.
+
+The encodings are those of KIP-482 and of the protocol guide. Fixed integers are big-endian. Strings, bytes
+and arrays carry a length: int16 or int32 in old ("inflexible") versions, an unsigned varint of length + 1 in
+flexible ones.
 """
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
     Final,
+    TypeAlias,
     TypeVar,
     Union,
     cast,
@@ -29,29 +38,56 @@ from typing import (
     get_type_hints,
 )
 
-from msgspec import NODEFAULT, defstruct
+from msgspec import NODEFAULT, Struct, defstruct
 
-from protocol.apis import APIS, ApiKey
-from protocol.kinds import Kind
-from protocol.versions import ALL_VERSIONS, VersionRange
+from protocol.apis import ALL_VERSIONS, APIS, ApiKey, VersionRange
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class FieldKind(Struct, frozen=True):
+    """How a field travels: its name in Kafka's message definitions, and for a fixed-width number its
+    `struct` letter. `nullable` says that the Python type admits None; in which versions null may be sent
+    is said by the field."""
+
+    name: str
+    letter: str = ""
+    nullable: bool = False
+
+
+ZERO_UUID: Final = bytes(16)
+
+Bool: TypeAlias = Annotated[bool, FieldKind("bool", "?")]
+Int8: TypeAlias = Annotated[int, FieldKind("int8", "b")]
+Int16: TypeAlias = Annotated[int, FieldKind("int16", "h")]
+Int32: TypeAlias = Annotated[int, FieldKind("int32", "i")]
+Int64: TypeAlias = Annotated[int, FieldKind("int64", "q")]
+UInt16: TypeAlias = Annotated[int, FieldKind("uint16", "H")]
+Float64: TypeAlias = Annotated[float, FieldKind("float64", "d")]
+Uuid: TypeAlias = Annotated[bytes, FieldKind("uuid")]
+String: TypeAlias = Annotated[str, FieldKind("string")]
+NullableString: TypeAlias = Annotated[str | None, FieldKind("string", nullable=True)]
+Bytes: TypeAlias = Annotated[bytes, FieldKind("bytes")]
+NullableBytes: TypeAlias = Annotated[bytes | None, FieldKind("bytes", nullable=True)]
+# Record batches: on the wire the same as bytes; Kafka's definitions give them a name of their own.
+Records: TypeAlias = Annotated[bytes | None, FieldKind("records", nullable=True)]
+Array: TypeAlias = Annotated[list[T], FieldKind("array")]
+NullableArray: TypeAlias = Annotated[list[T] | None, FieldKind("array", nullable=True)]
+
+
+class FieldDeclaration(Struct, frozen=True):
     """What a field's line says: the versions that carry it, those in which it may be null (None: wherever
     its type admits it), its tag when it travels in the tagged section, its default (NODEFAULT: none), and whether a
     tagged one travels though it is null."""
 
-    versions: VersionRange = ALL_VERSIONS
-    nullable: VersionRange | None = None
-    tag: int | None = None
-    default: Any = NODEFAULT
+    versions: VersionRange
+    nullable: VersionRange | None
+    tag: int | None
+    default: Any
     sends_null: bool = False
 
 
-_PLAIN: Final = Declared()
+_PLAIN_FIELD: Final = FieldDeclaration(ALL_VERSIONS, None, None, NODEFAULT)
 """Of a field that has nothing but a type."""
 
 
@@ -59,7 +95,9 @@ def since(versions: str = "0+", *, default: Any = NODEFAULT, nullable: str | Non
     """A field that only some versions carry, or that has Kafka's default, or that is nullable in some."""
     carried = VersionRange.parse(versions)
     assert default is not NODEFAULT or carried == ALL_VERSIONS, "versions without the field need its default"
-    return Declared(carried, None if nullable is None else VersionRange.parse(nullable), None, default)
+    return FieldDeclaration(
+        carried, None if nullable is None else VersionRange.parse(nullable), None, default
+    )
 
 
 def tagged(
@@ -69,11 +107,10 @@ def tagged(
     same, since Kafka's schema has another default for it, which nobody sends."""
     null = None if nullable is None else VersionRange.parse(nullable)
     assert not sends_null or (null is not None and default is None), "a null that is sent"
-    return Declared(VersionRange.parse(versions), null, tag, default, sends_null)
+    return FieldDeclaration(VersionRange.parse(versions), null, tag, default, sends_null)
 
 
-@dataclass(frozen=True, slots=True)
-class MessageInfo:
+class MessageInfo(Struct, frozen=True):
     """The wire facts of a message: its API key (-1 for data that is no request or response), its versions,
     those with flexible encoding, and whether it is a "request", a "response" or "data"."""
 
@@ -83,13 +120,13 @@ class MessageInfo:
     role: str
 
 
-_FIELDS: dict[type[Any], dict[str, Declared]] = {}
+_FIELDS: dict[type[Any], dict[str, FieldDeclaration]] = {}
 
 
 def _define(cls: type[T]) -> type[T]:
     """The Struct that a class declares."""
     types = cls.__annotations__
-    declared: dict[str, Declared] = {name: getattr(cls, name, _PLAIN) for name in types}
+    declared: dict[str, FieldDeclaration] = {name: getattr(cls, name, _PLAIN_FIELD) for name in types}
     made = defstruct(
         cls.__name__,
         [(name, types[name], declared[name].default) for name in types],
@@ -110,7 +147,7 @@ def struct(cls: type[T]) -> type[T]:
 _INFO: dict[type[Any], MessageInfo] = {}
 
 
-def _message(info: MessageInfo) -> Callable[[type[T]], type[T]]:
+def _define_message(info: MessageInfo) -> Callable[[type[T]], type[T]]:
     def decorate(cls: type[T]) -> type[T]:
         message = _define(cls)
         _INFO[message] = info
@@ -122,19 +159,21 @@ def _message(info: MessageInfo) -> Callable[[type[T]], type[T]]:
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def request(key: ApiKey) -> Callable[[type[T]], type[T]]:
     """The request of an API, in the versions that the table `APIS` says."""
-    return _message(MessageInfo(key, APIS[key].versions, APIS[key].flexible, "request"))
+    return _define_message(MessageInfo(key, APIS[key].versions, APIS[key].flexible, "request"))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def response(key: ApiKey) -> Callable[[type[T]], type[T]]:
     """The response of an API, in the versions that the table `APIS` says."""
-    return _message(MessageInfo(key, APIS[key].versions, APIS[key].flexible, "response"))
+    return _define_message(MessageInfo(key, APIS[key].versions, APIS[key].flexible, "response"))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def data(versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
     """Data in Kafka's encoding that is no message of its own: log records, the consumer protocol."""
-    return _message(MessageInfo(-1, VersionRange.parse(versions), VersionRange.parse(flexible), "data"))
+    return _define_message(
+        MessageInfo(-1, VersionRange.parse(versions), VersionRange.parse(flexible), "data")
+    )
 
 
 def message_info(cls: type[Any]) -> MessageInfo:
@@ -142,19 +181,17 @@ def message_info(cls: type[Any]) -> MessageInfo:
     return _INFO[cls]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldType:
+class FieldType(Struct, frozen=True):
     """The type of a field or of an array's element: one of a primitive `kind`, an array (`element`), a
     struct (`struct_class`). `nullable` holds for the version that was asked for."""
 
-    kind: Kind
+    kind: FieldKind
     nullable: bool = False
     element: "FieldType | None" = None
     struct_class: type[Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FieldLayout:
+class FieldLayout(Struct, frozen=True):
     """One field of one version: its Python name, its type, its tag (None: it has a place of its own), its default
     (NODEFAULT: it has to be given), whether a tagged one is sent though it is null."""
 
@@ -165,13 +202,13 @@ class FieldLayout:
     sends_null: bool
 
 
-_STRUCT: Final = Kind("struct")
+_STRUCT: Final = FieldKind("struct")
 
 
 def _field_type(hint: Any, nullable: bool) -> FieldType:
     if get_origin(hint) is Annotated:
         inner, kind = get_args(hint)
-        assert isinstance(kind, Kind), hint
+        assert isinstance(kind, FieldKind), hint
         if kind.name != "array":
             return FieldType(kind, kind.nullable and nullable)
         if kind.nullable:

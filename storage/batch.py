@@ -1,16 +1,20 @@
-"""Record batches, magic 2: the unit that is written, checked, synced and read.
+"""Record batches, magic 2: the unit of writes, checksums, syncs and reads.
 
     base_offset int64 | batch_length int32 | partition_leader_epoch int32 | magic int8 | crc uint32 |
     attributes int16 | last_offset_delta int32 | base_timestamp int64 | max_timestamp int64 |
     producer_id int64 | producer_epoch int16 | base_sequence int32 | records_count int32 | records
 
 The checksum (CRC-32C) covers everything after itself, so the log can give a batch its base offset and leader
-epoch without touching what the producer signed. `batch_length` counts the bytes after itself. Attribute bits:
-0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 delete horizon. Compaction removes records but
-never the header's range: whoever walks a log steps by `base_offset + last_offset_delta + 1`, over gaps and
-empty batches alike.
+epoch without touching the bytes that the producer signed. `batch_length` counts the bytes after itself.
+Attribute bits: 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 delete horizon. Compaction removes
+records but never the header's range: a walk over a log steps by `base_offset + last_offset_delta + 1`, over
+gaps and empty batches alike.
 
-Source: KIP-98, Kafka's `DefaultRecordBatch`.
+The `peek_` functions read single header fields of unchecked bytes, which may be torn, of an older format, or
+not a batch. A broker uses them to refuse a batch before it looks at the checksum or the records.
+`read_header` reads the header of a sound batch.
+
+Source: KIP-98, Kafka's `DefaultRecordBatch`, `ByteBufferLogInputStream`, `ProduceRequest.validateRecords`.
 """
 
 import struct
@@ -19,20 +23,22 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from storage.checksum import crc32c
-from storage.compression import DEFAULT_LIMIT_BYTES, NONE, compress, unpack
-from storage.errors import CorruptBatch, UnsupportedMagic
+from storage.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress_to_buffer
 from storage.record import (
+    KeyValue,
     Record,
     decode_record_section,
+    encode_key_values,
     encode_records,
     encode_records_at,
 )
+from storage.storage_errors import CorruptBatch, UnsupportedMagic
 
 HEADER_BYTES: Final = 61
-LENGTH_END: Final = 12  # bytes that batch_length does not count
-MIN_BATCH_LENGTH: Final = HEADER_BYTES - LENGTH_END
+LOG_OVERHEAD: Final = 12  # bytes that batch_length does not count
+MIN_BATCH_LENGTH: Final = HEADER_BYTES - LOG_OVERHEAD
 MAGIC: Final = 2
-CRC_FROM: Final = 21
+CRC_START: Final = 21
 MIN_OLD_MESSAGE_BYTES: Final = 26
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER: Final = -1
@@ -46,7 +52,7 @@ DELETE_HORIZON: Final = 0x40
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _PREFIX: Final = struct.Struct(">qiibI")
 _SIGNED: Final = struct.Struct(">hiqqqhii")
-_PLACE: Final = struct.Struct(">qii")
+_OFFSET_AND_EPOCH: Final = struct.Struct(">qii")
 
 
 class BatchHeader(NamedTuple):
@@ -69,7 +75,7 @@ class BatchHeader(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """Of the whole batch."""
-        return self.batch_length + LENGTH_END
+        return self.batch_length + LOG_OVERHEAD
 
     @property
     def last_offset(self) -> int:
@@ -146,8 +152,9 @@ def encode_batch(
         attributes |= TRANSACTIONAL
     if is_control:
         attributes |= CONTROL
-    signed = (
-        _SIGNED.pack(
+    return _assemble(
+        section,
+        (
             attributes,
             count - 1,
             base_timestamp_ms,
@@ -156,9 +163,64 @@ def encode_batch(
             producer_epoch,
             base_sequence,
             count,
-        )
-        + section
+        ),
+        base_offset,
+        leader_epoch,
     )
+
+
+def encode_key_value_batch(
+    pairs: Sequence[KeyValue],
+    timestamp_ms: int,
+    base_offset: int,
+    leader_epoch: int,
+    *,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    attributes: int = 0,
+) -> bytes:
+    """Encode one batch of an internal topic at its place in the log.
+
+    Args:
+        pairs: key and value of each record, at least one; the records have no headers.
+        timestamp_ms: the time of every record, or `NO_TIMESTAMP`.
+        base_offset: the offset of the first record.
+        attributes: the codec as in `compression`, and `TRANSACTIONAL` for records of a transaction.
+
+    Returns: the bytes that `encode_batch` makes of the same records.
+    Raises ValueError for an unknown codec.
+    """
+    count = len(pairs)
+    assert count, "a batch needs a record"
+    section = encode_key_values(pairs)
+    if attributes & CODEC_MASK:
+        section = compress(attributes & CODEC_MASK, section)
+    return _assemble(
+        section,
+        (
+            attributes,
+            count - 1,
+            timestamp_ms,
+            timestamp_ms,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        ),
+        base_offset,
+        leader_epoch,
+    )
+
+
+def _assemble(
+    section: bytes,
+    signed_fields: tuple[int, int, int, int, int, int, int, int],
+    base_offset: int,
+    leader_epoch: int,
+) -> bytes:
+    """Put the header before a packed records section. `signed_fields`: the header from its attributes on."""
+    signed = _SIGNED.pack(*signed_fields) + section
     return (
         _PREFIX.pack(base_offset, MIN_BATCH_LENGTH + len(section), leader_epoch, MAGIC, crc32c(signed))
         + signed
@@ -189,8 +251,9 @@ def rewrite_batch(header: BatchHeader, kept: Sequence[Record], delete_horizon_ms
         if header.codec != NONE:
             attributes |= header.codec
             section = compress(header.codec, section)
-    signed = (
-        _SIGNED.pack(
+    return _assemble(
+        section,
+        (
             attributes,
             header.last_offset_delta,
             base_timestamp_ms,
@@ -199,15 +262,14 @@ def rewrite_batch(header: BatchHeader, kept: Sequence[Record], delete_horizon_ms
             header.producer_epoch,
             header.base_sequence,
             len(kept),
-        )
-        + section
+        ),
+        header.base_offset,
+        header.partition_leader_epoch,
     )
-    prefix = (header.base_offset, MIN_BATCH_LENGTH + len(section), header.partition_leader_epoch, MAGIC)
-    return _PREFIX.pack(*prefix, crc32c(signed)) + signed
 
 
 # What the class itself calls, without its argument handling: this runs for every batch walked.
-_new_header = tuple.__new__
+_create_header = tuple.__new__
 
 
 def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
@@ -225,7 +287,7 @@ def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> Ba
             and fields[1] >= MIN_BATCH_LENGTH
             and min(fields[0], fields[6], fields[12]) >= 0
         ):
-            return _new_header(BatchHeader, fields)
+            return _create_header(BatchHeader, fields)
     if available >= 17 and buffer[position + 16] != MAGIC:
         raise UnsupportedMagic(buffer[position + 16], position)
     if available < HEADER_BYTES:
@@ -244,19 +306,19 @@ def is_old_message(data: bytes) -> bool:
     if len(data) < MIN_OLD_MESSAGE_BYTES or data[16] > 1:
         return False
     length, crc = struct.unpack_from(">iI", data, 8)
-    if not MIN_OLD_MESSAGE_BYTES <= length + LENGTH_END <= len(data):
+    if not MIN_OLD_MESSAGE_BYTES <= length + LOG_OVERHEAD <= len(data):
         return False
-    return bool(crc32(data[16 : length + LENGTH_END]) == crc)
+    return bool(crc32(data[16 : length + LOG_OVERHEAD]) == crc)
 
 
 def check_crc(buffer: bytes | bytearray | memoryview, position: int, header: BatchHeader) -> None:
     """Raises CorruptBatch when the batch is not all there or its checksum does not hold."""
-    end = position + header.batch_length + LENGTH_END
+    end = position + header.batch_length + LOG_OVERHEAD
     if end > len(buffer):
         raise CorruptBatch(
             f"a batch of {header.size_bytes} bytes ends after {len(buffer) - position} bytes", position
         )
-    computed = crc32c(memoryview(buffer)[position + CRC_FROM : end])
+    computed = crc32c(memoryview(buffer)[position + CRC_START : end])
     if computed != header.crc:
         raise CorruptBatch(f"checksum {computed:#010x} is not the stored {header.crc:#010x}", position)
 
@@ -285,23 +347,23 @@ def decode_records(
     """
     if header is None:
         header = read_header(batch)
-    section = bytes(unpack_records(batch, header, limit_bytes))
+    section = bytes(decompress_records(batch, header, limit_bytes))
     append_time_ms = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
     return decode_record_section(
         section, header.records_count, header.base_offset, header.base_timestamp_ms, append_time_ms
     )
 
 
-def unpack_records(
+def decompress_records(
     batch: bytes | memoryview, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> bytes | bytearray:
     """The records section of one whole batch, unpacked. Raises CorruptBatch, DecompressedTooLarge."""
-    end = header.batch_length + LENGTH_END
+    end = header.batch_length + LOG_OVERHEAD
     if len(batch) < end:
         raise CorruptBatch(f"a batch of {end} bytes ends after {len(batch)} bytes")
     section = bytes(batch[HEADER_BYTES:end])
     codec = header.attributes & CODEC_MASK
-    return unpack(codec, section, limit_bytes) if codec != NONE and section else section
+    return decompress_to_buffer(codec, section, limit_bytes) if codec != NONE and section else section
 
 
 def assign_offsets(
@@ -318,17 +380,66 @@ def assign_offsets(
     computed anew only when one of those changed something. Source: Kafka's `LogValidator`.
     """
     if log_append_time_ms is None and max_timestamp_ms is None:
-        return _PLACE.pack(base_offset, len(batch) - LENGTH_END, leader_epoch) + batch[16:]
+        return _OFFSET_AND_EPOCH.pack(base_offset, len(batch) - LOG_OVERHEAD, leader_epoch) + batch[16:]
     header = read_header(batch)
     if log_append_time_ms is not None:
         attributes, latest_ms = header.attributes | LOG_APPEND_TIME, log_append_time_ms
     else:
         assert max_timestamp_ms is not None
         attributes, latest_ms = header.attributes & ~LOG_APPEND_TIME, max_timestamp_ms
-    placed = _PLACE.pack(base_offset, header.batch_length, leader_epoch)
+    placed = _OFFSET_AND_EPOCH.pack(base_offset, header.batch_length, leader_epoch)
     if attributes == header.attributes and latest_ms == header.max_timestamp_ms:
         return placed + batch[16:]
-    signed = bytearray(batch[CRC_FROM:])
+    signed = bytearray(batch[CRC_START:])
     struct.pack_into(">h", signed, 0, attributes)
-    struct.pack_into(">q", signed, 35 - CRC_FROM, latest_ms)
+    struct.pack_into(">q", signed, 35 - CRC_START, latest_ms)
     return placed + struct.pack(">bI", MAGIC, crc32c(signed)) + bytes(signed)
+
+
+BYTES_UP_TO_MAGIC: Final = 17
+"""From the base offset to the magic: what every format has in the same place."""
+MIN_LEGACY_LENGTH: Final = 14
+"""That of a message of magic 0 without key and value."""
+
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_AT: Final = 8
+_MAGIC_AT: Final = 16
+_ATTRIBUTES_LOW_AT: Final = 22
+_COUNT_AT: Final = 57
+
+
+def peek_size(records: bytes, position: int = 0) -> int | None:
+    """The bytes of the batch, or message of an older format, that begins at `position`; None where no whole one
+    does. Raises CorruptBatch for a length that none can have.
+    """
+    available = len(records) - position
+    if available < BYTES_UP_TO_MAGIC:
+        return None
+    (length,) = _LENGTH.unpack_from(records, position + _LENGTH_AT)
+    if length < MIN_LEGACY_LENGTH:
+        raise CorruptBatch(f"a batch cannot be of length {length}", position)
+    size: int = length + LOG_OVERHEAD
+    return size if size <= available else None
+
+
+def peek_magic(batch: bytes) -> int:
+    """The format of what begins here; 2 is that of batches. At least `BYTES_UP_TO_MAGIC` must be there."""
+    return batch[_MAGIC_AT]
+
+
+def peek_codec(batch: bytes) -> int:
+    """The codec of a batch whose header is there, as in `compression`."""
+    return batch[_ATTRIBUTES_LOW_AT] & CODEC_MASK
+
+
+def peek_count(batch: bytes) -> int:
+    """How many records a batch, whose header is there, says that it holds; it may be lying."""
+    (count,) = _LENGTH.unpack_from(batch, _COUNT_AT)
+    return int(count)
+
+
+def peek_is_transactional(records: bytes) -> bool:
+    """Whether these bytes begin with the header of a batch that says it is part of a transaction."""
+    if len(records) < HEADER_BYTES or records[_MAGIC_AT] != MAGIC:
+        return False
+    return bool(records[_ATTRIBUTES_LOW_AT] & TRANSACTIONAL)

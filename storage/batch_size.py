@@ -4,21 +4,26 @@ from collections.abc import Iterable
 from typing import Final
 
 from storage.batch import HEADER_BYTES
-from storage.varint import varint_size
+from storage.record import varint_size
 
 _NULL_LENGTH: Final = -1
 _FIXED_BYTES: Final = 3
 """Of a record without headers that has the time of the batch: attributes, the delta of the time, and no headers."""
 
 
-def size_of_batch(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> int:
+def calculate_batch_size(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> int:
     """The bytes of an uncompressed batch of records with these keys and values: all of one time, no headers."""
     size = HEADER_BYTES
     for offset_delta, (key, value) in enumerate(pairs):
-        body = _FIXED_BYTES + varint_size(offset_delta) + _field_size(key) + _field_size(value)
+        body = (
+            _FIXED_BYTES
+            + varint_size(offset_delta)
+            + _calculate_field_size(key)
+            + _calculate_field_size(value)
+        )
         size += varint_size(body) + body
     return size
 
 
-def _field_size(data: bytes | None) -> int:
+def _calculate_field_size(data: bytes | None) -> int:
     return varint_size(_NULL_LENGTH) if data is None else varint_size(len(data)) + len(data)

@@ -9,7 +9,7 @@ from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 
 
-def _find() -> Callable[..., int]:
+def _find_crc32c() -> Callable[..., int]:
     package = PathFinder.find_spec("crc32c")
     places = None if package is None else package.submodule_search_locations
     spec = None if places is None else PathFinder.find_spec("_crc32c", list(places))
@@ -23,5 +23,5 @@ def _find() -> Callable[..., int]:
     return extension
 
 
-crc32c = _find()
+crc32c = _find_crc32c()
 """`crc32c(data, value=0)`: the checksum of bytes, as an unsigned 32-bit number."""

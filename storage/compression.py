@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from storage.errors import CorruptBatch, DecompressedTooLarge
+from storage.storage_errors import CorruptBatch, DecompressedTooLarge
 
 NONE: Final = 0
 GZIP: Final = 1
@@ -43,12 +43,13 @@ def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = DEFAULT_
     Raises CorruptBatch for an unknown codec or bytes that the codec rejects, DecompressedTooLarge past the
     limit.
     """
-    return bytes(unpack(codec, data, limit_bytes))
+    return bytes(decompress_to_buffer(codec, data, limit_bytes))
 
 
-def unpack(codec: int, data: bytes | memoryview, limit_bytes: int) -> bytes | bytearray:
-    """The same, not copied once more for whoever does not keep it."""
-    unpacker = _UNPACKERS.get(codec)
+def decompress_to_buffer(codec: int, data: bytes | memoryview, limit_bytes: int) -> bytes | bytearray:
+    """Unpack the records section of a batch without a last copy: the result must not be kept. Raises CorruptBatch,
+    DecompressedTooLarge."""
+    unpacker = _DECOMPRESSORS.get(codec)
     if unpacker is None:
         raise CorruptBatch(f"unknown compression codec {codec}")
     return unpacker(bytes(data), limit_bytes)
@@ -68,13 +69,13 @@ def compress(codec: int, data: bytes) -> bytes:
         block = bytes(cramjam.snappy.compress_raw(data))
         return _XERIAL_MAGIC + struct.pack(">iii", 1, 1, len(block)) + block
     if codec == LZ4:
-        return _lz4_frame(data)
+        return _compress_lz4(data)
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data))
     raise ValueError(f"unknown compression codec {codec}")
 
 
-def _lz4_frame(data: bytes) -> bytes:
+def _compress_lz4(data: bytes) -> bytes:
     """The frame that Kafka's `Lz4BlockOutputStream` writes; its reader refuses blocks that depend on each other."""
     import cramjam
 
@@ -90,7 +91,7 @@ def _lz4_frame(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _gunzip(data: bytes, limit_bytes: int) -> bytes:
+def _decompress_gzip(data: bytes, limit_bytes: int) -> bytes:
     parts: list[bytes] = []
     room = limit_bytes
     while data:
@@ -109,9 +110,9 @@ def _gunzip(data: bytes, limit_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _unsnap(data: bytes, limit_bytes: int) -> bytes:
+def _decompress_snappy(data: bytes, limit_bytes: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
-        return _unsnap_block(data, limit_bytes, limit_bytes)
+        return _decompress_snappy_block(data, limit_bytes, limit_bytes)
     parts: list[bytes] = []
     room = limit_bytes
     position = _XERIAL_HEADER_BYTES
@@ -122,14 +123,14 @@ def _unsnap(data: bytes, limit_bytes: int) -> bytes:
         position += 4
         if length < 0 or position + length > len(data):
             raise CorruptBatch(f"snappy block of {length} bytes does not fit")
-        block = _unsnap_block(data[position : position + length], room, limit_bytes)
+        block = _decompress_snappy_block(data[position : position + length], room, limit_bytes)
         parts.append(block)
         room -= len(block)
         position += length
     return b"".join(parts)
 
 
-def _unsnap_block(block: bytes, room: int, limit_bytes: int) -> bytes:
+def _decompress_snappy_block(block: bytes, room: int, limit_bytes: int) -> bytes:
     import cramjam
 
     try:
@@ -140,7 +141,7 @@ def _unsnap_block(block: bytes, room: int, limit_bytes: int) -> bytes:
         raise CorruptBatch(f"snappy data is damaged: {error}") from error
 
 
-def _into_growing_buffer(name: str, data: bytes, limit_bytes: int) -> bytearray:
+def _decompress_to_growing_buffer(name: str, data: bytes, limit_bytes: int) -> bytearray:
     import cramjam
 
     decompress_into = getattr(cramjam, name).decompress_into
@@ -159,17 +160,17 @@ def _into_growing_buffer(name: str, data: bytes, limit_bytes: int) -> bytearray:
             size = min(limit_bytes, size * 4)
 
 
-def _unlz4(data: bytes, limit_bytes: int) -> bytearray:
-    return _into_growing_buffer("lz4", data, limit_bytes)
+def _decompress_lz4(data: bytes, limit_bytes: int) -> bytearray:
+    return _decompress_to_growing_buffer("lz4", data, limit_bytes)
 
 
-def _unzstd(data: bytes, limit_bytes: int) -> bytearray:
-    return _into_growing_buffer("zstd", data, limit_bytes)
+def _decompress_zstd(data: bytes, limit_bytes: int) -> bytearray:
+    return _decompress_to_growing_buffer("zstd", data, limit_bytes)
 
 
-_UNPACKERS: Final[dict[int, Callable[[bytes, int], bytes | bytearray]]] = {
-    GZIP: _gunzip,
-    SNAPPY: _unsnap,
-    LZ4: _unlz4,
-    ZSTD: _unzstd,
+_DECOMPRESSORS: Final[dict[int, Callable[[bytes, int], bytes | bytearray]]] = {
+    GZIP: _decompress_gzip,
+    SNAPPY: _decompress_snappy,
+    LZ4: _decompress_lz4,
+    ZSTD: _decompress_zstd,
 }

@@ -25,40 +25,46 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from storage.checkpoint import (
-    CLEANED_OFFSETS,
-    LOG_START_OFFSETS,
-    RECOVERY_POINTS,
-    Checkpoint,
-    Draft,
-)
-from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
 from storage.files import (
     DELETED_DIRECTORY_SUFFIX,
     TEMPORARY_SUFFIX,
     Files,
     Lock,
-    doom_directory,
+    mark_directory_deleted,
     remove_directory,
 )
-from storage.journal.frame import LogKey
-from storage.journal.journal import Journal
-from storage.journal.of_log import JournalOfLog
+from storage.journal.journal import Journal, LogJournal
+from storage.journal.journal_frame import LogKey
 from storage.json_document import JsonDocument
 from storage.leader_epochs import LEADER_EPOCHS
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import (
+from storage.metadata_files import (
     HAS_SECURITY,
     META_PROPERTIES,
+    PARTITION_METADATA,
     MetaProperties,
     add_has_security,
     read_or_write_meta,
+    read_topic_id,
+    write_topic_id,
 )
-from storage.os_error import outcome, reason_of
-from storage.partition_metadata import PARTITION_METADATA, read_topic_id, write_topic_id
-from storage.segment import LOG_SUFFIX, segment_name
-from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.offset_checkpoint import (
+    CLEANED_OFFSETS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    CheckpointDraft,
+    OffsetCheckpointFile,
+)
+from storage.segment import LOG_SUFFIX, format_segment_name
+from storage.segment_index import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.storage_errors import (
+    DamagedFile,
+    DataDirectoryLocked,
+    DataDirectoryUnusable,
+    catch_os_error,
+    format_error_reason,
+)
 from storage.topic_partition import TopicPartition
 
 LOCK_FILE: Final = ".lock"
@@ -71,27 +77,27 @@ UNFINISHED_REPAIR: Final = ".unfinished-repair"
 
 _PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_SUFFIX)
-_RENAMED_AT_ONCE: Final = 20
+_RENAMES_PER_SYNC: Final = 20
 """Directories that one sync removes the names of."""
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
 _FILES_OF_NEW_LOG: Final = frozenset(
     {
-        *(segment_name(0) + suffix for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)),
+        *(format_segment_name(0) + suffix for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)),
         *(name + suffix for name in (LEADER_EPOCHS, PARTITION_METADATA) for suffix in ("", TEMPORARY_SUFFIX)),
     }
 )
 
-Failures = dict[TopicPartition, OSError]
+RemovalFailures = dict[TopicPartition, OSError]
 """Why directories could not be removed."""
 
 R = TypeVar("R")
 
-Steps = Generator[Draft | Callable[[], OSError | None] | None, Any, R]
+DirectorySteps = Generator[CheckpointDraft | Callable[[], OSError | None] | None, Any, R]
 """Steps with other work in between. The caller writes a draft, or calls a function, in any thread, and sends the
 OSError that it ended with, or None."""
 
 
-def missing_security(path: str) -> DamagedFile:
+def create_missing_security_error(path: str) -> DamagedFile:
     """The error of the data directory at `path` whose ACLs and users are lost."""
     return DamagedFile(
         f"{path}/{SECURITY}",
@@ -115,14 +121,14 @@ class DataDirectory:
         self.not_removed: Mapping[str, OSError] = {}
         """What `open` could not remove of interrupted deletions, and why; the next one tries again."""
         self.journal = journal
-        self._opened: set[TopicPartition] = set()
-        self._filled: set[TopicPartition] = set()
+        self._opened_partitions: set[TopicPartition] = set()
+        self._copied_partitions: set[TopicPartition] = set()
         self._lock = lock
-        self._catalogue = JsonDocument(files, self._file(CATALOGUE))
-        self._security = JsonDocument(files, self._file(SECURITY), is_private=True)
-        self._recovery_points = Checkpoint(files, self._file(RECOVERY_POINTS))
-        self._log_start_offsets = Checkpoint(files, self._file(LOG_START_OFFSETS))
-        self._cleaned_offsets = Checkpoint(files, self._file(CLEANED_OFFSETS))
+        self._catalogue = JsonDocument(files, self._join_path(CATALOGUE))
+        self._security = JsonDocument(files, self._join_path(SECURITY), is_private=True)
+        self._recovery_points = OffsetCheckpointFile(files, self._join_path(RECOVERY_POINTS))
+        self._log_start_offsets = OffsetCheckpointFile(files, self._join_path(LOG_START_OFFSETS))
+        self._cleaned_offsets = OffsetCheckpointFile(files, self._join_path(CLEANED_OFFSETS))
         self._checkpoints = (self._recovery_points, self._log_start_offsets, self._cleaned_offsets)
 
     @classmethod
@@ -149,7 +155,9 @@ class DataDirectory:
         except BlockingIOError as error:
             raise DataDirectoryLocked(path, error.strerror or "is in use") from error
         except OSError as error:
-            raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
+            raise DataDirectoryUnusable(
+                path, f"cannot be used: {format_error_reason(error, path)}"
+            ) from error
         try:
             meta = read_or_write_meta(files, f"{path}/{META_PROPERTIES}", new)
             marker = f"{path}/{CLEAN_MARKER}"
@@ -168,29 +176,31 @@ class DataDirectory:
                 files.fsync_directory(path)
         except OSError as error:
             lock.release()
-            raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
+            raise DataDirectoryUnusable(
+                path, f"cannot be used: {format_error_reason(error, path)}"
+            ) from error
         except BaseException:
             lock.release()
             raise
         return directory
 
-    def _file(self, name: str) -> str:
+    def _join_path(self, name: str) -> str:
         return f"{self.path}/{name}"
 
     # Partitions
 
-    def partitions(self) -> list[TopicPartition]:
+    def list_partitions(self) -> list[TopicPartition]:
         """Every partition that has a directory, by topic and number. Raises OSError."""
         found = []
         for name in self.files.listdir(self.path):
             match = _PARTITION_DIRECTORY.fullmatch(name)
-            if match and self.files.is_directory(self._file(name)):
+            if match and self.files.is_directory(self._join_path(name)):
                 found.append(TopicPartition(match[1], int(match[2])))
         return sorted(found)
 
-    def journaled(self) -> set[TopicPartition]:
+    def list_journaled_partitions(self) -> set[TopicPartition]:
         """Partitions that the journal has something of; a crash may have taken the directories of some."""
-        return {TopicPartition(key.topic, key.partition) for key in self.journal.logs()}
+        return {TopicPartition(key.topic, key.partition) for key in self.journal.find_unsettled_logs()}
 
     def open_log(
         self,
@@ -207,73 +217,75 @@ class DataDirectory:
         one. Raises LogDamaged, SyncFailed, OSError.
         """
         # What a clean stop promises holds for what it left behind, not for what this process has appended since.
-        is_as_left = partition in self._filled or (self.was_clean and partition not in self._opened)
-        self._filled.discard(partition)
-        self._opened.add(partition)
-        is_new = not self.files.exists(self._file(str(partition)))
+        is_as_left = partition in self._copied_partitions or (
+            self.was_clean and partition not in self._opened_partitions
+        )
+        self._copied_partitions.discard(partition)
+        self._opened_partitions.add(partition)
+        is_new = not self.files.exists(self._join_path(str(partition)))
         recovery_point = self._recovery_points.offsets.get(partition, 0)
         log = PartitionLog.open(
             self.files,
-            self._file(str(partition)),
+            self._join_path(str(partition)),
             config,
             recovery_point=recovery_point,
             log_start_offset=self._log_start_offsets.offsets.get(partition, 0),
             was_clean=is_as_left,
-            journal=self._journal_of(partition, topic_id),
+            journal=self._create_log_journal(partition, topic_id),
         )
         if log.journal is not None:
-            log.journal.recorded(recovery_point)
-            log.journal.keeps_out_until(log.log_end_offset)
+            log.journal.on_recovery_point_recorded(recovery_point)
+            log.journal.hold_out_until(log.log_end_offset)
         if not is_journaled:
             log.journal = None
-            log.durability.leave_journal()
-        if self.cleaned_to(partition) > log.log_end_offset:
+            log.durability.detach_journal()
+        if self.find_cleaned_offset(partition) > log.log_end_offset:
             # The log was cut. What it grows to from here is not clean.
             self._cleaned_offsets.offsets[partition] = log.log_end_offset
-        log.cleaned_to = self.cleaned_to(partition)
-        if topic_id is not None and self._topic_id_on_disk(partition) is None:
+        log.cleaned_offset = self.find_cleaned_offset(partition)
+        if topic_id is not None and self._read_topic_id(partition) is None:
             try:
                 write_topic_id(self.files, log.directory, topic_id)
             except OSError as error:
                 if is_new:
                     log.close(clean=False)
                     raise
-                log.recovery_report = log.recovery_report.without(error)
+                log.recovery_report = log.recovery_report.with_postponed(error)
         return log
 
-    def _journal_of(self, partition: TopicPartition, topic_id: bytes | None) -> JournalOfLog | None:
-        topic_id = topic_id or self.topic_id(partition)
-        return None if topic_id is None else JournalOfLog(self.journal, LogKey(topic_id, *partition))
+    def _create_log_journal(self, partition: TopicPartition, topic_id: bytes | None) -> LogJournal | None:
+        topic_id = topic_id or self.find_topic_id(partition)
+        return None if topic_id is None else LogJournal(self.journal, LogKey(topic_id, *partition))
 
-    def topic_id(self, partition: TopicPartition) -> bytes | None:
+    def find_topic_id(self, partition: TopicPartition) -> bytes | None:
         """From partition.metadata, 16 bytes; where the file is missing or torn by a crash, from the journal; None
         where that has nothing of the partition either.
 
         Raises DamagedFile, OSError.
         """
-        topic_id = self._topic_id_on_disk(partition)
+        topic_id = self._read_topic_id(partition)
         if topic_id is None:
-            found = {key.topic_id for key in self.journal.logs() if key[1:] == partition}
+            found = {key.topic_id for key in self.journal.find_unsettled_logs() if key[1:] == partition}
             topic_id = next(iter(found)) if len(found) == 1 else None
         return topic_id
 
-    def _topic_id_on_disk(self, partition: TopicPartition) -> bytes | None:
-        return read_topic_id(self.files, self._file(str(partition)))
+    def _read_topic_id(self, partition: TopicPartition) -> bytes | None:
+        return read_topic_id(self.files, self._join_path(str(partition)))
 
     def is_unused(self, partition: TopicPartition) -> bool:
         """Whether a partition's directory has the files of a log that never had a record, and no others. One that
         cannot be listed may have."""
-        directory = self._file(str(partition))
+        directory = self._join_path(str(partition))
         try:
             names = self.files.listdir(directory)
         except OSError:
             return False
-        first = segment_name(0) + LOG_SUFFIX
+        first = format_segment_name(0) + LOG_SUFFIX
         return (
             _FILES_OF_NEW_LOG.issuperset(names)
             and (first not in names or self.files.size(f"{directory}/{first}") == 0)
             and not any(checkpoint.offsets.get(partition) for checkpoint in self._checkpoints)
-            and partition not in self.journaled()
+            and partition not in self.list_journaled_partitions()
         )
 
     def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> None:
@@ -281,50 +293,57 @@ class DataDirectory:
 
         In: None for a log that is not open; it need not be whole, nor be there at all.
         """
-        failures = run_steps(self.deleting_logs(logs))
+        failures = run_steps(self.delete_logs_stepwise(logs))
         for error in failures.values():
             raise error
 
-    def deleting_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> Steps[Failures]:
+    def delete_logs_stepwise(
+        self, logs: Mapping[TopicPartition, PartitionLog | None]
+    ) -> DirectorySteps[RemovalFailures]:
         """Deletes logs in steps, for a caller that has other work in between. It needs no space on the disk. Where
-        the checkpoint files cannot be written, their entries stay until `clear_for` is called for such a name.
+        the checkpoint files cannot be written, their entries stay until `remove_former_topics` is called for
+        such a name.
 
         Out: why directories could not be removed."""
         for checkpoint in self._checkpoints:
-            checkpoint.forget(logs)
+            checkpoint.remove_entries(logs)
         for checkpoint in self._checkpoints:
-            yield checkpoint.draft()
+            yield checkpoint.create_draft()
         for log in logs.values():
             if log is not None:
-                log.let_go()
+                log.close_deleted()
         gone = {log.journal.key for log in logs.values() if log is not None and log.journal is not None}
-        gone |= {key for key in self.journal.logs() if TopicPartition(key.topic, key.partition) in logs}
+        gone |= {
+            key
+            for key in self.journal.find_unsettled_logs()
+            if TopicPartition(key.topic, key.partition) in logs
+        }
         for key in gone:
-            self.journal.drop(key)
-        failures: Failures = {}
-        partitions = [partition for partition in logs if self.files.exists(self._file(str(partition)))]
-        for first in range(0, len(partitions), _RENAMED_AT_ONCE):
-            failures |= yield from self._remove(partitions[first : first + _RENAMED_AT_ONCE])
+            self.journal.drop_log(key)
+        failures: RemovalFailures = {}
+        partitions = [partition for partition in logs if self.files.exists(self._join_path(str(partition)))]
+        for first in range(0, len(partitions), _RENAMES_PER_SYNC):
+            failures |= yield from self._remove_directories(partitions[first : first + _RENAMES_PER_SYNC])
         return failures
 
-    def _remove(self, partitions: Sequence[TopicPartition]) -> Steps[Failures]:
+    def _remove_directories(self, partitions: Sequence[TopicPartition]) -> DirectorySteps[RemovalFailures]:
         """Removes the directories of partitions."""
         doomed: dict[TopicPartition, str] = {}
         is_renamed = True
         for partition in partitions:
-            directory = self._file(str(partition))
+            directory = self._join_path(str(partition))
             try:
-                doomed[partition] = doom_directory(self.files, directory)
+                doomed[partition] = mark_directory_deleted(self.files, directory)
             except FileNotFoundError:
                 continue
             except OSError:
                 # The longer name may need space. The removal needs none.
                 doomed[partition], is_renamed = directory, False
-        failures: Failures = {}
-        sync = partial(outcome, partial(self.files.fsync_directory, self.path))
+        failures: RemovalFailures = {}
+        sync = partial(catch_os_error, partial(self.files.fsync_directory, self.path))
         unsynced: OSError | None = yield sync
         for partition, directory in doomed.items():
-            error = outcome(partial(remove_directory, self.files, directory))
+            error = catch_os_error(partial(remove_directory, self.files, directory))
             if error is not None:
                 failures[partition] = error
             yield None
@@ -332,23 +351,30 @@ class DataDirectory:
             unsynced = unsynced or (yield sync)
         return failures if unsynced is None else {**dict.fromkeys(doomed, unsynced), **failures}
 
-    def clear_for(self, partitions: Collection[TopicPartition], topic_id: bytes) -> Steps[None]:
+    def remove_former_topics(
+        self, partitions: Collection[TopicPartition], topic_id: bytes
+    ) -> DirectorySteps[None]:
         """Removes, in steps, directories and checkpoint entries of other topics that had the names of new
         partitions. Directories of the topic itself stay. Raises OSError."""
         others: dict[TopicPartition, None] = {}
         for partition in partitions:
-            directory = self._file(str(partition))
-            if self.files.exists(directory) and _topic_id_in(self.files, directory) != topic_id:
+            directory = self._join_path(str(partition))
+            if self.files.exists(directory) and _read_sound_topic_id(self.files, directory) != topic_id:
                 others[partition] = None
             yield None
-        failures = (yield from self.deleting_logs(others)) if others else {}
+        failures = (yield from self.delete_logs_stepwise(others)) if others else {}
         for error in failures.values():
             raise error
-        new = [each for each in partitions if each in others or not self.files.exists(self._file(str(each)))]
+        new = [
+            each for each in partitions if each in others or not self.files.exists(self._join_path(str(each)))
+        ]
         for checkpoint in self._checkpoints:
-            checkpoint.forget(new)
+            checkpoint.remove_entries(new)
         for checkpoint in self._checkpoints:
-            if checkpoint.still_has(new) and (error := (yield checkpoint.draft())) is not None:
+            if (
+                checkpoint.has_removed_entries(new)
+                and (error := (yield checkpoint.create_draft())) is not None
+            ):
                 raise error
 
     # Checkpoints
@@ -361,30 +387,34 @@ class DataDirectory:
         for draft in self.draft_checkpoints(logs):
             draft.write()
 
-    def draft_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[Draft]:
-        """The same, for somebody else to write; also from time to time (Kafka: each minute)."""
-        noted = self._note(logs)
-        return [self._recovery_points.draft(partial(_recorded, noted)), self._log_start_offsets.draft()]
+    def draft_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[CheckpointDraft]:
+        """Return the checkpoints as drafts for the caller to write, in any thread; also due periodically
+        (Kafka: each minute)."""
+        noted = self._note_offsets(logs)
+        return [
+            self._recovery_points.create_draft(partial(_record_recovery_points, noted)),
+            self._log_start_offsets.create_draft(),
+        ]
 
-    def raising_log_starts(self, starts: Mapping[TopicPartition, int]) -> Steps[OSError | None]:
+    def record_log_starts(self, starts: Mapping[TopicPartition, int]) -> DirectorySteps[OSError | None]:
         """Records, in steps, that logs are about to begin at these offsets; why the disk refuses that. Without a
-        refusal the caller moves the logs at once, and calls `log_starts_raised`."""
-        with self._log_start_offsets.pending(starts):
-            error: OSError | None = yield self._log_start_offsets.draft()
+        refusal the caller moves the logs at once, and calls `on_log_starts_raised`."""
+        with self._log_start_offsets.include_pending(starts):
+            error: OSError | None = yield self._log_start_offsets.create_draft()
         if error is not None:
             # The file may have its name already. This needs space: a full disk may let the new start stay.
-            yield self._log_start_offsets.draft()
+            yield self._log_start_offsets.create_draft()
         return error
 
-    def log_starts_raised(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+    def on_log_starts_raised(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         """These logs begin where the file says."""
         self._log_start_offsets.offsets.update({name: log.log_start_offset for name, log in logs.items()})
 
-    def _note(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[tuple[JournalOfLog, int]]:
+    def _note_offsets(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[tuple[LogJournal, int]]:
         noted = []
         recovery_points, log_start_offsets = self._recovery_points.offsets, self._log_start_offsets.offsets
         for partition, log in logs.items():
-            if log.durability.outgoing is not None:
+            if log.durability.replication_queue is not None:
                 continue  # what is here is a copy, made anew when it is needed
             assert log.synced_offset <= log.log_end_offset, (partition, log.synced_offset)
             # A start that falls would bring back what was deleted.
@@ -397,22 +427,22 @@ class DataDirectory:
                 noted.append((log.journal, log.synced_offset))
         return noted
 
-    def cleaned_to(self, partition: TopicPartition) -> int:
+    def find_cleaned_offset(self, partition: TopicPartition) -> int:
         """Up to where a log was compacted, as recorded; 0 where it never was."""
         return self._cleaned_offsets.offsets.get(partition, 0)
 
-    def is_filled_anew(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
+    def on_log_copied(self, partition: TopicPartition, log_start_offset: int, cleaned_to: int) -> None:
         """What is on record of a log is not about what its directory has now: that came from elsewhere, begins at
         an offset, and was compacted up to another one. Each byte of it was checked on its way."""
-        self._filled.add(partition)
+        self._copied_partitions.add(partition)
         self._recovery_points.offsets.pop(partition, None)
         self._log_start_offsets.offsets[partition] = log_start_offset
         self._cleaned_offsets.offsets[partition] = cleaned_to
 
-    def draft_cleaned_to(self, partition: TopicPartition, offset: int) -> Draft:
+    def draft_cleaned_offset(self, partition: TopicPartition, offset: int) -> CheckpointDraft:
         """Records up to where a log is compacted, for somebody else to write."""
         self._cleaned_offsets.offsets[partition] = offset
-        return self._cleaned_offsets.draft()
+        return self._cleaned_offsets.create_draft()
 
     # Documents
 
@@ -428,7 +458,7 @@ class DataDirectory:
         """Whether something is known of ACLs and credentials, here or by the broker that had the directory, or was
         known before their file was lost."""
         return self.meta.has_security or any(
-            self.files.exists(self._file(name)) for name in (SECURITY, _CLUSTER_LOG)
+            self.files.exists(self._join_path(name)) for name in (SECURITY, _CLUSTER_LOG)
         )
 
     def read_security(self) -> object | None:
@@ -436,14 +466,14 @@ class DataDirectory:
         a file that is missing; OSError."""
         document = self._security.read()
         if document is None and self.meta.has_security:
-            raise missing_security(self.path)
-        self._security.reserve()
+            raise create_missing_security_error(self.path)
+        self._security.ensure_reserves()
         return document
 
-    def note_security(self) -> None:
+    def record_security(self) -> None:
         """Note durably that security.json was written, so that a later start misses it. Raises OSError."""
         if not self.meta.has_security:
-            add_has_security(self.files, self._file(META_PROPERTIES))
+            add_has_security(self.files, self._join_path(META_PROPERTIES))
             self.meta = self.meta._replace(has_security=True)
 
     def write_security(self, document: Mapping[str, object]) -> None:
@@ -473,24 +503,24 @@ class DataDirectory:
                 unsynced = [name for name, log in logs.items() if log.synced_offset != log.log_end_offset]
                 assert not unsynced, unsynced
                 self._remove_journal(logs)
-                self.files.write_atomically(self._file(CLEAN_MARKER), _CLEAN_CONTENTS)
+                self.files.write_atomically(self._join_path(CLEAN_MARKER), _CLEAN_CONTENTS)
         finally:
             self.abandon()
         if errors:
             raise errors[0]
 
-    def forget_deleted(self) -> None:
+    def drop_deleted_logs(self) -> None:
         """Every log was opened: what a former process has left of others in the journal is of topics that it has
         deleted."""
-        for key in self.journal.left_over():
-            self.journal.drop(key)
+        for key in self.journal.find_leftover_logs():
+            self.journal.drop_log(key)
 
     def _remove_journal(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         """Before the stop counts as clean: every log was opened, and has what the journal had of it."""
-        for key in self.journal.logs():
+        for key in self.journal.find_unsettled_logs():
             log = logs.get(TopicPartition(key.topic, key.partition))
             assert log is None or log.journal is None or log.journal.key != key, key
-            self.journal.drop(key)
+            self.journal.drop_log(key)
         self.journal.remove()
 
     def abandon(self) -> None:
@@ -499,11 +529,11 @@ class DataDirectory:
         for document in (self._catalogue, self._security):
             document.close()
         for checkpoint in self._checkpoints:
-            checkpoint.forget_drafts()
+            checkpoint.discard_drafts()
         self._lock.release()
 
 
-def run_steps(steps: Steps[R]) -> R:
+def run_steps(steps: DirectorySteps[R]) -> R:
     """Take all steps at once, blocking; return their result."""
     result: OSError | None = None
     while True:
@@ -512,11 +542,11 @@ def run_steps(steps: Steps[R]) -> R:
         except StopIteration as end:
             found: R = end.value
             return found
-        call = partial(outcome, step.write) if isinstance(step, Draft) else step
+        call = partial(catch_os_error, step.write) if isinstance(step, CheckpointDraft) else step
         result = None if call is None else call()
 
 
-def _topic_id_in(files: Files, directory: str) -> bytes | None:
+def _read_sound_topic_id(files: Files, directory: str) -> bytes | None:
     """As `read_topic_id`; None also for a file that makes no sense. Raises OSError."""
     try:
         return read_topic_id(files, directory)
@@ -524,6 +554,6 @@ def _topic_id_in(files: Files, directory: str) -> bytes | None:
         return None
 
 
-def _recorded(noted: list[tuple[JournalOfLog, int]]) -> None:
+def _record_recovery_points(noted: list[tuple[LogJournal, int]]) -> None:
     for journal, recovery_point in noted:
-        journal.recorded(recovery_point)
+        journal.on_recovery_point_recorded(recovery_point)

@@ -1,38 +1,107 @@
-"""How far a log is on the disk, and whether anybody can still tell.
+"""Durability of a log: its synced and its durable offset, the plan of a sync, poisoned logs, and the undo of
+a refused append.
 
-The *synced offset* follows the end of the log when an fdatasync of its segments that began after those bytes were
-written has returned. Where a checkpoint on disk says that it was, recovery begins: that offset is the log's
-*recovery point*. The *durable offset* is where that ends which an acknowledgement may promise: the synced offset,
-or further on, where the journal has what follows. Of a log that an engine replicates the segments are a copy, which
-need not last: both follow what the engine has.
+The *synced offset* is the log end offset at the start of the last fdatasync of the segments that has
+returned. Recovery begins where a checkpoint on disk has it: that is the log's *recovery point*. The *durable
+offset* is the offset that an acknowledgement may promise: the synced offset, or a later one if the journal
+has the batches in between. The segments of a log that an engine replicates are a copy and need not last: both
+offsets follow the engine.
 
-Syncing takes three steps so that it can happen in another thread. `begin` (the owner's thread) collects the files
-with unsynced bytes and notes the log end offset. `SyncPlan.run` (any thread) calls fdatasync on them. `complete`
-(that thread) raises the synced offset to the noted one, or poisons the log. A plan leaves to those begun before it
-what they have taken up, so that it counts only when they are complete too, whichever is run first.
+A sync takes three steps so that it can run in another thread. `begin_sync` (owner's thread) collects the
+files with unsynced bytes and notes the log end offset. `SyncPlan.run` (any thread) calls fdatasync on them.
+`complete_sync` (the same thread) raises the synced offset to the noted one, or poisons the log. A plan leaves
+out the files of earlier plans under way, so it counts only when those are complete too, in any order.
 
-A log is *poisoned* when what the disk holds is unknown: an fdatasync failed (the kernel forgets which pages were
-lost, so asking again proves nothing), or a failed write could not be taken back; or when its own books disagree. It
-then refuses appends and syncs until it is reopened.
+A log is *poisoned* when the content of the disk is unknown: an fdatasync failed (the kernel forgets which
+pages were lost, so a second call proves nothing), or a failed write could not be undone. A contradiction in
+the log's own bookkeeping poisons it too. A poisoned log refuses appends and syncs until it is reopened.
 """
 
 import threading
+from collections.abc import Sequence
 from typing import Final
 
-from storage.errors import LogContradicted, StorageError
-from storage.files import Files
-from storage.journal.frame import Entry
-from storage.journal.of_log import JournalOfLog
-from storage.log_segments import LogSegments
-from storage.outgoing import Outgoing
-from storage.sync_plan import SyncPlan
+from msgspec import Struct
 
-WAIT_S: Final = 60
+from storage.files import File, Files
+from storage.journal.journal import LogJournal
+from storage.journal.journal_frame import JournalEntry
+from storage.log_segments import LogSegments
+from storage.replication_queue import ReplicationQueue
+from storage.segment import LogSegment
+from storage.storage_errors import (
+    AppendFailed,
+    FileClosed,
+    LogContradicted,
+    StorageError,
+    SyncFailed,
+    format_error_reason,
+)
+
+SYNC_TIMEOUT_S: Final = 60
 """What takes longer was given up."""
 
 
-class Durability:
-    """Of one log. What completes a plan or poisons the log is safe in any thread, all else is the owner's."""
+class SyncPlan(Struct, eq=False):
+    """The files of one log that hold unsynced bytes, and the offset that is durable once they are synced."""
+
+    files: Files
+    segments: Sequence[tuple[LogSegment, File]]
+    sealed: Sequence[LogSegment]
+    """Those whose indexes are complete and have to last as long as they do: nobody reads all of them again."""
+    directories: Sequence[str]
+    end_offset: int
+    is_complete: bool = False
+    """Whether it was run; kept by the log."""
+
+    def run(self, synced: set[File | str]) -> None:
+        """Syncs them; blocks, safe in any thread. Raises SyncFailed naming the file.
+
+        `synced` holds what was synced since this plan was made, is left out, and gets what is synced now.
+        """
+        for segment, file in self.segments:
+            if file not in synced:
+                _sync_file(segment, file)
+                synced.add(file)
+        for segment in self.sealed:
+            _sync_indexes(segment)
+        for directory in self.directories:
+            if directory in synced:
+                continue
+            try:
+                self.files.fsync_directory(directory)
+            except FileNotFoundError:
+                continue  # the topic was deleted: nothing of it has to last
+            except OSError as error:
+                raise SyncFailed(
+                    directory, f"cannot sync the directory: {format_error_reason(error, directory)}"
+                ) from error
+            synced.add(directory)
+
+
+def _sync_file(segment: LogSegment, file: File) -> None:
+    try:
+        file.fdatasync()
+    except FileClosed as error:
+        # Retention or the deletion of the topic may have removed it meanwhile.
+        if not segment.is_deleted:
+            raise SyncFailed(file.path, "was closed before it was synced") from error
+    except OSError as error:
+        raise SyncFailed(file.path, f"cannot sync: {format_error_reason(error, file.path)}") from error
+
+
+def _sync_indexes(segment: LogSegment) -> None:
+    try:
+        segment.sync_indexes()
+    except FileNotFoundError:
+        return  # removed meanwhile; else they are made anew when they are wanted
+    except OSError as error:
+        raise SyncFailed(segment.path, f"cannot sync its indexes: {format_error_reason(error)}") from error
+
+
+class LogDurability:
+    """The durability of one log. What completes a plan or poisons the log is safe in any thread, all else is
+    the owner's."""
 
     __slots__ = (
         "_completed",
@@ -40,12 +109,12 @@ class Durability:
         "_files",
         "_journal",
         "_lock",
+        "_plans_under_way",
         "_segments",
-        "_under_way",
         "_unsynced_directories",
+        "durable_offset",
         "failure",
-        "offset",
-        "outgoing",
+        "replication_queue",
         "synced_offset",
     )
 
@@ -55,32 +124,32 @@ class Durability:
         directory: str,
         segments: LogSegments,
         synced_offset: int,
-        journal: JournalOfLog | None,
+        journal: LogJournal | None,
     ) -> None:
-        self.offset = synced_offset
+        self.durable_offset = synced_offset
         """Everything before it is on the disk: in the segments, or in the journal."""
         self.synced_offset = synced_offset
         """Everything before it is on the disk, in the segments."""
         self.failure: StorageError | None = None
         """Why the log is poisoned, None while it is not."""
-        self.outgoing: Outgoing | None = None
+        self.replication_queue: ReplicationQueue | None = None
         """What an engine that replicates the log has still to get; None where there is no such engine."""
         self._files = files
         self._directory = directory
         self._segments = segments
         self._journal = journal
         self._unsynced_directories: list[str] = []
-        self._under_way: list[SyncPlan] = []
+        self._plans_under_way: list[SyncPlan] = []
         """Plans in the order in which they were begun, the first of them not complete."""
         # Taken once for each entry: a condition's own face of its lock would cost as much as what is done under it.
         self._lock = threading.Lock()
         self._completed = threading.Condition(self._lock)
 
-    def leave_journal(self) -> None:
+    def detach_journal(self) -> None:
         """The journal has nothing of the log and gets nothing."""
         self._journal = None
 
-    def names_changed(self, *directories: str) -> None:
+    def mark_names_unsynced(self, *directories: str) -> None:
         """Has the next sync make the names in directories durable; of none given, those of the log's own."""
         for directory in directories or (self._directory,):
             if directory not in self._unsynced_directories:
@@ -89,22 +158,22 @@ class Durability:
     def sync_names(self) -> None:
         """Makes names durable that a sync would, or that one has begun to; blocks. Raises OSError."""
         with self._lock:
-            begun = [directory for plan in self._under_way for directory in plan.directories]
+            begun = [directory for plan in self._plans_under_way for directory in plan.directories]
         for directory in dict.fromkeys([*begun, *self._unsynced_directories]):
             self._files.fsync_directory(directory)
         self._unsynced_directories = []
 
     @property
-    def has_new_names(self) -> bool:
+    def has_unsynced_names(self) -> bool:
         """Whether a segment was begun, or the log, and the disk does not know."""
         return bool(self._unsynced_directories)
 
     @property
     def is_dirty(self) -> bool:
-        """Whether `begin` would have anything to do."""
-        return bool(self._unsynced_directories or self._segments.unsynced())
+        """Whether `begin_sync` would have anything to do."""
+        return bool(self._unsynced_directories or self._segments.find_unsynced())
 
-    def begin(self, end_offset: int) -> SyncPlan | None:
+    def begin_sync(self, end_offset: int) -> SyncPlan | None:
         """What has to be synced for everything below `end_offset`, where the log ends; None when nothing has.
 
         A plan must be run and completed, or the synced offset never rises again. Raises LogContradicted, OSError.
@@ -112,8 +181,8 @@ class Durability:
         try:
             assert self._segments.active.next_offset == end_offset, (self._segments.active.path, end_offset)
         except AssertionError as problem:
-            raise self.contradicted(problem) from problem
-        segments = [(segment, segment.file) for segment in self._segments.unsynced()]
+            raise self.poison_contradicted(problem) from problem
+        segments = [(segment, segment.file) for segment in self._segments.find_unsynced()]
         if not segments and not self._unsynced_directories:
             return None
         sealed = [segment for segment, _ in segments if segment is not self._segments.active]
@@ -122,10 +191,10 @@ class Durability:
             segment.is_synced = True
         self._unsynced_directories = []
         with self._lock:
-            self._under_way.append(plan)
+            self._plans_under_way.append(plan)
         return plan
 
-    def complete(
+    def complete_sync(
         self, plan: SyncPlan, error: StorageError | None, log_end_offset: int
     ) -> StorageError | None:
         """Takes the outcome of a plan that was run.
@@ -136,56 +205,63 @@ class Durability:
             with self._lock:
                 self.failure = self.failure or error
                 plan.is_complete = True
-                while self._under_way and self._under_way[0].is_complete:
-                    end_offset = self._under_way.pop(0).end_offset
+                while self._plans_under_way and self._plans_under_way[0].is_complete:
+                    end_offset = self._plans_under_way.pop(0).end_offset
                     assert self.synced_offset <= end_offset <= log_end_offset, (
                         self.synced_offset,
                         end_offset,
                     )
                     if self.failure is None:
                         self.synced_offset = end_offset
-                        self.offset = max(self.offset, end_offset)
+                        self.durable_offset = max(self.durable_offset, end_offset)
                 failure, synced_offset = self.failure, self.synced_offset
                 self._completed.notify_all()
         except AssertionError as problem:
-            return self.contradicted(problem)
+            return self.poison_contradicted(problem)
         if self._journal is not None:
-            self._journal.settled(synced_offset)
+            self._journal.on_settled(synced_offset)
         return failure
 
-    def journaled(self, entry: Entry, log_end_offset: int) -> StorageError | None:
+    def on_journaled(self, entry: JournalEntry, log_end_offset: int) -> StorageError | None:
         """The journal has an entry of the log on the disk. Out: what has poisoned the log, or None."""
         try:
             with self._lock:
                 if self.failure is None:
-                    assert entry.base_offset <= self.offset, (entry.base_offset, self.offset)
+                    assert entry.base_offset <= self.durable_offset, (entry.base_offset, self.durable_offset)
                     assert entry.end_offset <= log_end_offset, (entry.end_offset, log_end_offset)
-                    self.offset = max(self.offset, entry.end_offset)
+                    if entry.end_offset > self.durable_offset:
+                        self.durable_offset = entry.end_offset
                 return self.failure
         except AssertionError as problem:
-            return self.contradicted(problem)
+            return self.poison_contradicted(problem)
 
-    def replicated(self, offset: int, log_end_offset: int) -> None:
+    def on_replicated(self, offset: int, log_end_offset: int) -> None:
         """An engine that replicates the log has everything before `offset`."""
         with self._lock:
-            assert self.offset <= offset <= log_end_offset, (self.offset, offset, log_end_offset)
-            self.offset = self.synced_offset = offset
+            assert self.durable_offset <= offset <= log_end_offset, (
+                self.durable_offset,
+                offset,
+                log_end_offset,
+            )
+            self.durable_offset = self.synced_offset = offset
 
-    def run(self, plan: SyncPlan, log_end_offset: int) -> None:
+    def run_plan(self, plan: SyncPlan, log_end_offset: int) -> None:
         """Runs a plan and completes it, blocking. Raises SyncFailed, or what has poisoned the log."""
         problem: StorageError | None = None
         try:
             plan.run(set())
         except StorageError as error:
             problem = error
-        problem = self.complete(plan, problem, log_end_offset)
+        problem = self.complete_sync(plan, problem, log_end_offset)
         if problem is not None:
             raise problem
 
-    def wait(self) -> None:
+    def wait_for_syncs(self) -> None:
         """Until what others have begun to sync is synced; blocks."""
         with self._completed:
-            self._completed.wait_for(lambda: not self._under_way or self.failure is not None, WAIT_S)
+            self._completed.wait_for(
+                lambda: not self._plans_under_way or self.failure is not None, SYNC_TIMEOUT_S
+            )
 
     def poison(self, error: StorageError) -> StorageError:
         """Refuses appends and syncs from now on; the first cause stays, and is given back."""
@@ -193,13 +269,37 @@ class Durability:
             self.failure = self.failure or error
             return self.failure
 
-    def contradicted(self, problem: AssertionError) -> StorageError:
+    def poison_contradicted(self, problem: AssertionError) -> StorageError:
         """Poisons the log because a rule of the engine's own did not hold; gives what to raise or report."""
         return self.poison(LogContradicted(self._directory, problem))
 
-    def cut_at(self, offset: int) -> None:
+    def on_truncated(self, offset: int) -> None:
         """The log ends there at the most; a sync begun before says nothing of what comes after."""
         with self._lock:
-            self._under_way.clear()
-            self.offset = min(self.offset, offset)
+            self._plans_under_way.clear()
+            self.durable_offset = min(self.durable_offset, offset)
             self.synced_offset = min(self.synced_offset, offset)
+
+
+def undo_append(active: LogSegment, durability: LogDurability, error: OSError) -> AppendFailed:
+    """Removes what a failed write may have left at the end of a segment, or poisons its log. Out: what to raise."""
+    failure = AppendFailed(
+        active.path, f"cannot append: {format_error_reason(error, active.path)}", active.size
+    )
+    try:
+        active.file.truncate(active.size)
+        is_taken_back = active.file.size() == active.size
+    except OSError:
+        is_taken_back = False
+    if not is_taken_back:
+        durability.poison(failure)
+    return failure
+
+
+def probe_append(active: LogSegment, durability: LogDurability, size: int) -> None:
+    """Appends `size` bytes that mean nothing, and takes them back. Raises AppendFailed."""
+    try:
+        active.file.write(bytes(size))
+        active.file.truncate(active.size)
+    except OSError as error:
+        raise undo_append(active, durability, error) from error

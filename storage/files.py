@@ -1,25 +1,107 @@
-"""Every call on the file system, behind one small interface.
+"""Every call on the file system, behind one small interface, and the lock that keeps other processes out of a
+data directory.
 
-The log engine takes a `Files` and never touches the operating system otherwise. That is what lets a test tear
-a write in two, fill the disk at the n-th call, fail an fsync, or lose every byte that was not yet synced.
+The log engine takes a `Files` and never touches the operating system otherwise. A test can therefore tear a
+write in two, fill the disk at the n-th call, fail an fsync, or lose every byte that was not synced.
 
-Paths are plain strings. Every method raises OSError as the operating system reports it, with the name of the file;
-what an error means for a log is decided by the caller, who knows the position.
+Paths are plain strings. Every method raises OSError as the operating system reports it, with the name of the
+file. The caller knows the position and decides about the consequences for a log.
 """
 
 import contextlib
 import errno
+import fcntl
 import os
 import resource
 import stat
+import struct
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
 
-from storage.errors import FileClosed
-from storage.os_lock import FILE_MODE, OsLock, is_locked
+from storage.storage_errors import FileClosed
+
+FILE_MODE: Final = 0o644
+
+_FLOCK: Final = struct.Struct("@hhqqi0q")
+"""Linux's `struct flock`: type, whence, start, length, process."""
+
+_locked_files: Final[set[tuple[int, int]]] = set()
+"""Device and inode of every file that this process has locked."""
+
+
+class OsLock:
+    """A `Lock` by fcntl(2) on a file: the kind that Java takes, so that it excludes a broker as well.
+
+    Such a lock belongs to the process and is lost when any descriptor of the file is closed. A file that is locked
+    here is therefore never opened a second time.
+    """
+
+    __slots__ = ("_descriptor", "_identity")
+
+    def __init__(self, path: str) -> None:
+        if os.path.exists(path) and _identify_file(os.stat(path)) in _locked_files:
+            raise BlockingIOError(errno.EAGAIN, "is in use by this process", path)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._identity = _identify_file(os.fstat(self._descriptor))
+        except OSError as error:
+            descriptor, self._descriptor = self._descriptor, -1
+            try:
+                if error.errno in (errno.EAGAIN, errno.EACCES):  # POSIX allows both
+                    holder = _describe_holder(descriptor)
+                    raise BlockingIOError(errno.EAGAIN, f"is in use by {holder}", path) from error
+            finally:
+                os.close(descriptor)
+            raise
+        _locked_files.add(self._identity)
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+            _locked_files.discard(self._identity)
+
+
+def is_locked(path: str) -> bool:
+    """Whether a process holds a file locked, this one included. On Linux without locking it. Raises OSError."""
+    if _identify_file(os.stat(path)) in _locked_files:
+        return True
+    if sys.platform != "linux":
+        try:
+            OsLock(path).release()
+        except BlockingIOError:
+            return True
+        return False
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        lock_query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind: int = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, lock_query))[0]
+    finally:
+        os.close(descriptor)
+    return kind != fcntl.F_UNLCK
+
+
+def _describe_holder(descriptor: int) -> str:
+    """Which process has locked a file, as far as the system tells."""
+    if sys.platform != "linux":
+        return "another process"
+    lock_query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    try:
+        pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, lock_query))[-1]
+        with open(f"/proc/{pid}/comm", errors="replace") as file:
+            return f"process {pid} ({file.read().strip()})"
+    except OSError:
+        # It has ended meanwhile, or has no number here because it runs in another container.
+        return "another process"
+
+
+def _identify_file(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
 
 DIRECTORY_MODE: Final = 0o755
 TEMPORARY_SUFFIX: Final = ".tmp"
@@ -57,6 +139,9 @@ class File(Protocol):
     def size(self) -> int:
         """In bytes, now."""
 
+    def duplicate(self) -> "File":
+        """Return another handle on the same file: it can be read, in any thread, until it is closed itself."""
+
     def close(self) -> None:
         """Waits for an fdatasync under way; a second close does nothing."""
 
@@ -68,7 +153,7 @@ class Lock(Protocol):
         """Gives the claim up; a second release does nothing."""
 
 
-class Space(NamedTuple):
+class VolumeSpace(NamedTuple):
     """Of the volume that something lies on."""
 
     total_bytes: int
@@ -133,7 +218,7 @@ class Files(Protocol):
     def modified_ms(self, path: str) -> int:
         """Last modification of a file, wall clock, milliseconds."""
 
-    def space(self, path: str) -> Space:
+    def space(self, path: str) -> VolumeSpace:
         """Of the volume that a path lies on."""
 
     def lock(self, path: str) -> Lock:
@@ -163,23 +248,33 @@ def _open_regular(path: str, flags: int) -> int:
     raise OSError(errno.EINVAL, "is not a regular file", path)
 
 
-def _name(error: OSError, path: str) -> None:
+def _add_file_name(error: OSError, path: str) -> None:
     """Of a descriptor the operating system does not say which file it is of."""
     if error.filename is None:
         error.filename = path
 
 
-class OsFile:
-    """A `File` of the operating system."""
+class _DescriptorUse:
+    """The handles that share one descriptor, and the lock under which it is synced and closed: the number of a
+    closed descriptor may already be another file's."""
 
-    __slots__ = ("_descriptor", "_lock", "path")
+    __slots__ = ("handles", "lock")
+
+    def __init__(self) -> None:
+        self.handles = 1
+        self.lock = threading.Lock()
+
+
+class OsFile:
+    """A `File` of the operating system. Duplicates share its descriptor, which the last of them closes: a process
+    has only so many."""
+
+    __slots__ = ("_descriptor", "_use", "path")
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
         self._descriptor = _open_regular(path, flags)
-        # Between the thread that syncs and a close: a closed descriptor's number may already be another
-        # file's.
-        self._lock = threading.Lock()
+        self._use = _DescriptorUse()
 
     def write(self, data: bytes) -> None:
         try:
@@ -187,7 +282,7 @@ class OsFile:
             if written != len(data):
                 write_all(self._descriptor, memoryview(data)[written:])
         except OSError as error:
-            _name(error, self.path)
+            _add_file_name(error, self.path)
             raise
 
     def write_at(self, data: bytes, position: int) -> None:
@@ -197,7 +292,7 @@ class OsFile:
                 written = os.pwrite(self._descriptor, rest, position)
                 rest, position = rest[written:], position + written
         except OSError as error:
-            _name(error, self.path)
+            _add_file_name(error, self.path)
             raise
 
     def pread(self, length: int, position: int) -> bytes:
@@ -215,13 +310,13 @@ class OsFile:
         return b"".join(parts)
 
     def fdatasync(self) -> None:
-        with self._lock:
+        with self._use.lock:
             if self._descriptor < 0:
                 raise FileClosed(self.path, "is closed")
             try:
                 os.fdatasync(self._descriptor)
             except OSError as error:
-                _name(error, self.path)
+                _add_file_name(error, self.path)
                 raise
 
     def truncate(self, size: int) -> None:
@@ -230,11 +325,24 @@ class OsFile:
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
 
+    def duplicate(self) -> "OsFile":
+        copy = OsFile.__new__(OsFile)
+        with self._use.lock:
+            if self._descriptor < 0:
+                raise FileClosed(self.path, "is closed")
+            self._use.handles += 1
+            copy.path, copy._descriptor, copy._use = self.path, self._descriptor, self._use
+        return copy
+
     def close(self) -> None:
-        with self._lock:
+        with self._use.lock:
             descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+            if descriptor < 0:
+                return
+            self._use.handles -= 1
+            if self._use.handles:
+                return
+        os.close(descriptor)
 
 
 class OsFiles:
@@ -258,7 +366,7 @@ class OsFiles:
         try:
             write_all(descriptor, data)
         except OSError as error:
-            _name(error, path)
+            _add_file_name(error, path)
             raise
         finally:
             os.close(descriptor)
@@ -269,7 +377,7 @@ class OsFiles:
             while data := os.pread(descriptor, _REWRITE_BYTES, position):
                 position += os.pwrite(descriptor, data, position)
         except OSError as error:
-            _name(error, path)
+            _add_file_name(error, path)
             raise
         finally:
             os.close(descriptor)
@@ -290,7 +398,7 @@ class OsFiles:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            _name(error, path)
+            _add_file_name(error, path)
             raise
         self.fsync_directory(os.path.dirname(path))
 
@@ -317,7 +425,7 @@ class OsFiles:
         try:
             os.fsync(descriptor)
         except OSError as error:
-            _name(error, path)
+            _add_file_name(error, path)
             raise
         finally:
             os.close(descriptor)
@@ -334,9 +442,9 @@ class OsFiles:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
-    def space(self, path: str) -> Space:
+    def space(self, path: str) -> VolumeSpace:
         found = os.statvfs(path)
-        return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+        return VolumeSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def lock(self, path: str) -> OsLock:
         return OsLock(path)
@@ -345,14 +453,14 @@ class OsFiles:
         return is_locked(path)
 
 
-def read_input(path: str) -> bytes:
+def read_input_file(path: str) -> bytes:
     """The whole of a file that a user has named on a command line; it may be a pipe. Raises OSError."""
     with open(path, "rb") as file:
         return file.read()
 
 
 @contextlib.contextmanager
-def private_file(data: bytes) -> Iterator[str]:
+def create_private_file(data: bytes) -> Iterator[str]:
     """The path of a file with these bytes that only this user can read, and that is gone at the end of the block.
     Raises OSError."""
     import tempfile  # takes with it what packs and copies files, and hardly anybody comes here
@@ -377,13 +485,13 @@ def sync_file(files: Files, path: str) -> None:
         file.close()
 
 
-def most_open_files() -> int:
+def find_open_files_limit() -> int:
     """How many files this process may have open, sockets among them."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
-def doom_directory(files: Files, directory: str) -> str:
+def mark_directory_deleted(files: Files, directory: str) -> str:
     """Renames a directory that is to be removed, so that a crash leaves nothing that looks whole; its name from now
     on is Kafka's, `<name>.<32 hex digits>-delete`. Sync its parent before `remove_directory`. Raises OSError.
     """

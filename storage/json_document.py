@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from storage.errors import DamagedFile, FileClosed
 from storage.files import Files
+from storage.storage_errors import DamagedFile, FileClosed
 
 RESERVE_SUFFIXES: Final = (".reserve-1", ".reserve-2")
 """For a change, and for its return."""
@@ -49,32 +49,32 @@ class JsonDocument:
     def read(self) -> object | None:
         """The document in the file, None without a file. Raises DamagedFile, OSError."""
         with self._lock:
-            self._load()
+            self._read_file()
             data = self._data
         if data is None:
             return None
         try:
-            document: object = json.loads(data, object_pairs_hook=_object)
+            document: object = json.loads(data, object_pairs_hook=_check_unique_names)
         except ValueError as error:
             raise DamagedFile(self._path, f"is not JSON: {error}") from error
         except RecursionError as error:
             raise DamagedFile(self._path, "is not JSON: it has too many brackets in each other") from error
         return document
 
-    def _load(self) -> None:
+    def _read_file(self) -> None:
         self._data = self._files.read(self._path) if self._files.exists(self._path) else None
         self._is_loaded = self._is_in_place = True
 
     def write(self, document: Mapping[str, object]) -> None:
         """Replaces the document, atomically and durably. Raises FileClosed, OSError; the document before it then
         stays in place, as far as the disk allows its return."""
-        fields = [f" {_JSON.encode(name)}: {_laid_out(document[name])}" for name in sorted(document)]
+        fields = [f" {_JSON.encode(name)}: {_format_value(document[name])}" for name in sorted(document)]
         data = ("{\n" + ",\n".join(fields) + "\n}\n").encode()
         with self._lock:
             if self._is_closed:
                 raise FileClosed(self._path, "is closed")
             if not self._is_loaded:
-                self._load()
+                self._read_file()
             if data == self._data and self._is_in_place:
                 # The process before this one may have ended between the renaming and the sync of the directory.
                 self._files.fsync_directory(os.path.dirname(self._path))
@@ -82,7 +82,7 @@ class JsonDocument:
                 self._replace(data)
             self._make_reserves(len(data))
 
-    def reserve(self) -> None:
+    def ensure_reserves(self) -> None:
         """Makes the reserves of the document that was read, where the disk allows it."""
         with self._lock:
             if self._data is not None:
@@ -96,25 +96,25 @@ class JsonDocument:
     def _replace(self, data: bytes) -> None:
         self._is_in_place = False
         try:
-            self._put(data, self._reserves[:1])
+            self._write_file(data, self._reserves[:1])
         except OSError:
             with suppress(OSError):
                 self._restore()
             raise
         self._data, self._is_in_place = data, True
 
-    def _put(self, data: bytes, reserves: Sequence[str]) -> None:
+    def _write_file(self, data: bytes, reserves: Sequence[str]) -> None:
         """Raises OSError, after which the file may hold either document."""
         try:
             self._files.write_atomically(self._path, data, is_private=self._is_private)
         except OSError as error:
-            if error.errno not in _FULL or not self._put_over(reserves, data):
+            if error.errno not in _FULL or not self._write_over_reserve(reserves, data):
                 raise
 
-    def _put_over(self, reserves: Sequence[str], data: bytes) -> bool:
+    def _write_over_reserve(self, reserves: Sequence[str], data: bytes) -> bool:
         """Whether one of them is large enough, and is the file now. Raises OSError."""
         for reserve in reserves:
-            if self._size(reserve) < len(data):
+            if self._read_size(reserve) < len(data):
                 continue
             file = self._files.open_update(reserve)
             try:
@@ -136,7 +136,7 @@ class JsonDocument:
                 self._files.unlink(self._path)
                 self._files.fsync_directory(os.path.dirname(self._path))
             else:
-                self._put(self._data, self._reserves)
+                self._write_file(self._data, self._reserves)
         self._is_in_place = True
 
     # The reserves
@@ -145,7 +145,7 @@ class JsonDocument:
     def _reserves(self) -> list[str]:
         return [self._path + suffix for suffix in RESERVE_SUFFIXES]
 
-    def _size(self, path: str) -> int:
+    def _read_size(self, path: str) -> int:
         """In bytes; -1 for a file that is not there. Raises OSError."""
         return self._files.size(path) if self._files.exists(path) else -1
 
@@ -153,7 +153,7 @@ class JsonDocument:
         """Has both reserves hold a document of that many bytes and a little more, where the disk allows it."""
         for reserve in self._reserves:
             with suppress(OSError):
-                size = self._size(reserve)
+                size = self._read_size(reserve)
                 if size < 0 and self._is_private:
                     self._files.write_atomically(reserve, b"", is_private=True)
                 if size < least + _RESERVE_STEP // 4:
@@ -165,7 +165,7 @@ class JsonDocument:
                         file.close()
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _check_unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Raises ValueError where a name is there twice: of what was written here one of the two is not."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -174,7 +174,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _laid_out(value: object) -> str:
+def _format_value(value: object) -> str:
     """A list with a line for each of its elements: people read it, and it takes far less time than indented."""
     if not isinstance(value, list) or not value:
         return _JSON.encode(value)

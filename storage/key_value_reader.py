@@ -13,44 +13,45 @@ from typing import Final, NamedTuple
 from storage.batch import (
     CODEC_MASK,
     CONTROL,
-    CRC_FROM,
+    CRC_START,
     HEADER_BYTES,
-    LENGTH_END,
+    LOG_OVERHEAD,
     MAGIC,
     MIN_BATCH_LENGTH,
     TRANSACTIONAL,
 )
 from storage.checksum import crc32c
-from storage.errors import CorruptBatch, LogDamaged, OffsetOutOfRange
 from storage.log import PartitionLog
+from storage.log_segments import check_batch_offsets
 from storage.record import append_keys_and_values
-from storage.segment import Segment
+from storage.segment import LogSegment
+from storage.storage_errors import CorruptBatch, LogDamaged, OffsetOutOfRange
 from storage.stored_batch import StoredBatch
-from storage.walk import check_offsets
 
-Pair = tuple[bytes | None, bytes | None]
+KeyValuePair = tuple[bytes | None, bytes | None]
 """Key and value of a record; a value of None is a tombstone."""
 
-PAIRS_IN_A_RUN: Final = 500
+MAX_RUN_PAIRS: Final = 500
 _CHUNK_BYTES: Final = 1024 * 1024
-_OF_TRANSACTIONS: Final = CONTROL | TRANSACTIONAL
-_SPECIAL: Final = CODEC_MASK | _OF_TRANSACTIONS
+_TRANSACTION_BITS: Final = CONTROL | TRANSACTIONAL
+_NOT_PLAIN_BITS: Final = CODEC_MASK | _TRANSACTION_BITS
 # Base offset, batch length, magic, checksum, attributes, last offset delta, number of records.
 _HEADER: Final = Struct(">qi4xbIhi30xi")
 
 
-class PlainRun(NamedTuple):
+class KeyValueRun(NamedTuple):
     """Neighbouring plain records, and where the first of their batches lies."""
 
     path: str
     position: int
-    pairs: list[Pair]
+    pairs: list[KeyValuePair]
 
 
-def walk_pairs(
+def read_key_values(
     log: PartitionLog, from_offset: int, end_offset: int | None = None
-) -> Iterator[PlainRun | StoredBatch]:
-    """All that `log.batches(from_offset)` gives, plain batches as runs. Raises LogDamaged, OffsetOutOfRange.
+) -> Iterator[KeyValueRun | StoredBatch]:
+    """All that `log.iterate_batches(from_offset)` gives, plain batches as runs. Raises LogDamaged,
+    OffsetOutOfRange.
 
     In: an offset where a batch ends, where not all is to be read. No run comes after a batch of a transaction: from
     there on it matters which offset a record has.
@@ -63,15 +64,15 @@ def walk_pairs(
     end_position = segments[-1].size
     if end_offset < log.log_end_offset:
         try:
-            end_position = segments[-1].position_of(end_offset, log.config.index_interval_bytes)
+            end_position = segments[-1].find_position(end_offset, log.config.index_interval_bytes)
         except CorruptBatch as error:
             raise LogDamaged(segments[-1].path, error.reason, error.position) from error
-    return _walk(log, from_offset, end_offset, segments, end_position)
+    return _read_segments(log, from_offset, end_offset, segments, end_position)
 
 
-def _walk(
-    log: PartitionLog, from_offset: int, end_offset: int, segments: Sequence[Segment], end_position: int
-) -> Iterator[PlainRun | StoredBatch]:
+def _read_segments(
+    log: PartitionLog, from_offset: int, end_offset: int, segments: Sequence[LogSegment], end_position: int
+) -> Iterator[KeyValueRun | StoredBatch]:
     next_offset = 0
     has_transactions = False
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
@@ -80,25 +81,25 @@ def _walk(
         try:
             position = 0
             if segment.base_offset < from_offset:
-                position = segment.position_of(from_offset, log.config.index_interval_bytes)
+                position = segment.find_position(from_offset, log.config.index_interval_bytes)
             until = end_position if following is None else segment.size
             first_offset = max(next_offset, segment.base_offset)
-            reading = _Reading(segment, position, until, first_offset, end_offset)
+            reading = _SegmentReader(segment, position, until, first_offset, end_offset)
             if not has_transactions:
-                yield from reading.runs()
-            for batch in reading.others():
-                has_transactions = has_transactions or bool(batch.header.attributes & _OF_TRANSACTIONS)
+                yield from reading.read_runs()
+            for batch in reading.read_other_batches():
+                has_transactions = has_transactions or bool(batch.header.attributes & _TRANSACTION_BITS)
                 yield batch
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error
         next_offset = reading.next_offset
 
 
-class _Reading:
+class _SegmentReader:
     """One segment, while it is read."""
 
     def __init__(
-        self, segment: Segment, position: int, until: int, next_offset: int, end_offset: int
+        self, segment: LogSegment, position: int, until: int, next_offset: int, end_offset: int
     ) -> None:
         self.next_offset = next_offset
         """The lowest that the next batch may begin at."""
@@ -107,39 +108,39 @@ class _Reading:
         self._until = until
         self._end_offset = end_offset
 
-    def runs(self) -> Iterator[PlainRun]:
+    def read_runs(self) -> Iterator[KeyValueRun]:
         """Plain batches, up to the first that is none."""
         segment = self._segment
         while self._position < self._until:
             chunk = segment.file.pread(_CHUNK_BYTES, self._position)
             start, local = self._position, 0
             while True:
-                pairs: list[Pair] = []
+                pairs: list[KeyValuePair] = []
                 first = local
-                local = self._run(chunk, local, min(len(chunk), self._until - start), pairs)
+                local = self._read_run(chunk, local, min(len(chunk), self._until - start), pairs)
                 self._position = start + local
                 if pairs:
-                    yield PlainRun(segment.path, start + first, pairs)
-                if len(pairs) < PAIRS_IN_A_RUN:
+                    yield KeyValueRun(segment.path, start + first, pairs)
+                if len(pairs) < MAX_RUN_PAIRS:
                     break
             if not local:
                 return
 
-    def _run(self, chunk: bytes, position: int, limit: int, pairs: list[Pair]) -> int:
+    def _read_run(self, chunk: bytes, position: int, limit: int, pairs: list[KeyValuePair]) -> int:
         """Adds what plain batches hold from `position` on; where the first begins that is not taken."""
         next_offset, end_offset = self.next_offset, self._end_offset
-        while limit - position >= HEADER_BYTES and len(pairs) < PAIRS_IN_A_RUN:
+        while limit - position >= HEADER_BYTES and len(pairs) < MAX_RUN_PAIRS:
             base_offset, length, magic, crc, attributes, delta, count = _HEADER.unpack_from(chunk, position)
-            end = position + length + LENGTH_END
+            end = position + length + LOG_OVERHEAD
             following_offset = base_offset + delta + 1
             if (
                 magic != MAGIC
                 or length < MIN_BATCH_LENGTH
                 or end > limit
-                or attributes & _SPECIAL
+                or attributes & _NOT_PLAIN_BITS
                 or not next_offset <= base_offset < following_offset <= end_offset
                 or count < 0
-                or crc32c(chunk[position + CRC_FROM : end]) != crc
+                or crc32c(chunk[position + CRC_START : end]) != crc
             ):
                 break
             known = len(pairs)
@@ -153,13 +154,13 @@ class _Reading:
         self.next_offset = next_offset
         return position
 
-    def others(self) -> Iterator[StoredBatch]:
+    def read_other_batches(self) -> Iterator[StoredBatch]:
         """Every batch from there on."""
         for batch in self._segment.walk(self._position, check=True):
             if batch.position >= self._until:
                 return
             header = batch.header
-            check_offsets(
+            check_batch_offsets(
                 header.base_offset, header.next_offset, self.next_offset, self._end_offset, batch.position
             )
             self.next_offset = header.next_offset

@@ -15,8 +15,8 @@ Source: Kafka's `LeaderEpochFileCache`, `LeaderEpochCheckpointFile`.
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from storage.errors import DamagedFile
 from storage.files import Files
+from storage.storage_errors import DamagedFile
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 UNKNOWN_EPOCH: Final = -1
@@ -56,15 +56,15 @@ class LeaderEpochs:
         data = files.read(path) if files.exists(path) else b""
         if not data.endswith(b"\n") or (_VERSION + "\n1\n").encode().startswith(data):
             return None
-        entries = _parse(path, data)
+        entries = _parse_entries(path, data)
         return cls(entries) if entries else None
 
     @classmethod
-    def first(cls, log_start_offset: int) -> "LeaderEpochs":
+    def create_first(cls, log_start_offset: int) -> "LeaderEpochs":
         """Those of a log that has none yet."""
         return cls([EpochStart(0, log_start_offset)])
 
-    def begun(self, log_end_offset: int, *, above: int) -> "LeaderEpochs":
+    def with_next_epoch(self, log_end_offset: int, *, above: int) -> "LeaderEpochs":
         """These and the next one, which begins at the end of the log; the present one where nothing was written in
         it. In: an epoch that batches have.
 
@@ -78,22 +78,22 @@ class LeaderEpochs:
 
     def write(self, files: Files, directory: str) -> None:
         """Writes the checkpoint. Raises OSError; what is there then counts as none."""
-        files.write(f"{directory}/{LEADER_EPOCHS}", self._text())
+        files.write(f"{directory}/{LEADER_EPOCHS}", self._format_entries())
 
     def write_durably(self, files: Files, directory: str) -> None:
         """Replaces the checkpoint, and blocks until that is durable. Raises OSError; what was there still is."""
-        files.write_atomically(f"{directory}/{LEADER_EPOCHS}", self._text())
+        files.write_atomically(f"{directory}/{LEADER_EPOCHS}", self._format_entries())
 
-    def _text(self) -> bytes:
+    def _format_entries(self) -> bytes:
         lines = [_VERSION, str(len(self._entries)), *(f"{epoch} {start}" for epoch, start in self._entries)]
         return "".join(f"{line}\n" for line in lines).encode()
 
-    def at(self, offset: int) -> int:
+    def find_epoch(self, offset: int) -> int:
         """The epoch of the batch that holds an offset, of the first epoch before all of them."""
         epochs = [entry.epoch for entry in self._entries if entry.start_offset <= offset]
         return epochs[-1] if epochs else self._entries[0].epoch
 
-    def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+    def find_end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The greatest epoch not above `epoch` that the log has, and where it ends.
 
         (-1, -1) where that is not known: for -1, and for an epoch that has not begun. An epoch before the first
@@ -111,7 +111,7 @@ class LeaderEpochs:
         raise AssertionError("the current epoch is above")
 
 
-def _parse(path: str, data: bytes) -> list[EpochStart]:
+def _parse_entries(path: str, data: bytes) -> list[EpochStart]:
     try:
         version, count, *lines = data.decode().splitlines()
         if version != _VERSION:

@@ -1,49 +1,163 @@
-"""The log of one partition: appended at the end, synced in the background, read anywhere.
+"""The log of one partition: appends at the end, syncs in the background, reads at any offset.
 
     log_start_offset  <=  log_end_offset        synced_offset  <=  durable_offset  <=  log_end_offset
 
-*log_end_offset* is where the next batch goes. `append` moves it as soon as the operating system has taken the
-bytes: they then survive the death of this process, not that of the machine. *durable_offset* is how far they
-survive that too, and *synced_offset* how far the segments alone do; `durability.py` says how they follow, and what
-a *poisoned* log is. *log_start_offset* rises with retention and with DeleteRecords, which may pass the durable
-offset of a log that nobody has synced.
+*log_end_offset* is the offset of the next batch. `append` raises it as soon as the operating system has the
+bytes, which then survive the death of this process, but not of the machine. Bytes before *durable_offset*
+survive that too; before *synced_offset* they do so in the segments alone. *log_start_offset* rises with
+retention and with DeleteRecords, which may pass the durable offset of a log that is never synced.
 
-All methods belong to the owner's thread, but those that say otherwise. `reopen` takes a poisoned log up again: it
-trusts only what was durable, checks what follows, and writes it anew. A failed write that could be taken back (a
-full disk) raises and leaves the log as it was.
+All methods belong to the owner's thread unless their docstrings say otherwise. A failed write that can be
+undone (a full disk) raises and leaves the log unchanged; otherwise the log is poisoned. `reopen` takes up a
+poisoned log: it trusts only durable bytes, checks the rest and writes that again.
+
+A `SegmentListener` keeps files of its own beside the segments, such as producer snapshots.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
-from storage.append_result import AppendResult
-from storage.batch import LENGTH_END, MAGIC, assign_offsets, encode_batch
-from storage.durability import Durability
-from storage.errors import AppendFailed, LogClosed, LogPoisoned, OffsetOutOfRange, StorageError, SyncFailed
+from storage.batch import LOG_OVERHEAD, MAGIC, assign_offsets, encode_batch
+from storage.durability import LogDurability, SyncPlan, probe_append, undo_append
 from storage.files import Files
-from storage.journal.frame import Entry
-from storage.journal.of_log import JournalOfLog
+from storage.journal.journal import LogJournal
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.log_segments import LogSegments
-from storage.os_error import reason_of
-from storage.readable_log import ReadableLog
 from storage.record import Record
-from storage.recovery.recovery import recover
-from storage.recovery.report import RecoveryReport
-from storage.refused_append import take_back, try_append
+from storage.recovery.recovery import RecoveryReport, recover_log
 from storage.retention import count_below, count_deletable
-from storage.segment import Segment
-from storage.sync_plan import SyncPlan
+from storage.segment import LogSegment, ReadLimits
+from storage.storage_errors import (
+    AppendFailed,
+    LogClosed,
+    LogPoisoned,
+    OffsetOutOfRange,
+    StorageError,
+    SyncFailed,
+    format_error_reason,
+)
+from storage.stored_batch import StoredBatch
+from storage.timestamp_lookup import LookupSteps, find_first_at_or_after, find_max_timestamp
+from storage.transaction_index import AbortedTransaction
 
 # Batch length, magic, last offset delta, max timestamp, number of records: from byte 8.
-_APPENDED: Final = Struct(">i4xb6xi8xq14xi")
+_APPENDED_FIELDS: Final = Struct(">i4xb6xi8xq14xi")
+
+
+class AppendResult(NamedTuple):
+    """Where a batch went. Its records are durable once the log's durable offset exceeds `last_offset`."""
+
+    base_offset: int
+    last_offset: int
+    size_bytes: int
+    is_rolled: bool
+    """The batch began a new segment: time to sync a log that is not synced otherwise, as Kafka does then."""
+
+
+class SegmentListener(Protocol):
+    """A listener that keeps files of its own beside the segments of a log, from what it knows of every
+    batch."""
+
+    def on_segment_sealed(self, segment: LogSegment, end_offset: int) -> None:
+        """A segment, which ends there, is complete, or the log is about to be closed cleanly: writes what belongs
+        to it. It is synced with the segment's indexes. Raises OSError."""
+
+    def on_compacted(self, first_offset: int, end_offset: int, kept: Sequence[AbortedTransaction]) -> None:
+        """One segment has taken the place of those from one offset to another; which of the aborted transactions
+        whose markers lie there its index still names."""
+
+
+class ReadableLog:
+    """The segments of a log, and where it begins and ends. All methods belong to the owner's thread."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        config: LogConfig,
+        segments: LogSegments,
+        log_start_offset: int,
+        log_end_offset: int,
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.config = config
+        """May be replaced at any time; the next append, read or retention obeys it."""
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.segment_listener: SegmentListener | None = None
+        self._segments = segments
+        assert segments.all[0].base_offset <= log_start_offset <= log_end_offset, directory
+        assert log_end_offset == segments.active.next_offset, directory
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all segments."""
+        return self._segments.size_bytes
+
+    @property
+    def segments(self) -> tuple[LogSegment, ...]:
+        """From oldest to active, for reading only."""
+        return self._segments.all
+
+    def _notify_segment_listener(self) -> None:
+        """The active segment is complete as it is now. Raises OSError."""
+        if self.segment_listener is not None:
+            self.segment_listener.on_segment_sealed(self._segments.active, self.log_end_offset)
+
+    def _check_within(self, offset: int) -> None:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
+
+    def read(
+        self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool = True, is_cut: bool = False
+    ) -> bytes:
+        """Batches of one segment, from the one that holds `offset`, within what `ReadLimits` says.
+
+        Out: b"" if there is nothing below `up_to`. Raises OffsetOutOfRange, LogDamaged."""
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
+        if offset >= up_to or offset == self.log_end_offset:
+            return b""
+        limits = ReadLimits(max_bytes, up_to, min_one_batch, is_cut)
+        return self._segments.read(offset, limits, self.config.index_interval_bytes)
+
+    def find_upper_bound_offset(self, offset: int, size_bytes: int) -> int:
+        """An offset behind all that a read of `size_bytes` from `offset` has returned, as the index knows one: the
+        end of the next indexed batch, of the segment, or of the log. Raises LogDamaged.
+
+        Source: Kafka's `LogSegment.fetchUpperBoundOffset`.
+        """
+        self._check_within(offset)
+        return self._segments.find_upper_bound_offset(
+            offset, size_bytes, self.log_end_offset, self.config.index_interval_bytes
+        )
+
+    def count_bytes_from(self, offset: int) -> int:
+        """How many bytes the batches have that end at or after an offset. Raises OffsetOutOfRange, LogDamaged."""
+        self._check_within(offset)
+        return self._segments.count_bytes_from(offset, self.config.index_interval_bytes)
+
+    def iterate_batches(self, from_offset: int | None = None) -> Iterator[StoredBatch]:
+        """Every batch that ends at or after `from_offset` (default: the log start offset), checksums verified.
+
+        Gaps and empty batches that compaction left are normal. Ends where the log ended when the walk began.
+        Raises OffsetOutOfRange, LogDamaged with file and position.
+        """
+        if from_offset is None:
+            from_offset = self.log_start_offset
+        self._check_within(from_offset)
+        return self._segments.iterate_batches(
+            from_offset, self.log_end_offset, self.config.index_interval_bytes
+        )
 
 
 class PartitionLog(ReadableLog):
-    """One partition's log. See the top of this file for its offsets, its threads and its failures."""
+    """The log of one partition: appends, syncs, deletion, compaction and reopening, beside what can be
+    read."""
 
     def __init__(
         self,
@@ -53,20 +167,20 @@ class PartitionLog(ReadableLog):
         segments: LogSegments,
         report: RecoveryReport,
         leader_epochs: LeaderEpochs,
-        journal: JournalOfLog | None = None,
+        journal: LogJournal | None = None,
     ) -> None:
         super().__init__(files, directory, config, segments, report.log_start_offset, report.log_end_offset)
-        self.durability = Durability(files, directory, segments, report.durable_offset, journal)
+        self.durability = LogDurability(files, directory, segments, report.durable_offset, journal)
         self.journal = journal
         """What appends go to besides; None where they do not."""
         self.leader_epochs = leader_epochs
         self.recovery_report = report
         self.is_closed = self.is_deleted = False  # deleted: or about to be
-        self.cleaned_to = 0
+        self.cleaned_offset = 0
         """Below it compaction has met every record: what is missing there may have been a tombstone."""
         self.is_pinned = False
         """Whether a compaction is under way, which replaces segments: none goes by itself meanwhile."""
-        self._was_cut = False
+        self._is_truncated = False
         assert report.durable_offset <= self.log_end_offset, report
 
     @classmethod
@@ -79,7 +193,7 @@ class PartitionLog(ReadableLog):
         recovery_point: int = 0,
         log_start_offset: int = 0,
         was_clean: bool = False,
-        journal: JournalOfLog | None = None,
+        journal: LogJournal | None = None,
     ) -> "PartitionLog":
         """Opens the log in `directory`, which is created where it is missing.
 
@@ -88,25 +202,25 @@ class PartitionLog(ReadableLog):
         not needed for it. What was found is in `recovery_report`.
         Raises LogDamaged for damage before the recovery point, SyncFailed, OSError.
         """
-        entries = () if journal is None else journal.entries()
+        entries = () if journal is None else journal.read_entries()
         if is_new := not files.is_directory(directory):
             files.mkdir(directory)
         epochs = LeaderEpochs.read(files, directory)
-        segments, report = recover(
+        segments, report = recover_log(
             files, directory, config, recovery_point, log_start_offset, was_clean, entries
         )
         if epochs is None:
-            epochs = LeaderEpochs.first(report.log_start_offset)
+            epochs = LeaderEpochs.create_first(report.log_start_offset)
             try:
                 epochs.write(files, directory)
             except OSError as error:
                 if is_new:
                     raise
-                report = report.without(error)
+                report = report.with_postponed(error)
         log = cls(files, directory, config, LogSegments(segments), report, epochs, journal)
         if not report.was_clean or log.log_end_offset == report.log_start_offset:
             # Nobody has synced the names of a log without records, not even a clean stop.
-            log.durability.names_changed(directory, os.path.dirname(directory))
+            log.durability.mark_names_unsynced(directory, os.path.dirname(directory))
         if entries:
             log._sync_or_close()
         return log
@@ -125,11 +239,11 @@ class PartitionLog(ReadableLog):
             self.config,
             recovery_point=self.durability.synced_offset,
             log_start_offset=self.log_start_offset,
-            journal=None if self.journal is None else JournalOfLog(self.journal.journal, self.journal.key),
+            journal=None if self.journal is None else LogJournal(self.journal.journal, self.journal.key),
         )
         if log.journal is not None:
-            log.journal.keeps_out_until(log.log_end_offset)
-        log.cleaned_to = self.cleaned_to
+            log.journal.hold_out_until(log.log_end_offset)
+        log.cleaned_offset = self.cleaned_offset
         log._sync_or_close()
         return log
 
@@ -139,6 +253,25 @@ class PartitionLog(ReadableLog):
         except BaseException:
             self._segments.close()
             raise
+
+    # Searching by time
+
+    def find_segment(self, offset: int) -> tuple[LogSegment, int]:
+        """Return the segment that holds an offset, and the offset at which the next one begins, or the log ends.
+        Raises LogClosed."""
+        if self.is_closed:
+            raise LogClosed(self.directory, "the log is closed")
+        return self._segments.find_segment(offset, self.log_end_offset)
+
+    def find_offset_for_timestamp(self, timestamp_ms: int) -> LookupSteps:
+        """Return the first record whose time is `timestamp_ms` or later, if there is one. Raises LogClosed,
+        LogDamaged, OSError."""
+        return find_first_at_or_after(self, timestamp_ms, self.config.index_interval_bytes)
+
+    def find_max_timestamp(self) -> LookupSteps:
+        """Return the greatest time of all records and the first offset that has it. Raises LogClosed, LogDamaged,
+        OSError."""
+        return find_max_timestamp(self, self.config.index_interval_bytes)
 
     # Appending
 
@@ -150,34 +283,49 @@ class PartitionLog(ReadableLog):
         In: a batch whose base offset is not read; the times as for `assign_offsets`.
         Raises LogPoisoned, LogClosed; AppendFailed, after which nothing of the batch is in the log.
         """
-        self.require_open()
-        length, magic, last_offset_delta, latest_ms, count = _APPENDED.unpack_from(batch, 8)
-        assert (magic, length + LENGTH_END) == (MAGIC, len(batch)), "not one whole batch"
+        length, magic, last_offset_delta, latest_ms, count = _APPENDED_FIELDS.unpack_from(batch, 8)
+        assert (magic, length + LOG_OVERHEAD) == (MAGIC, len(batch)), "not one whole batch"
         assert 0 < count <= last_offset_delta + 1, (count, last_offset_delta)
         if log_append_time_ms is not None:
             latest_ms = log_append_time_ms
         elif max_timestamp_ms is not None:
             latest_ms = max_timestamp_ms
         base_offset = self.log_end_offset
-        last_offset = base_offset + last_offset_delta
         data = assign_offsets(
             batch, base_offset, self.leader_epochs.current, log_append_time_ms, max_timestamp_ms
         )
-        config, active = self.config, self._segments.active
+        is_rolled = self.append_encoded(data, last_offset_delta + 1, latest_ms)
+        return AppendResult(base_offset, base_offset + last_offset_delta, len(data), is_rolled)
+
+    def append_encoded(self, data: bytes, offset_count: int, latest_ms: int) -> bool:
+        """Write one whole batch that was encoded with this log's end offset and leader epoch.
+
+        Args:
+            data: the batch.
+            offset_count: how many offsets its range has.
+            latest_ms: its greatest timestamp.
+
+        Returns: whether the batch began a segment. Raises as `append`.
+        """
+        if self.is_closed or self.durability.failure is not None:
+            self.require_open()
+        base_offset = self.log_end_offset
+        last_offset = base_offset + offset_count - 1
+        config, active, is_rolled = self.config, self._segments.active, False
         try:
-            is_rolled = active.is_full(len(data), last_offset, latest_ms, config)
-            if is_rolled:
-                active = self._roll()
+            assert int.from_bytes(data[:8]) == base_offset, (self.directory, base_offset)
+            if active.is_full(len(data), last_offset, latest_ms, config):
+                is_rolled, active = True, self._roll()
             active.append(data, base_offset, last_offset, latest_ms, config.index_interval_bytes)
         except OSError as error:
-            raise take_back(self._segments.active, self.durability, error) from error
+            raise undo_append(self._segments.active, self.durability, error) from error
         except AssertionError as problem:
-            raise self.durability.contradicted(problem) from problem
+            raise self.durability.poison_contradicted(problem) from problem
         self.log_end_offset = last_offset + 1
-        copy = self.journal or self.durability.outgoing
+        copy = self.journal or self.durability.replication_queue
         if copy is not None:
-            copy.appended(data, base_offset)
-        return AppendResult(base_offset, last_offset, len(data), is_rolled)
+            copy.add_batch(data, base_offset)
+        return is_rolled
 
     def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:
         """Appends records as one batch, with `now_ms` for their times if it is given. Raises as `append`."""
@@ -185,12 +333,12 @@ class PartitionLog(ReadableLog):
             records = [record._replace(timestamp_ms=now_ms) for record in records]
         return self.append(encode_batch(records))
 
-    def try_append(self, size: int) -> None:
+    def probe_append(self, size: int) -> None:
         """Appends bytes that mean nothing and takes them back. Raises LogPoisoned, LogClosed, AppendFailed."""
         self.require_open()
-        try_append(self._segments.active, self.durability, size)
+        probe_append(self._segments.active, self.durability, size)
 
-    def _roll(self) -> Segment:
+    def _roll(self) -> LogSegment:
         """Seals the active segment and begins the next one at the log end offset."""
         sealed = self._segments.active
         assert sealed.base_offset < self.log_end_offset == sealed.next_offset, sealed.path
@@ -205,13 +353,15 @@ class PartitionLog(ReadableLog):
             else:
                 # A segment that is there and one before it that is not: nobody could tell that from retention.
                 self.durability.sync_names()
-            self._tell_follower()
+            self._notify_segment_listener()
             sealed.seal(is_synced=is_synced)
-            active = Segment.create(self.files, self.directory, self.log_end_offset)
+            active = LogSegment.create(self.files, self.directory, self.log_end_offset)
         except (OSError, SyncFailed) as error:
-            raise AppendFailed(self.directory, f"cannot begin a segment: {reason_of(error)}") from error
-        self._segments.add(active)
-        self.durability.names_changed()
+            raise AppendFailed(
+                self.directory, f"cannot begin a segment: {format_error_reason(error)}"
+            ) from error
+        self._segments.add_active(active)
+        self.durability.mark_names_unsynced()
         return active
 
     # Syncing
@@ -219,7 +369,7 @@ class PartitionLog(ReadableLog):
     @property
     def durable_offset(self) -> int:
         """Everything before it is on the disk."""
-        return self.durability.offset
+        return self.durability.durable_offset
 
     @property
     def synced_offset(self) -> int:
@@ -227,9 +377,9 @@ class PartitionLog(ReadableLog):
         return self.durability.synced_offset
 
     @property
-    def awaits_record(self) -> bool:
+    def awaits_recovery_point(self) -> bool:
         """Whether the journal is for it once it is on record how far the log was synced when it was opened."""
-        return self.journal is not None and self.journal.is_kept_out
+        return self.journal is not None and self.journal.is_held_out
 
     @property
     def compactable_offset(self) -> int:
@@ -254,17 +404,13 @@ class PartitionLog(ReadableLog):
         Raises LogPoisoned, LogClosed, LogContradicted, OSError.
         """
         self.require_open()
-        if self.log_end_offset == 0 or self.durability.outgoing is not None:
+        if self.log_end_offset == 0 or self.durability.replication_queue is not None:
             return None  # a crash may as well forget the files: nothing was ever written, or it is a copy
-        return self.durability.begin(self.log_end_offset)
+        return self.durability.begin_sync(self.log_end_offset)
 
     def complete_sync(self, plan: SyncPlan, error: StorageError | None) -> StorageError | None:
         """Takes the outcome of a plan; safe in the thread that ran it. Out: what has poisoned the log, or None."""
-        return self.durability.complete(plan, error, self.log_end_offset)
-
-    def complete_entry(self, entry: Entry) -> StorageError | None:
-        """The journal has an entry on the disk; safe in that thread. Out: what has poisoned the log, or None."""
-        return self.durability.journaled(entry, self.log_end_offset)
+        return self.durability.complete_sync(plan, error, self.log_end_offset)
 
     def poison(self, error: StorageError) -> StorageError:
         """Refuses appends from now on, because of `error`; the first cause stays. Safe in any thread."""
@@ -274,7 +420,7 @@ class PartitionLog(ReadableLog):
         """All three steps at once, blocking. Raises SyncFailed, LogPoisoned, LogClosed, LogContradicted."""
         plan = self.begin_sync()
         if plan is not None:
-            self.durability.run(plan, self.log_end_offset)
+            self.durability.run_plan(plan, self.log_end_offset)
 
     # Shrinking
 
@@ -287,7 +433,7 @@ class PartitionLog(ReadableLog):
         if not 0 <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         self.log_start_offset = max(self.log_start_offset, offset)
-        self._delete_first(count_below(self._segments.all, self.log_start_offset))
+        self._delete_segments(count_below(self._segments.all, self.log_start_offset))
         return self.log_start_offset
 
     def apply_retention(self, now_ms: int, *, up_to: int | None = None) -> int:
@@ -308,15 +454,15 @@ class PartitionLog(ReadableLog):
         first_kept = self._segments.all[count]
         assert first_kept.base_offset <= max(limit, start_offset) or not count, first_kept.path
         self.log_start_offset = max(start_offset, first_kept.base_offset)
-        self._delete_first(count)
+        self._delete_segments(count)
         return sum(segment.size for segment in segments[:count])
 
-    def _delete_first(self, count: int) -> None:
+    def _delete_segments(self, count: int) -> None:
         if self.is_pinned or not count:
             return
         first_kept = self._segments.all[count]
         assert first_kept.base_offset <= self.log_start_offset <= self.log_end_offset, first_kept.path
-        self.durability.names_changed()
+        self.durability.mark_names_unsynced()
         for left in reversed(range(count)):
             self._segments.remove_first(1)
             if left:
@@ -352,25 +498,25 @@ class PartitionLog(ReadableLog):
         """Makes the names of all files durable; blocks, safe in any thread. Raises OSError."""
         self.files.fsync_directory(self.directory)
 
-    def put_in_place(self, old: Sequence[Segment], new: Segment, cleaned_to: int) -> None:
+    def replace_segments(self, old: Sequence[LogSegment], new: LogSegment, cleaned_offset: int) -> None:
         """Reads what `old`, sealed neighbours, held from `new`, of which compaction has met every record below an
         offset; the files are the caller's."""
         assert self.is_pinned, self.directory
         self._segments.replace(old, new)
-        self.cleaned_to = max(self.cleaned_to, cleaned_to)
+        self.cleaned_offset = max(self.cleaned_offset, cleaned_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged, OSError."""
-        self.follower = None
-        self._require_within(offset)
+        self.segment_listener = None
+        self._check_within(offset)
         assert not self.is_pinned, self.directory
         assert self.journal is None, "what the journal has of it would come back"
         if offset == self.log_end_offset:
             return
-        self._was_cut = True
-        self.durability.cut_at(offset)
-        self.log_end_offset = self._segments.cut_at(offset, self.config.index_interval_bytes)
-        self.durability.cut_at(self.log_end_offset)
+        self._is_truncated = True
+        self.durability.on_truncated(offset)
+        self.log_end_offset = self._segments.truncate_to_offset(offset, self.config.index_interval_bytes)
+        self.durability.on_truncated(self.log_end_offset)
         self.sync_directory()
 
     # Ending
@@ -383,18 +529,18 @@ class PartitionLog(ReadableLog):
         try:
             if clean:
                 self.sync()
-                self.durability.wait()
+                self.durability.wait_for_syncs()
                 report = self.recovery_report
                 is_as_found = report.was_clean and self.log_end_offset == report.log_end_offset
-                self._tell_follower()
-                if self._was_cut or not is_as_found:  # else the last clean stop has left it like this
+                self._notify_segment_listener()
+                if self._is_truncated or not is_as_found:  # else the last clean stop has left it like this
                     self._segments.active.load_indexes(self.config.index_interval_bytes)
                     self._segments.active.seal(is_synced=True)
         finally:
             self.is_closed = True
             self._segments.close()
 
-    def let_go(self) -> None:
+    def close_deleted(self) -> None:
         """Closes the files of a log that is about to be deleted: nothing of it has to last any more."""
         self.is_closed = self.is_deleted = True
         self._segments.close(is_deleted=True)

@@ -1,14 +1,16 @@
 """The properties of one partition's log that the engine obeys, under Kafka's names."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 DELETE: Final = "delete"
 COMPACT: Final = "compact"
+MAX_SEGMENT_BYTES: Final = 2**31 - 1
+"""The index keeps positions in 32 bits with a sign. Kafka's property is of that type, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
+class LogConfig(Struct, frozen=True):
     """Topic properties, Kafka's defaults; sizes in bytes, times in milliseconds, -1 for no limit."""
 
     segment_bytes: int = 1024 * 1024 * 1024
@@ -32,6 +34,9 @@ class LogConfig:
     """Compaction leaves younger records alone; older ones do not wait for the ratio."""
     delete_retention_ms: int = 24 * 60 * 60 * 1000
     """How long a tombstone stays after compaction has met it first."""
+
+    def __post_init__(self) -> None:
+        assert self.segment_bytes <= MAX_SEGMENT_BYTES, self.segment_bytes
 
     @property
     def compacts(self) -> bool:

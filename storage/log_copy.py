@@ -7,24 +7,24 @@ and its indexes are written; so it is opened as one that was left in order.
 from collections.abc import Iterable
 from typing import Final
 
-from storage.batch import CRC_FROM, LENGTH_END, check_crc, read_header
+from storage.batch import CRC_START, LOG_OVERHEAD, check_crc, read_header
 from storage.checksum import crc32c
-from storage.errors import CorruptBatch, LogDamaged
-from storage.files import Files, doom_directory, remove_directory
+from storage.files import Files, mark_directory_deleted, remove_directory
 from storage.leader_epochs import EpochStart, LeaderEpochs
-from storage.segment import Segment
+from storage.segment import LogSegment
+from storage.storage_errors import CorruptBatch, LogDamaged
 
-WRITTEN_BYTES: Final = 256 * 1024
+WRITE_BYTES: Final = 256 * 1024
 """At a time."""
 
 
-def fill(
+def write_log_copy(
     files: Files,
     directory: str,
     pieces: Iterable[tuple[int, bytes]],
     epoch: int,
     index_interval_bytes: int,
-    end_at_least: int = 0,
+    min_end_offset: int = 0,
 ) -> int:
     """Writes a log anew; where it ends. Blocks.
 
@@ -34,18 +34,18 @@ def fill(
     deleted. Nothing is synced. Raises LogDamaged for batches that are damaged, or do not follow, OSError.
     """
     if files.exists(directory):
-        remove_directory(files, doom_directory(files, directory))
+        remove_directory(files, mark_directory_deleted(files, directory))
     files.mkdir(directory)
-    copy = _Copy(files, directory, index_interval_bytes)
+    copy = _LogCopyWriter(files, directory, index_interval_bytes)
     try:
         for base_offset, data in pieces:
-            copy.add(base_offset, data)
-        if copy.end_offset < end_at_least:
-            copy.begin(end_at_least)
-        copy.finish()
+            copy.append_piece(base_offset, data)
+        if copy.end_offset < min_end_offset:
+            copy.begin_segment(min_end_offset)
+        copy.finish_segment()
     finally:
         copy.close()
-    starts = copy.starts
+    starts = copy.epoch_starts
     if starts and starts[-1].epoch > epoch:
         raise LogDamaged(directory, f"batches of leader epoch {starts[-1].epoch} are there before {epoch}")
     if not starts or starts[-1].epoch < epoch:
@@ -54,75 +54,77 @@ def fill(
     return copy.end_offset
 
 
-class _Copy:
+class _LogCopyWriter:
     """What was written so far."""
 
     def __init__(self, files: Files, directory: str, index_interval_bytes: int) -> None:
         self.end_offset = 0
-        self.starts: list[EpochStart] = []
+        self.epoch_starts: list[EpochStart] = []
         """Where leader epochs began."""
         self._files = files
         self._directory = directory
         self._interval_bytes = index_interval_bytes
-        self._segment: Segment | None = None
+        self._segment: LogSegment | None = None
         self._position = 0
         """In the segment, where the next batch goes."""
-        self._waiting: list[bytes] = []
+        self._unwritten: list[bytes] = []
         """What is to be written at once: most pieces are small."""
 
-    def begin(self, base_offset: int) -> Segment:
+    def begin_segment(self, base_offset: int) -> LogSegment:
         """The next segment. Raises OSError."""
-        self.finish()
+        self.finish_segment()
         self.end_offset = base_offset
-        self._segment = Segment.create(self._files, self._directory, base_offset)
+        self._segment = LogSegment.create(self._files, self._directory, base_offset)
         self._position = 0
         return self._segment
 
-    def add(self, base_offset: int, data: bytes) -> None:
+    def append_piece(self, base_offset: int, data: bytes) -> None:
         """Writes whole batches to the end of a segment. Raises LogDamaged, OSError."""
         segment = self._segment
         if segment is None or segment.base_offset != base_offset:
             if base_offset < self.end_offset:
                 raise LogDamaged(self._directory, f"a segment begins at {base_offset} within another one")
-            segment = self.begin(base_offset)
+            segment = self.begin_segment(base_offset)
         try:
-            self._note(segment, data)
+            self._index_batches(segment, data)
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, self._position + error.position) from error
         self._position += len(data)
-        self._waiting.append(data)
-        if self._position - segment.size >= WRITTEN_BYTES:
-            self._write(segment)
+        self._unwritten.append(data)
+        if self._position - segment.size >= WRITE_BYTES:
+            self._flush(segment)
 
-    def _write(self, segment: Segment) -> None:
-        segment.write_noted(b"".join(self._waiting))
-        self._waiting.clear()
+    def _flush(self, segment: LogSegment) -> None:
+        segment.write_indexed_batches(b"".join(self._unwritten))
+        self._unwritten.clear()
 
-    def _note(self, segment: Segment, data: bytes) -> None:
+    def _index_batches(self, segment: LogSegment, data: bytes) -> None:
         """Takes batches into the indexes. Raises CorruptBatch, with the position in what was given."""
         position, size = 0, len(data)
         while position < size:
             header = read_header(data, position)
-            length = header.batch_length + LENGTH_END
+            length = header.batch_length + LOG_OVERHEAD
             if (
                 position + length > size
-                or crc32c(data[position + CRC_FROM : position + length]) != header.crc
+                or crc32c(data[position + CRC_START : position + length]) != header.crc
             ):
                 check_crc(data, position, header)
             segment.check_offsets(header, position)
-            if not self.starts or header.partition_leader_epoch > self.starts[-1].epoch:
-                self.starts.append(EpochStart(max(0, header.partition_leader_epoch), header.base_offset))
+            if not self.epoch_starts or header.partition_leader_epoch > self.epoch_starts[-1].epoch:
+                self.epoch_starts.append(
+                    EpochStart(max(0, header.partition_leader_epoch), header.base_offset)
+                )
             last_offset = header.base_offset + header.last_offset_delta
-            segment.note(
+            segment.index_batch(
                 self._position + position, length, last_offset, header.max_timestamp_ms, self._interval_bytes
             )
             position += length
         self.end_offset = segment.next_offset
 
-    def finish(self) -> None:
+    def finish_segment(self) -> None:
         """The last segment is whole. Raises OSError."""
         if self._segment is not None:
-            self._write(self._segment)
+            self._flush(self._segment)
             self._segment.write_indexes()
             self.close()
 

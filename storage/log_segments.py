@@ -1,8 +1,9 @@
-"""The segments of one log, in order of their offsets: the only thing that names them.
+"""The segments of one log in order of their offsets, and walks over their borders.
 
-All but the last are sealed; the last, the active one, is appended to. A segment holds the offsets from its base
-offset to the next one's. Deletion, truncation and compaction change files first and this list after, or the other
-way round, whichever order a crash in between leaves harmless.
+All but the last are sealed; the last one, the active segment, is appended to. A segment holds the offsets
+from its base offset to that of the next. Deletion, truncation and compaction change the files before this
+list, or after it, whichever order a crash in between leaves harmless. A walk verifies checksums and offsets,
+and accepts the gaps and empty batches that compaction leaves.
 
 Source: Kafka's `LogSegments`.
 """
@@ -12,28 +13,27 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
 
-from storage.errors import CorruptBatch, LogDamaged
-from storage.read_limits import ReadLimits
-from storage.segment import Segment
+from storage.segment import LogSegment, ReadLimits
+from storage.storage_errors import CorruptBatch, LogDamaged
 from storage.stored_batch import StoredBatch
-from storage.walk import walk_segments
 
-_base_offset = attrgetter("base_offset")
+_get_base_offset = attrgetter("base_offset")
 
 
 class LogSegments:
-    """At least one. What reads raises LogDamaged, with file and position, where it meets damage."""
+    """The segments of one log, at least one. What reads raises LogDamaged, with file and position, where it
+    meets damage."""
 
     __slots__ = ("_segments", "active")
 
-    def __init__(self, segments: list[Segment]) -> None:
+    def __init__(self, segments: list[LogSegment]) -> None:
         self._segments = segments
         self.active = segments[-1]
         offsets = [segment.base_offset for segment in segments]
         assert all(before < after for before, after in pairwise(offsets)), offsets
 
     @property
-    def all(self) -> tuple[Segment, ...]:
+    def all(self) -> tuple[LogSegment, ...]:
         """From the oldest to the active one."""
         return tuple(self._segments)
 
@@ -42,12 +42,12 @@ class LogSegments:
         """Of all together."""
         return sum(segment.size for segment in self._segments)
 
-    def unsynced(self) -> list[Segment]:
+    def find_unsynced(self) -> list[LogSegment]:
         """Those that hold unsynced bytes, from the oldest.
 
         Below a synced segment all are synced, save that the active one may still be empty.
         """
-        found: list[Segment] = []
+        found: list[LogSegment] = []
         for segment in reversed(self._segments):
             if not segment.is_synced:
                 found.insert(0, segment)
@@ -57,61 +57,76 @@ class LogSegments:
 
     # Reading
 
-    def _from(self, offset: int) -> list[Segment]:
+    def _find_segments_from(self, offset: int) -> list[LogSegment]:
         """The one that holds an offset, and all after it."""
         if offset >= self.active.base_offset:
             return [self.active]
-        return self._segments[max(0, bisect_right(self._segments, offset, key=_base_offset) - 1) :]
+        return self._segments[max(0, bisect_right(self._segments, offset, key=_get_base_offset) - 1) :]
+
+    def find_segment(self, offset: int, end_offset: int) -> tuple[LogSegment, int]:
+        """Return the segment that holds an offset, and the offset at which the next one begins. In: where the log
+        ends, which is also the end of the active segment."""
+        if offset >= self.active.base_offset:
+            return self.active, end_offset
+        number = max(0, bisect_right(self._segments, offset, key=_get_base_offset) - 1)
+        return self._segments[number], self._segments[number + 1].base_offset
 
     def read(self, offset: int, limits: ReadLimits, index_interval_bytes: int) -> bytes:
-        """Batches of one segment, as `Segment.read` gives them; b"" where there are none up to the end."""
-        for segment in self._from(offset):
+        """Batches of one segment, as `LogSegment.read` gives them; b"" where there are none up to the end."""
+        for segment in self._find_segments_from(offset):
             try:
                 data = segment.read(offset, limits, index_interval_bytes)
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error
             # Compaction may have left nothing from this offset to the end of its segment.
-            if data or segment.position_of(offset, index_interval_bytes) < segment.size:
+            if data or segment.find_position(offset, index_interval_bytes) < segment.size:
                 return data
         return b""
 
-    def bound_of_read(self, offset: int, size_bytes: int, end_offset: int, index_interval_bytes: int) -> int:
-        """As `ReadableLog.bound_of_read`. In: where the log ends now."""
-        following = self._from(offset)
+    def find_upper_bound_offset(
+        self, offset: int, size_bytes: int, end_offset: int, index_interval_bytes: int
+    ) -> int:
+        """An offset behind all that a read of `size_bytes` from `offset` has returned. In: where the log ends
+        now. Raises LogDamaged."""
+        following = self._find_segments_from(offset)
         while following:
             segment, *following = following
             try:
-                position = segment.position_of(offset, index_interval_bytes)
+                position = segment.find_position(offset, index_interval_bytes)
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error
             if position < segment.size:
-                bound = segment.indexes.offset_from(position + size_bytes)
+                bound = segment.indexes.find_offset_from(position + size_bytes)
                 if bound is not None:
                     return bound
                 break
         return following[0].base_offset if following else end_offset
 
-    def size_from(self, offset: int, index_interval_bytes: int) -> int:
+    def count_bytes_from(self, offset: int, index_interval_bytes: int) -> int:
         """How many bytes the batches have that end at or after an offset. Raises LogDamaged."""
-        first, *following = self._from(offset)
+        first, *following = self._find_segments_from(offset)
         try:
-            size = first.size - first.position_of(offset, index_interval_bytes)
+            size = first.size - first.find_position(offset, index_interval_bytes)
         except CorruptBatch as error:
             raise LogDamaged(first.path, error.reason, error.position) from error
         return size + sum(segment.size for segment in following)
 
-    def batches(self, from_offset: int, end_offset: int, index_interval_bytes: int) -> Iterator[StoredBatch]:
+    def iterate_batches(
+        self, from_offset: int, end_offset: int, index_interval_bytes: int
+    ) -> Iterator[StoredBatch]:
         """Every batch that ends at or after an offset. In: where the log ends now."""
-        return walk_segments(self._from(from_offset), from_offset, end_offset, index_interval_bytes)
+        return walk_segments(
+            self._find_segments_from(from_offset), from_offset, end_offset, index_interval_bytes
+        )
 
     # Changing
 
-    def add(self, segment: Segment) -> None:
+    def add_active(self, segment: LogSegment) -> None:
         """Makes a new, empty segment the active one; what came before is sealed."""
         assert self.active.base_offset < segment.base_offset, segment.path
         self._segments.append(segment)
         self.active = segment
-        assert self.unsynced() == [each for each in self._segments if not each.is_synced], segment.path
+        assert self.find_unsynced() == [each for each in self._segments if not each.is_synced], segment.path
 
     def remove_first(self, count: int) -> None:
         """Removes the oldest, their files first. Raises OSError; those before the one in question are gone then."""
@@ -120,19 +135,19 @@ class LogSegments:
             segment.delete()
             self._segments.remove(segment)
 
-    def cut_at(self, offset: int, index_interval_bytes: int) -> int:
+    def truncate_to_offset(self, offset: int, index_interval_bytes: int) -> int:
         """Removes the batches that end at or after an offset; returns the new end. Raises OSError."""
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._segments.pop().delete()
         active = self.active = self._segments[-1]
         try:
-            end_offset = active.cut_at(offset, index_interval_bytes)
+            end_offset = active.truncate_to_offset(offset, index_interval_bytes)
         except CorruptBatch as error:
             raise LogDamaged(active.path, error.reason, error.position) from error
         assert active.base_offset <= end_offset <= offset, (active.path, end_offset, offset)
         return end_offset
 
-    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+    def replace(self, old: Sequence[LogSegment], new: LogSegment) -> None:
         """Puts one in the place of sealed neighbours, in this list; the files are the caller's."""
         first = self._segments.index(old[0])
         following = first + len(old)
@@ -148,3 +163,53 @@ class LogSegments:
         for segment in self._segments:
             segment.is_deleted |= is_deleted
             segment.close()
+
+
+def walk_segments(
+    segments: Sequence[LogSegment], from_offset: int, end_offset: int, index_interval_bytes: int
+) -> Iterator[StoredBatch]:
+    """The batches that end at or after `from_offset`, checksums and offsets verified.
+
+    In: neighbours; where the last of them ends now, as an offset. What is appended from now on is not walked.
+
+    Gaps and empty batches that compaction left are normal. Raises LogDamaged with file and position.
+    """
+    return _walk_segments(segments, segments[-1].size, from_offset, end_offset, index_interval_bytes)
+
+
+def _walk_segments(
+    segments: Sequence[LogSegment],
+    end_position: int,
+    from_offset: int,
+    end_offset: int,
+    index_interval_bytes: int,
+) -> Iterator[StoredBatch]:
+    expected_offset = 0
+    for segment in segments:
+        try:
+            position = 0
+            if segment.base_offset < from_offset:
+                position = segment.find_position(from_offset, index_interval_bytes)
+            expected_offset = max(expected_offset, segment.base_offset)
+            for batch in segment.walk(position, check=True):
+                if segment is segments[-1] and batch.position >= end_position:
+                    return  # appended since the walk began
+                header = batch.header
+                next_offset = header.base_offset + header.last_offset_delta + 1
+                check_batch_offsets(
+                    header.base_offset, next_offset, expected_offset, end_offset, batch.position
+                )
+                expected_offset = next_offset
+                yield batch
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error
+
+
+def check_batch_offsets(
+    base_offset: int, next_offset: int, expected_offset: int, end_offset: int, position: int
+) -> None:
+    """Raises CorruptBatch for a batch whose offset, which is under no checksum, does not fit where it lies."""
+    if base_offset < expected_offset:
+        raise CorruptBatch(f"offset {base_offset} comes again", position)
+    if next_offset > end_offset:
+        raise CorruptBatch(f"offset {next_offset - 1} is past the end, {end_offset}", position)

@@ -7,11 +7,16 @@ Source: Kafka's `ProduceRequest.validateRecords` (one batch, magic 2), `UnifiedL
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from storage.batch import NO_PRODUCER, NO_TIMESTAMP, BatchHeader, check_crc, read_header, unpack_records
+from storage.batch import NO_PRODUCER, NO_TIMESTAMP, BatchHeader, check_crc, decompress_records, read_header
 from storage.compression import CODEC_NAMES, NONE
-from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, UnsupportedMagic
-from storage.record_scan import Scanned, scan_records
-from storage.unpack_budget import MAX_UNPACKED_BYTES, OverBudget, UnpackBudget
+from storage.record_scan import (
+    MAX_UNPACKED_BYTES,
+    DecompressionBudget,
+    OverBudget,
+    ScannedRecord,
+    scan_records,
+)
+from storage.storage_errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, UnsupportedMagic
 
 
 class ValidBatch(NamedTuple):
@@ -29,7 +34,7 @@ class ValidBatch(NamedTuple):
 
 
 def validate_batch(
-    data: bytes, limit_bytes: int = MAX_UNPACKED_BYTES, budget: UnpackBudget | None = None
+    data: bytes, limit_bytes: int = MAX_UNPACKED_BYTES, budget: DecompressionBudget | None = None
 ) -> ValidBatch:
     """Checks `data`, the records field of one partition of a Produce request, as exactly one acceptable
     batch.
@@ -51,7 +56,7 @@ def validate_batch(
     check_crc(data, 0, header)
     _check_header(header)
     if budget is None:
-        budget = UnpackBudget.of_request(len(data))
+        budget = DecompressionBudget.for_request(len(data))
     try:
         return _check_records(data, header, limit_bytes, budget)
     except (UnsupportedMagic, DecompressedTooLarge, InvalidRecord):
@@ -61,13 +66,13 @@ def validate_batch(
         raise InvalidRecord(error.reason) from error
 
 
-def timestamps_and_keys(
-    data: bytes, header: BatchHeader, limit_bytes: int, budget: UnpackBudget
+def iterate_timestamps_and_keys(
+    data: bytes, header: BatchHeader, limit_bytes: int, budget: DecompressionBudget
 ) -> Iterator[tuple[int, bool]]:
     """Of each record of a valid batch its time, as in `ValidBatch`, and whether it has a key. Raises OverBudget."""
     append_time_ms = header.max_timestamp_ms if header.is_log_append_time else None
     base_ms = header.base_timestamp_ms
-    for _, timestamp_delta, has_key in _scan(data, header, limit_bytes, budget):
+    for _, timestamp_delta, has_key in _scan_batch(data, header, limit_bytes, budget):
         yield base_ms + timestamp_delta if append_time_ms is None else append_time_ms, has_key
 
 
@@ -86,11 +91,13 @@ def _check_header(header: BatchHeader) -> None:
         raise InvalidRecord(f"unknown compression codec {header.codec}")
 
 
-def _check_records(data: bytes, header: BatchHeader, limit_bytes: int, budget: UnpackBudget) -> ValidBatch:
+def _check_records(
+    data: bytes, header: BatchHeader, limit_bytes: int, budget: DecompressionBudget
+) -> ValidBatch:
     first_null_key = None
     earliest = latest = None
     for index, (offset_delta, timestamp_delta, has_key) in enumerate(
-        _scan(data, header, limit_bytes, budget)
+        _scan_batch(data, header, limit_bytes, budget)
     ):
         if offset_delta != index:
             raise InvalidRecord(f"offset delta {offset_delta} where {index} is due", index)
@@ -111,13 +118,15 @@ def _check_records(data: bytes, header: BatchHeader, limit_bytes: int, budget: U
     return ValidBatch(header, earliest_ms, max(NO_TIMESTAMP, latest_ms), first_null_key)
 
 
-def _scan(data: bytes, header: BatchHeader, limit_bytes: int, budget: UnpackBudget) -> Iterator[Scanned]:
+def _scan_batch(
+    data: bytes, header: BatchHeader, limit_bytes: int, budget: DecompressionBudget
+) -> Iterator[ScannedRecord]:
     if header.codec == NONE:
-        section = unpack_records(data, header, limit_bytes)
+        section = decompress_records(data, header, limit_bytes)
     else:
         most_bytes = min(limit_bytes, budget.bytes_left)
         try:
-            section = unpack_records(data, header, most_bytes)
+            section = decompress_records(data, header, most_bytes)
         except DecompressedTooLarge as error:
             if most_bytes < limit_bytes:
                 raise OverBudget(error.reason) from error

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from storage.errors import FileClosed
-from storage.files import Space
+from storage.files import VolumeSpace
+from storage.storage_errors import FileClosed
 
 Clock = Callable[[], int]
 """The wall clock, in milliseconds."""
 
 
-class _Contents:
+class _FileContents:
     """What is in one file."""
 
     __slots__ = ("data", "is_removed", "modified_ms")
@@ -30,33 +30,33 @@ class _Contents:
         """Whether it has no name any more: then it goes with whoever has it open, and is not counted."""
 
 
-class _Directory:
+class _MemoryDirectory:
     """Names, and what has them."""
 
     __slots__ = ("entries",)
 
     def __init__(self) -> None:
-        self.entries: dict[str, _Contents | _Directory] = {}
+        self.entries: dict[str, _FileContents | _MemoryDirectory] = {}
 
 
-class _Volume:
+class _MemoryVolume:
     """What all files share: how much there is, how much there may be, and the lock under which it changes."""
 
-    def __init__(self, most_bytes: int, wall_ms: Clock) -> None:
-        self.most_bytes: Final = most_bytes
+    def __init__(self, max_bytes: int, wall_ms: Clock) -> None:
+        self.max_bytes: Final = max_bytes
         self.used_bytes = 0
         self.wall_ms: Final = wall_ms
         self.lock: Final = threading.RLock()
 
-    def resize(self, contents: _Contents, size: int, path: str) -> None:
+    def resize(self, contents: _FileContents, size: int, path: str) -> None:
         """Counts what a file will have. Raises OSError where there is no room for it."""
         grown = 0 if contents.is_removed else size - len(contents.data)
-        if grown > 0 and self.used_bytes + grown > self.most_bytes:
+        if grown > 0 and self.used_bytes + grown > self.max_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         self.used_bytes += grown
         contents.modified_ms = self.wall_ms()
 
-    def remove(self, contents: _Contents) -> None:
+    def remove(self, contents: _FileContents) -> None:
         """A file has lost its name."""
         self.used_bytes -= len(contents.data)
         contents.is_removed = True
@@ -67,7 +67,9 @@ class MemoryFile:
 
     __slots__ = ("_contents", "_is_open", "_is_writable", "_volume", "path")
 
-    def __init__(self, path: str, contents: _Contents, volume: _Volume, *, is_writable: bool) -> None:
+    def __init__(
+        self, path: str, contents: _FileContents, volume: _MemoryVolume, *, is_writable: bool
+    ) -> None:
         self.path = path
         self._contents = contents
         self._volume = volume
@@ -75,12 +77,12 @@ class MemoryFile:
         self._is_writable = is_writable
 
     def write(self, data: bytes) -> None:
-        self._put(data, None)
+        self._write_bytes(data, None)
 
     def write_at(self, data: bytes, position: int) -> None:
-        self._put(data, position)
+        self._write_bytes(data, position)
 
-    def _put(self, data: bytes, position: int | None) -> None:
+    def _write_bytes(self, data: bytes, position: int | None) -> None:
         with self._volume.lock:
             self._check(is_change=True)
             held = self._contents.data
@@ -110,6 +112,10 @@ class MemoryFile:
         self._check()
         return len(self._contents.data)
 
+    def duplicate(self) -> "MemoryFile":
+        self._check()
+        return MemoryFile(self.path, self._contents, self._volume, is_writable=False)
+
     def close(self) -> None:
         self._is_open = False
 
@@ -135,10 +141,10 @@ class MemoryLock:
 class MemoryFiles:
     """The `Files` in memory; paths are absolute."""
 
-    def __init__(self, most_bytes: int, wall_ms: Clock) -> None:
+    def __init__(self, max_bytes: int, wall_ms: Clock) -> None:
         """In: how much may be in all files together (ENOSPC for more); the wall clock."""
-        self._volume = _Volume(most_bytes, wall_ms)
-        self._root = _Directory()
+        self._volume = _MemoryVolume(max_bytes, wall_ms)
+        self._root = _MemoryDirectory()
         self._locks: set[str] = set()
 
     @property
@@ -149,155 +155,159 @@ class MemoryFiles:
     # Files
 
     def open_append(self, path: str) -> MemoryFile:
-        return MemoryFile(path, self._created(path), self._volume, is_writable=True)
+        return MemoryFile(path, self._find_or_create(path), self._volume, is_writable=True)
 
     def open_read(self, path: str) -> MemoryFile:
-        return MemoryFile(path, self._file(path), self._volume, is_writable=False)
+        return MemoryFile(path, self._find_file(path), self._volume, is_writable=False)
 
     def open_update(self, path: str) -> MemoryFile:
-        return MemoryFile(path, self._created(path), self._volume, is_writable=True)
+        return MemoryFile(path, self._find_or_create(path), self._volume, is_writable=True)
 
     def read(self, path: str) -> bytes:
         with self._volume.lock:
-            return bytes(self._file(path).data)
+            return bytes(self._find_file(path).data)
 
     def write(self, path: str, data: bytes) -> None:
         with self._volume.lock:
-            contents = self._created(path)
+            contents = self._find_or_create(path)
             self._volume.resize(contents, len(data), path)
             contents.data[:] = data
 
     def rewrite(self, path: str, position: int) -> None:
-        self._file(path)
+        self._find_file(path)
 
     def write_atomically(self, path: str, data: bytes, *, is_private: bool = False) -> None:
         self.write(path, data)
 
     def size(self, path: str) -> int:
-        return len(self._file(path).data)
+        return len(self._find_file(path).data)
 
     def modified_ms(self, path: str) -> int:
-        return self._file(path).modified_ms
+        return self._find_file(path).modified_ms
 
     # Names
 
     def replace(self, source: str, target: str) -> None:
         with self._volume.lock:
-            found, there = self._found(source), self._get(target)
-            if isinstance(there, _Directory) and there.entries:
-                raise _refused(errno.ENOTEMPTY, target)
-            if there is not None and isinstance(there, _Directory) != isinstance(found, _Directory):
-                raise _refused(errno.EISDIR if isinstance(there, _Directory) else errno.ENOTDIR, target)
+            found, there = self._find(source), self._find_or_none(target)
+            if isinstance(there, _MemoryDirectory) and there.entries:
+                raise _create_error(errno.ENOTEMPTY, target)
+            if there is not None and isinstance(there, _MemoryDirectory) != isinstance(
+                found, _MemoryDirectory
+            ):
+                raise _create_error(
+                    errno.EISDIR if isinstance(there, _MemoryDirectory) else errno.ENOTDIR, target
+                )
             if there is found:
                 return
             self._check_not_below(source, target)
-            parent, name = self._parent(target)
-            if isinstance(there, _Contents):
+            parent, name = self._find_parent(target)
+            if isinstance(there, _FileContents):
                 self._volume.remove(there)
             parent.entries[name] = found
-            old_parent, old_name = self._parent(source)
+            old_parent, old_name = self._find_parent(source)
             del old_parent.entries[old_name]
 
     @staticmethod
     def _check_not_below(source: str, target: str) -> None:
         if f"{os.path.normpath(target)}/".startswith(f"{os.path.normpath(source)}/"):
-            raise _refused(errno.EINVAL, target)
+            raise _create_error(errno.EINVAL, target)
 
     def unlink(self, path: str) -> None:
         with self._volume.lock:
-            self._volume.remove(self._file(path))
-            parent, name = self._parent(path)
+            self._volume.remove(self._find_file(path))
+            parent, name = self._find_parent(path)
             del parent.entries[name]
 
     def mkdir(self, path: str, *, is_private: bool = False) -> None:
         with self._volume.lock:
             here = self._root
-            for name in _names(path):
-                there = here.entries.setdefault(name, _Directory())
-                if not isinstance(there, _Directory):
-                    raise _refused(errno.ENOTDIR, path)
+            for name in _split_path(path):
+                there = here.entries.setdefault(name, _MemoryDirectory())
+                if not isinstance(there, _MemoryDirectory):
+                    raise _create_error(errno.ENOTDIR, path)
                 here = there
 
     def rmdir(self, path: str) -> None:
         with self._volume.lock:
-            if self._directory(path).entries:
-                raise _refused(errno.ENOTEMPTY, path)
-            parent, name = self._parent(path)
+            if self._find_directory(path).entries:
+                raise _create_error(errno.ENOTEMPTY, path)
+            parent, name = self._find_parent(path)
             del parent.entries[name]
 
     def listdir(self, path: str) -> list[str]:
         with self._volume.lock:
-            return sorted(self._directory(path).entries)
+            return sorted(self._find_directory(path).entries)
 
     def fsync_directory(self, path: str) -> None:
-        self._directory(path)
+        self._find_directory(path)
 
     def exists(self, path: str) -> bool:
-        return self._get(path) is not None
+        return self._find_or_none(path) is not None
 
     def is_directory(self, path: str) -> bool:
-        return isinstance(self._get(path), _Directory)
+        return isinstance(self._find_or_none(path), _MemoryDirectory)
 
-    def space(self, path: str) -> Space:
-        self._found(path)
+    def space(self, path: str) -> VolumeSpace:
+        self._find(path)
         volume = self._volume
-        return Space(volume.most_bytes, volume.most_bytes - volume.used_bytes)
+        return VolumeSpace(volume.max_bytes, volume.max_bytes - volume.used_bytes)
 
     def lock(self, path: str) -> MemoryLock:
         with self._volume.lock:
             if path in self._locks:
                 raise BlockingIOError(errno.EAGAIN, "is in use by this process", path)
-            self._created(path)
+            self._find_or_create(path)
             return MemoryLock(self._locks, path)
 
     def is_locked(self, path: str) -> bool:
-        self._found(path)
+        self._find(path)
         return path in self._locks
 
     # Looking up
 
-    def _get(self, path: str) -> _Contents | _Directory | None:
-        here: _Contents | _Directory | None = self._root
-        for name in _names(path):
-            if not isinstance(here, _Directory):
+    def _find_or_none(self, path: str) -> _FileContents | _MemoryDirectory | None:
+        here: _FileContents | _MemoryDirectory | None = self._root
+        for name in _split_path(path):
+            if not isinstance(here, _MemoryDirectory):
                 return None
             here = here.entries.get(name)
         return here
 
-    def _found(self, path: str) -> _Contents | _Directory:
-        found = self._get(path)
+    def _find(self, path: str) -> _FileContents | _MemoryDirectory:
+        found = self._find_or_none(path)
         if found is None:
-            raise _refused(errno.ENOENT, path)
+            raise _create_error(errno.ENOENT, path)
         return found
 
-    def _file(self, path: str) -> _Contents:
-        found = self._found(path)
-        if isinstance(found, _Directory):
-            raise _refused(errno.EISDIR, path)
+    def _find_file(self, path: str) -> _FileContents:
+        found = self._find(path)
+        if isinstance(found, _MemoryDirectory):
+            raise _create_error(errno.EISDIR, path)
         return found
 
-    def _directory(self, path: str) -> _Directory:
-        found = self._found(path)
-        if not isinstance(found, _Directory):
-            raise _refused(errno.ENOTDIR, path)
+    def _find_directory(self, path: str) -> _MemoryDirectory:
+        found = self._find(path)
+        if not isinstance(found, _MemoryDirectory):
+            raise _create_error(errno.ENOTDIR, path)
         return found
 
-    def _parent(self, path: str) -> tuple[_Directory, str]:
+    def _find_parent(self, path: str) -> tuple[_MemoryDirectory, str]:
         parent, name = os.path.split(os.path.normpath(path))
-        return self._directory(parent), name
+        return self._find_directory(parent), name
 
-    def _created(self, path: str) -> _Contents:
+    def _find_or_create(self, path: str) -> _FileContents:
         with self._volume.lock:
-            if self._get(path) is None:
-                parent, name = self._parent(path)
-                parent.entries[name] = _Contents(self._volume.wall_ms())
-            return self._file(path)
+            if self._find_or_none(path) is None:
+                parent, name = self._find_parent(path)
+                parent.entries[name] = _FileContents(self._volume.wall_ms())
+            return self._find_file(path)
 
 
 @lru_cache(4096)
-def _names(path: str) -> tuple[str, ...]:
+def _split_path(path: str) -> tuple[str, ...]:
     return tuple(name for name in path.split("/") if name)
 
 
-def _refused(number: int, path: str) -> OSError:
+def _create_error(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)

@@ -1,16 +1,19 @@
-"""`meta.properties`: whose data directory it is.
-
-Source: Kafka's `MetaProperties`.
+"""`meta.properties`, which names the cluster and the node of a data directory, and `partition.metadata`,
+which names the topic of a log's directory. Source: Kafka's `MetaProperties`, `PartitionMetadataFile`.
 """
 
 from typing import Final, NamedTuple
 
-from storage.errors import DamagedFile
 from storage.files import Files
+from storage.storage_errors import DamagedFile
+from storage.topic_partition import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 META_PROPERTIES: Final = "meta.properties"
 HAS_SECURITY: Final = "groupd.has.security=true"
 """The line of a directory that has ACLs and users. Kafka passes over properties that it does not know."""
+
+PARTITION_METADATA: Final = "partition.metadata"
+_PARTITION_METADATA_BYTES: Final = len("version: 0\ntopic_id: ") + TEXT_LENGTH
 
 
 class MetaProperties(NamedTuple):
@@ -35,7 +38,7 @@ def read_or_write_meta(files: Files, path: str, new: MetaProperties) -> MetaProp
         text = "#\n" + "".join(f"{key}={value}\n" for key, value in lines.items())
         files.write_atomically(path, text.encode())
         return new
-    found = properties_of(files.read(path), "=")
+    found = parse_properties(files.read(path), "=")
     try:
         # Version 0, of the ZooKeeper days, calls the node a broker and gives the directory no id.
         node_id = int(found["node.id"] if found.get("version") == "1" else found["broker.id"])
@@ -53,7 +56,33 @@ def add_has_security(files: Files, path: str) -> None:
     files.write_atomically(path, text + end + HAS_SECURITY.encode() + b"\n")
 
 
-def properties_of(data: bytes, separator: str) -> dict[str, str]:
+def write_topic_id(files: Files, directory: str, topic_id: bytes) -> None:
+    """Writes it to a log's directory, 16 bytes, without a sync: the catalogue can restore it. Raises OSError."""
+    text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
+    files.write(f"{directory}/{PARTITION_METADATA}", text.encode())
+
+
+def read_topic_id(files: Files, directory: str) -> bytes | None:
+    """From the partition.metadata in a log's directory, 16 bytes; None where it is missing or torn by a crash.
+
+    Raises DamagedFile, OSError.
+    """
+    path = f"{directory}/{PARTITION_METADATA}"
+    if not files.exists(path):
+        return None
+    data = files.read(path).rstrip(b"\0")
+    if len(data) < _PARTITION_METADATA_BYTES:
+        return None
+    fields = parse_properties(data, ":")
+    if fields.get("version") != "0":
+        raise DamagedFile(path, f"version {fields.get('version')!r} is not 0")
+    try:
+        return uuid_from_text(fields.get("topic_id", ""))
+    except ValueError as error:
+        raise DamagedFile(path, str(error)) from error
+
+
+def parse_properties(data: bytes, separator: str) -> dict[str, str]:
     """Names and values of a properties file of Kafka's: a line each, with a separator in between."""
     fields = {}
     for line in data.decode("utf-8", "replace").splitlines():

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from storage.errors import DamagedFile
 from storage.files import Files
+from storage.storage_errors import DamagedFile
 from storage.topic_partition import TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -23,7 +23,7 @@ LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 _VERSION: Final = "0"
 
 
-class Draft(NamedTuple):
+class CheckpointDraft(NamedTuple):
     """What a checkpoint file is to hold, for somebody to write while its owner does other work. Its functions are
     for the owner's thread."""
 
@@ -31,29 +31,29 @@ class Draft(NamedTuple):
     data: bytes
     is_newest: Callable[[], bool]
     """Whether no later one is in place, which this one must not replace."""
-    is_in_place: Callable[[], None]
+    on_written: Callable[[], None]
     """To be called when it is, durably."""
     write: Callable[[], None]
     """Does all of it at once, for an owner who has nothing else to do. Blocks; raises OSError."""
 
 
-class Checkpoint:
+class OffsetCheckpointFile:
     """One checkpoint file of an open data directory. All methods belong to the thread that owns it."""
 
-    __slots__ = ("_drafts", "_files", "_forgotten", "_in_place", "_path", "_pending", "offsets")
+    __slots__ = ("_draft_count", "_files", "_path", "_pending", "_removed", "_written_draft", "offsets")
 
     def __init__(self, files: Files, path: str) -> None:
         """Reads the file. Raises DamagedFile, OSError."""
         self._files = files
         self._path = path
-        self._drafts = self._in_place = 0
-        self._forgotten: set[TopicPartition] = set()
+        self._draft_count = self._written_draft = 0
+        self._removed: set[TopicPartition] = set()
         self._pending: list[Mapping[TopicPartition, int]] = []
         self.offsets = read_offsets(files, path)
         """What it is to hold from the next time on that it is written."""
 
     @contextmanager
-    def pending(self, offsets: Mapping[TopicPartition, int]) -> Iterator[None]:
+    def include_pending(self, offsets: Mapping[TopicPartition, int]) -> Iterator[None]:
         """Within the block the file is to hold at least these offsets. They may be refused yet."""
         self._pending.append(offsets)
         try:
@@ -61,7 +61,7 @@ class Checkpoint:
         finally:
             self._pending = [each for each in self._pending if each is not offsets]
 
-    def _with_pending(self) -> Mapping[TopicPartition, int]:
+    def _add_pending(self) -> Mapping[TopicPartition, int]:
         """What is to be written now."""
         offsets = dict(self.offsets) if self._pending else self.offsets
         for each in self._pending:
@@ -69,58 +69,58 @@ class Checkpoint:
                 offsets[partition] = max(offset, offsets.get(partition, 0))
         return offsets
 
-    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+    def remove_entries(self, partitions: Iterable[TopicPartition]) -> None:
         """Removes the entries of deleted logs; the file keeps them until it is next written."""
         for partition in partitions:
             if self.offsets.pop(partition, None) is not None:
-                self._forgotten.add(partition)
+                self._removed.add(partition)
 
-    def still_has(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether the file has entries of these partitions that `forget` removed."""
-        return not self._forgotten.isdisjoint(partitions)
+    def has_removed_entries(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether the file has entries of these partitions that `remove_entries` removed."""
+        return not self._removed.isdisjoint(partitions)
 
-    def draft(self, written: Callable[[], None] = lambda: None) -> Draft:
+    def create_draft(self, on_written: Callable[[], None] = lambda: None) -> CheckpointDraft:
         """What is to be written now. In: whom to tell when it is."""
-        self._drafts += 1
-        number, data = self._drafts, _text(self._path, self._with_pending())
-        forgotten = frozenset(self._forgotten)
+        self._draft_count += 1
+        number, data = self._draft_count, _format_offsets(self._path, self._add_pending())
+        forgotten = frozenset(self._removed)
 
         def is_in_place() -> None:
-            self._place(number)
-            self._forgotten -= forgotten
-            written()
+            self._note_written(number)
+            self._removed -= forgotten
+            on_written()
 
-        return Draft(
+        return CheckpointDraft(
             self._path,
             data,
-            lambda: self._in_place < number,
+            lambda: self._written_draft < number,
             is_in_place,
-            lambda: self._write(number, data, is_in_place),
+            lambda: self._write_draft(number, data, is_in_place),
         )
 
     def write(self) -> None:
         """Replaces the file, atomically and durably. Blocks; raises OSError."""
-        self.draft().write()
+        self.create_draft().write()
 
-    def forget_drafts(self) -> None:
+    def discard_drafts(self) -> None:
         """What is still to be written comes too late."""
-        self._in_place = self._drafts
+        self._written_draft = self._draft_count
 
-    def _place(self, number: int) -> None:
-        self._in_place = max(self._in_place, number)
+    def _note_written(self, number: int) -> None:
+        self._written_draft = max(self._written_draft, number)
 
-    def _write(self, number: int, data: bytes, is_in_place: Callable[[], None]) -> None:
-        if self._in_place < number:
+    def _write_draft(self, number: int, data: bytes, is_in_place: Callable[[], None]) -> None:
+        if self._written_draft < number:
             self._files.write_atomically(self._path, data)
             is_in_place()
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Replaces a checkpoint file, atomically and durably. Raises OSError."""
-    files.write_atomically(path, _text(path, offsets))
+    files.write_atomically(path, _format_offsets(path, offsets))
 
 
-def _text(path: str, offsets: Mapping[TopicPartition, int]) -> bytes:
+def _format_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> bytes:
     for partition, offset in offsets.items():
         assert offset >= 0, (path, partition, offset)
         assert not set(" \n").intersection(partition.topic), (path, partition)

@@ -1,4 +1,8 @@
-"""One record, and the records section of a batch (what follows the batch header, unpacked).
+"""Records, the records section of a batch (the unpacked bytes after the header), and the zigzag varints of
+both (sint32 and sint64 of protocol buffers).
+
+Lengths and deltas are mostly small, so their encodings come from a table. Decoding of records has its own
+inlined copy of `decode_varint`; the function serves code that is not hot, and the tests as a reference.
 
 Source: KIP-98 (message format v2), Kafka's `DefaultRecord`.
 """
@@ -6,8 +10,59 @@ Source: KIP-98 (message format v2), Kafka's `DefaultRecord`.
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from storage.errors import CorruptBatch
-from storage.varint import MAX_VARLONG_BYTES, SMALL, SMALL_LIMIT, decode_varint, encode_varint
+from storage.storage_errors import CorruptBatch
+
+MAX_VARINT_BYTES = 5
+MAX_VARLONG_BYTES = 10
+
+
+def _encode(value: int) -> bytes:
+    zigzag = value * 2 if value >= 0 else -value * 2 - 1
+    out = bytearray()
+    while zigzag > 0x7F:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
+    return bytes(out)
+
+
+SMALL_LIMIT = 1024
+SMALL: tuple[bytes, ...] = tuple(_encode(value) for value in range(SMALL_LIMIT))
+"""Encodings of 0 to SMALL_LIMIT - 1: few lengths in records of groups are larger. Every start builds them."""
+
+
+def encode_varint(value: int) -> bytes:
+    """The zigzag varint of any signed 64-bit integer."""
+    return SMALL[value] if 0 <= value < SMALL_LIMIT else _encode(value)
+
+
+def varint_size(value: int) -> int:
+    """How many bytes `encode_varint` makes of it."""
+    zigzag = value * 2 if value >= 0 else -value * 2 - 1
+    return max(1, -(-zigzag.bit_length() // 7))
+
+
+def decode_varint(
+    buffer: bytes | bytearray | memoryview, position: int, max_bytes: int = MAX_VARINT_BYTES
+) -> tuple[int, int]:
+    """One zigzag varint at `position`: (value, position after it).
+
+    Raises CorruptBatch when the buffer ends inside it, or when it takes more than `max_bytes` (5 for a
+    varint, 10 for a varlong).
+    """
+    zigzag = 0
+    shift = 0
+    end = min(len(buffer), position + max_bytes)
+    for index in range(position, end):
+        byte = buffer[index]
+        zigzag |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (zigzag >> 1) ^ -(zigzag & 1), index + 1
+        shift += 7
+    if end - position < max_bytes:
+        raise CorruptBatch("the bytes end inside a variable-length integer", position)
+    raise CorruptBatch(f"a variable-length integer takes more than {max_bytes} bytes", position)
+
 
 UNASSIGNED_OFFSET: Final = -1
 
@@ -16,11 +71,16 @@ Header = tuple[str, bytes | None]
 unchanged.
 """
 
+KeyValue = tuple[bytes, bytes | None]
+"""Key and value of a record of an internal topic; a value of None is a tombstone."""
+
 _NULL: Final = encode_varint(-1)
 _TWO_BYTES_LIMIT: Final = 1 << 14
 """What two bytes of a varint hold, sign included; a third byte follows from here on."""
-_LENGTHS_BYTES: Final = 16
-"""More than a record of small numbers takes for all of them."""
+_SHORT_LIMIT: Final = SMALL_LIMIT - 16
+"""If key and value have fewer bytes than this in total, the length of their record is below `SMALL_LIMIT`."""
+_NO_ATTRIBUTES_NO_TIME: Final = b"\0\0"
+"""The attributes of a record, and a timestamp delta of 0."""
 
 
 class Record(NamedTuple):
@@ -33,49 +93,45 @@ class Record(NamedTuple):
     headers: tuple[Header, ...] = ()
 
 
-# What the class itself calls, without its keyword arguments: half the time of building a record.
-_new_record = tuple.__new__
-
-
-def records_of(pairs: Iterable[tuple[bytes | None, bytes | None]], timestamp_ms: int) -> list[Record]:
-    """Records of keys and values that are all of one time, not in a log yet."""
-    new = _new_record
-    return [new(Record, (UNASSIGNED_OFFSET, timestamp_ms, key, value, ())) for key, value in pairs]
+# tuple.__new__ without the keyword arguments of the class takes half the time to build a record.
+_create_record = tuple.__new__
 
 
 def encode_records(records: Iterable[Record], base_timestamp_ms: int) -> bytes:
-    """The records section for consecutive records; offset deltas count from 0, whatever `offset` says."""
+    """Return the records section for consecutive records; offset deltas count from 0, whatever `offset` says."""
+    return b"".join(
+        [
+            _encode_record(record, base_timestamp_ms, offset_delta)
+            for offset_delta, record in enumerate(records)
+        ]
+    )
+
+
+def encode_key_values(pairs: Iterable[KeyValue]) -> bytes:
+    """Return the records section for consecutive records without headers that all have the batch's base timestamp.
+
+    The result equals `encode_records` of such records. Internal topics are written this way, so no `Record` is
+    built for a key and a value.
+    """
     small = SMALL
     parts: list[bytes] = []
-    offset_delta = 0
-    for record in records:
-        _, timestamp_ms, key, value, headers = record
-        if key is not None and value is not None and not headers:
-            key_length = len(key)
-            value_length = len(value)
-            since_base_ms = timestamp_ms - base_timestamp_ms
-            # Then every number of the record is in the table, that of its length included.
-            if (
-                0 <= since_base_ms < SMALL_LIMIT
-                and offset_delta < SMALL_LIMIT
-                and key_length + value_length + _LENGTHS_BYTES < SMALL_LIMIT
-            ):
-                fields = (
-                    b"\0",  # attributes
-                    small[since_base_ms],
+    for offset_delta, (key, value) in enumerate(pairs):
+        if value is not None and len(key) + len(value) < _SHORT_LIMIT and offset_delta < SMALL_LIMIT:
+            # The table has every number of this record, its length included.
+            body = b"".join(
+                (
+                    _NO_ATTRIBUTES_NO_TIME,
                     small[offset_delta],
-                    small[key_length],
+                    small[len(key)],
                     key,
-                    small[value_length],
+                    small[len(value)],
                     value,
-                    b"\0",  # no headers
+                    b"\0",
                 )
-                body = b"".join(fields)
-                parts += (small[len(body)], body)
-                offset_delta += 1
-                continue
-        parts.append(_encode_record(record, base_timestamp_ms, offset_delta))
-        offset_delta += 1
+            )
+            parts += (small[len(body)], body)
+        else:
+            parts.append(_encode_record(Record(0, 0, key, value), 0, offset_delta))
     return b"".join(parts)
 
 
@@ -242,7 +298,7 @@ def _decode_record(data: bytes, start: int, base_offset: int, base_timestamp_ms:
         headers, position = _decode_headers(data, position, end)
     if position != end:
         raise CorruptBatch("a record's fields and its length disagree", start)
-    return _new_record(Record, (offset, timestamp_ms, key, value, headers)), end
+    return _create_record(Record, (offset, timestamp_ms, key, value, headers)), end
 
 
 def _decode_headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:

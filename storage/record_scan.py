@@ -1,21 +1,75 @@
-"""The records section of a batch, walked by its lengths: what a broker checks, without a record being made.
+"""Checks the records section of a batch by its lengths, without creating records, within the budget of a
+request.
 
-Finds the same contradictions as `record.decode_record_section`, by the same rules.
+The checks find the same contradictions as `decode_record_section`, by the same rules. Seventeen kilobytes can
+unpack to a hundred million headers. Therefore bytes are charged as they are unpacked, and records and headers
+before they are walked; a request over its budget ends there.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
-from storage.errors import CorruptBatch
-from storage.unpack_budget import UnpackBudget
-from storage.varint import MAX_VARLONG_BYTES, decode_varint
+from storage.record import MAX_VARLONG_BYTES, decode_varint
+from storage.storage_errors import CorruptBatch, StorageError
 
-Scanned = tuple[int, int, bool]
+MAX_UNPACKED_BYTES: Final = 64 * 1024 * 1024
+"""Of one batch: all of it is in memory at one time, and zstd takes as much again for its window."""
+INLINE_BYTES: Final = 64 * 1024
+"""What is unpacked while everybody waits."""
+INLINE_ITEMS: Final = 10_000
+"""What is walked while everybody waits."""
+REQUEST_BYTES: Final = 256 * 1024 * 1024
+REQUEST_ITEMS: Final = 250_000
+MAX_EXPANSION: Final = 32
+"""How many times its own size a request may unpack to, beyond `REQUEST_BYTES`. Text packs to a tenth."""
+MAX_ITEMS: Final = 16_000_000
+"""More than the smallest records of the largest request that is received (100 MB)."""
+
+
+class OverBudget(StorageError):
+    """More than the request may cost."""
+
+
+class DecompressionBudget:
+    """What is left of it."""
+
+    __slots__ = ("bytes_left", "items_left")
+
+    def __init__(self, bytes_left: int, items_left: int) -> None:
+        self.bytes_left = bytes_left
+        self.items_left = items_left
+
+    @classmethod
+    def for_event_loop(cls) -> "DecompressionBudget":
+        """For a look on the loop."""
+        return cls(INLINE_BYTES, INLINE_ITEMS)
+
+    @classmethod
+    def for_request(cls, sent_bytes: int) -> "DecompressionBudget":
+        """For a request that has so many bytes of batches."""
+        items = min(REQUEST_ITEMS + sent_bytes, MAX_ITEMS)
+        return cls(REQUEST_BYTES + MAX_EXPANSION * sent_bytes, items)
+
+    def spend_bytes(self, count: int) -> None:
+        """So many bytes were unpacked. Raises OverBudget."""
+        if count > self.bytes_left:
+            raise OverBudget(f"there are more than {self.bytes_left} bytes of records left to unpack")
+        self.bytes_left -= count
+
+    def spend_items(self, count: int) -> None:
+        """So many records or headers follow. Raises OverBudget."""
+        if count > self.items_left:
+            raise OverBudget(f"there are more than {self.items_left} records and headers left")
+        self.items_left -= count
+
+
+ScannedRecord = tuple[int, int, bool]
 """Of one record: offset delta, timestamp delta, whether it has a key."""
 
 
 def scan_records(
-    data: bytes | bytearray, count: int, budget: UnpackBudget | None = None
-) -> Iterator[Scanned]:
+    data: bytes | bytearray, count: int, budget: DecompressionBudget | None = None
+) -> Iterator[ScannedRecord]:
     """What decides about each of the `count` records that a section must hold, and nothing else.
 
     Raises CorruptBatch (position within the section) for anything that contradicts itself, OverBudget. What is in a
@@ -29,7 +83,7 @@ def scan_records(
     try:
         for _ in range(count):
             start = position
-            length, position = _number(data, position)
+            length, position = _decode_short_varint(data, position)
             end = position + length
             if length < 6 or end > section_end:
                 raise CorruptBatch(f"a record of {length} bytes does not fit", start)
@@ -39,11 +93,11 @@ def scan_records(
                 position += 1
             else:
                 timestamp_delta, position = decode_varint(data, position, MAX_VARLONG_BYTES)
-            offset_delta, position = _number(data, position)
-            key_length, position = _number(data, position)
+            offset_delta, position = _decode_short_varint(data, position)
+            key_length, position = _decode_short_varint(data, position)
             if key_length > 0:
                 position += key_length
-            value_length, position = _number(data, position)
+            value_length, position = _decode_short_varint(data, position)
             if value_length > 0:
                 position += value_length
             if data[position] == 0:
@@ -59,7 +113,7 @@ def scan_records(
         raise CorruptBatch(f"{section_end - position} bytes follow the last of {count} records", position)
 
 
-def _number(data: bytes | bytearray, position: int) -> tuple[int, int]:
+def _decode_short_varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
     """A varint, most of which take a byte or two; where it ends."""
     first = data[position]
     if first < 0x80:
@@ -71,17 +125,19 @@ def _number(data: bytes | bytearray, position: int) -> tuple[int, int]:
     return decode_varint(data, position)
 
 
-def _skip_headers(data: bytes | bytearray, position: int, end: int, budget: UnpackBudget | None) -> int:
+def _skip_headers(
+    data: bytes | bytearray, position: int, end: int, budget: DecompressionBudget | None
+) -> int:
     count, position = decode_varint(data, position)
     if count < 0 or count * 2 > end - position:
         raise CorruptBatch(f"{count} headers do not fit in a record", position)
     if budget is not None:
         budget.spend_items(count)
     for _ in range(count):
-        length, position = _number(data, position)
+        length, position = _decode_short_varint(data, position)
         if length < 0 or position + length > end:
             raise CorruptBatch(f"a header key of {length} bytes does not fit", position)
-        length, position = _number(data, position + length)
+        length, position = _decode_short_varint(data, position + length)
         position += max(length, 0)
         if position > end:
             raise CorruptBatch(f"a header value of {length} bytes does not fit", position)

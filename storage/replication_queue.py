@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-MOST_BYTES: Final = 1 << 20
+MAX_PIECE_BYTES: Final = 1 << 20
 """In one piece, unless a batch alone is larger: engines bound what a request may have."""
 
 
-class Bytes(NamedTuple):
+class ReplicationPiece(NamedTuple):
     """Record batches as they are in a segment, from `base_offset` on, before `next_offset`."""
 
     base_offset: int
@@ -22,60 +22,72 @@ class Bytes(NamedTuple):
     data: bytes
 
 
-class Outgoing:
-    """Of one log. All methods belong to the thread that owns the log."""
+class ReplicationQueue:
+    """The appends of one log that are on their way to an engine. All methods belong to the thread that owns
+    the log."""
 
-    __slots__ = ("_new", "_underway", "confirmed", "size", "submission", "token")
+    __slots__ = (
+        "_submitted",
+        "_unsubmitted",
+        "last_confirmed",
+        "next_submission",
+        "ownership_token",
+        "unconfirmed_bytes",
+    )
 
     def __init__(self, token: int) -> None:
-        """In: what proves the ownership of the log, for as long as this is its `Outgoing`."""
-        self.token = token
-        self.submission = 1
+        """In: what proves the ownership of the log, for as long as this is its `ReplicationQueue`."""
+        self.ownership_token = token
+        self.next_submission = 1
         """The number of the next one."""
-        self.confirmed = 0
+        self.last_confirmed = 0
         """The number of the last one that is."""
-        self.size = 0
+        self.unconfirmed_bytes = 0
         """Bytes that are not confirmed."""
-        self._new: list[tuple[int, bytes]] = []
+        self._unsubmitted: list[tuple[int, bytes]] = []
         """With the offset at which they begin."""
-        self._underway: deque[tuple[int, int]] = deque()
+        self._submitted: deque[tuple[int, int]] = deque()
         """Submissions with how many bytes they have."""
 
-    def appended(self, data: bytes, base_offset: int) -> None:
+    def add_batch(self, data: bytes, base_offset: int) -> None:
         """Takes what the log has appended."""
-        self._new.append((base_offset, data))
-        self.size += len(data)
+        self._unsubmitted.append((base_offset, data))
+        self.unconfirmed_bytes += len(data)
 
-    def take(self, log_end_offset: int) -> tuple[int, Sequence[Bytes]]:
+    def take_submission(self, log_end_offset: int) -> tuple[int, Sequence[ReplicationPiece]]:
         """The number of a submission that begins now, and what it has to bring, in pieces: none where nothing is
         new."""
-        number = self.submission
-        self.submission += 1
-        new, self._new = self._new, []
+        number = self.next_submission
+        self.next_submission += 1
+        new, self._unsubmitted = self._unsubmitted, []
         if not new:
             return number, ()
-        self._underway.append((number, sum(len(data) for _, data in new)))
-        return number, _pieces(new, log_end_offset)
+        self._submitted.append((number, sum(len(data) for _, data in new)))
+        return number, _join_pieces(new, log_end_offset)
 
-    def confirm(self, number: int) -> None:
+    def confirm_submission(self, number: int) -> None:
         """A submission is confirmed, and all before it."""
-        assert self.confirmed < number < self.submission, (self.confirmed, number, self.submission)
-        self.confirmed = number
-        while self._underway and self._underway[0][0] <= number:
-            self.size -= self._underway.popleft()[1]
+        assert self.last_confirmed < number < self.next_submission, (
+            self.last_confirmed,
+            number,
+            self.next_submission,
+        )
+        self.last_confirmed = number
+        while self._submitted and self._submitted[0][0] <= number:
+            self.unconfirmed_bytes -= self._submitted.popleft()[1]
 
 
-def _pieces(new: Sequence[tuple[int, bytes]], end_offset: int) -> Sequence[Bytes]:
+def _join_pieces(new: Sequence[tuple[int, bytes]], end_offset: int) -> Sequence[ReplicationPiece]:
     """Neighbours together, as many as fit."""
-    pieces: list[Bytes] = []
+    pieces: list[ReplicationPiece] = []
     batches: list[bytes] = []
     first_offset, size = new[0][0], 0
     for base_offset, data in new:
-        if batches and size + len(data) > MOST_BYTES:
-            pieces.append(Bytes(first_offset, base_offset, b"".join(batches)))
+        if batches and size + len(data) > MAX_PIECE_BYTES:
+            pieces.append(ReplicationPiece(first_offset, base_offset, b"".join(batches)))
             batches, first_offset, size = [], base_offset, 0
         batches.append(data)
         size += len(data)
-    pieces.append(Bytes(first_offset, end_offset, b"".join(batches)))
+    pieces.append(ReplicationPiece(first_offset, end_offset, b"".join(batches)))
     assert all(piece.base_offset < piece.next_offset for piece in pieces), [piece[:2] for piece in pieces]
     return pieces

@@ -6,13 +6,13 @@ last segment may go too when all of its records are too old; the log then begins
 
 from collections.abc import Sequence
 
-from storage.errors import CorruptBatch, LogDamaged
 from storage.log_config import LogConfig
-from storage.segment import Segment
+from storage.segment import LogSegment
+from storage.storage_errors import CorruptBatch, LogDamaged
 
 
 def count_deletable(
-    segments: Sequence[Segment],
+    segments: Sequence[LogSegment],
     config: LogConfig,
     now_ms: int,
     log_start_offset: int,
@@ -37,12 +37,12 @@ def count_deletable(
             excess -= segments[first].size
             first += 1
     if config.retention_ms >= 0:
-        while first < readable and now_ms - _latest_ms(segments[first], config) > config.retention_ms:
+        while first < readable and now_ms - _find_latest_ms(segments[first], config) > config.retention_ms:
             first += 1
     return first
 
 
-def count_below(segments: Sequence[Segment], log_start_offset: int) -> int:
+def count_below(segments: Sequence[LogSegment], log_start_offset: int) -> int:
     """How many segments, from the first, hold nothing at or after an offset; never the last."""
     count = 0
     while count + 1 < len(segments) and segments[count + 1].base_offset <= log_start_offset:
@@ -50,8 +50,8 @@ def count_below(segments: Sequence[Segment], log_start_offset: int) -> int:
     return count
 
 
-def _latest_ms(segment: Segment, config: LogConfig) -> int:
+def _find_latest_ms(segment: LogSegment, config: LogConfig) -> int:
     try:
-        return segment.latest_ms(config.index_interval_bytes)
+        return segment.find_latest_ms(config.index_interval_bytes)
     except CorruptBatch as error:
         raise LogDamaged(segment.path, error.reason, error.position) from error

@@ -1,32 +1,47 @@
 """One segment of a partition's log: a `.log` file of record batches and its two sparse indexes.
 
-Two more files of its name may lie beside it: the index of aborted transactions whose marker it holds, and a
-snapshot of what the log knew of its producers when the segment began.
+Two more files of its name may lie beside it: the index of aborted transactions with a marker in the segment,
+and a snapshot of the producers when the segment began.
 
-A segment is named by the offset it starts at, in twenty digits. Only the last segment of a log is appended
-to; the others are sealed. A sealed segment costs nothing until it is read: file handle and indexes load on
-first use, and an index that is missing or does not fit is rebuilt from the batches.
+The name of a segment is its first offset in twenty digits. Only the last segment of a log is appended to; the
+others are sealed. A sealed segment costs nothing until it is read: the file is opened and the indexes are
+loaded at first use, and a missing or unfit index is rebuilt from the batches. A read returns batches of one
+segment.
 
 Source: Kafka's `LogSegment`.
 """
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from storage.batch import HEADER_BYTES, LENGTH_END, MAGIC, MIN_BATCH_LENGTH, BatchHeader, read_header
-from storage.errors import CorruptBatch
+from storage.batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, MIN_BATCH_LENGTH, BatchHeader, read_header
 from storage.files import File, Files, sync_file
-from storage.index import MAX_RELATIVE_OFFSET
 from storage.log_config import LogConfig
-from storage.producers.snapshot import snapshot_path
-from storage.read_limits import ReadLimits
-from storage.segment_indexes import SegmentIndexes
+from storage.producers.producer_snapshots import format_snapshot_path
+from storage.segment_index import MAX_RELATIVE_OFFSET, SegmentIndexes
+from storage.storage_errors import CorruptBatch
 from storage.stored_batch import StoredBatch, walk_file
-from storage.transaction_index import AbortedTransaction, encode_index, index_path
+from storage.transaction_index import (
+    AbortedTransaction,
+    encode_transaction_index,
+    format_transaction_index_path,
+)
+
+
+class ReadLimits(NamedTuple):
+    """Whatever is asked for, a reading gives batches of one segment."""
+
+    max_bytes: int
+    up_to: int
+    """An offset: no batch that begins there or later."""
+    min_one_batch: bool
+    """A first batch larger than `max_bytes` comes whole."""
+    is_cut: bool
+    """The reading ends at `max_bytes`, amid a batch or not; otherwise all batches are whole."""
+
 
 LOG_SUFFIX: Final = ".log"
-MAX_SEGMENT_BYTES: Final = 2**31 - 1
 
 _SEEK_BYTES: Final = 8 * 1024
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
@@ -34,12 +49,12 @@ _STEP: Final = struct.Struct(">qi4xb6xi")  # base offset, batch length, magic, l
 _LAST_OFFSET_DELTA: Final = struct.Struct(">i")
 
 
-def segment_name(base_offset: int) -> str:
+def format_segment_name(base_offset: int) -> str:
     """The file name, without suffix, of the segment that starts at an offset."""
     return f"{base_offset:020d}"
 
 
-class Segment:
+class LogSegment:
     """One `.log` file and its indexes. Mutators belong to the log that owns it."""
 
     __slots__ = (
@@ -57,7 +72,7 @@ class Segment:
     )
 
     def __init__(self, files: Files, directory: str, base_offset: int, size: int) -> None:
-        stem = f"{directory}/{segment_name(base_offset)}"
+        stem = f"{directory}/{format_segment_name(base_offset)}"
         self._directory = directory
         self._files = files
         self._file: File | None = None
@@ -72,15 +87,15 @@ class Segment:
         self.is_deleted = False
 
     @classmethod
-    def create(cls, files: Files, directory: str, base_offset: int) -> "Segment":
+    def create(cls, files: Files, directory: str, base_offset: int) -> "LogSegment":
         """A new, empty segment, ready to be appended to."""
         segment = cls(files, directory, base_offset, 0)
         segment._file = files.open_append(segment.path)
         assert segment._file.size() == 0, segment.path
-        segment.indexes.start()
+        segment.indexes.start_empty()
         return segment
 
-    def adopt(self, file: File) -> None:
+    def adopt_file(self, file: File) -> None:
         """Uses an open file as its log, whatever that is called on disk by now."""
         assert self._file is None, self.path
         self._file = file
@@ -102,14 +117,14 @@ class Segment:
             return False
         indexes = self.indexes
         return (
-            self.size + more_bytes > min(config.segment_bytes, MAX_SEGMENT_BYTES)
+            self.size + more_bytes > config.segment_bytes
             # A batch without a time (-1) is never later than the first.
             or (
                 indexes.first_timestamp_ms >= 0
                 and max_timestamp_ms - indexes.first_timestamp_ms > config.segment_ms
             )
             or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
-            or indexes.bytes_with_next > config.segment_index_bytes
+            or indexes.size_with_next_entry > config.segment_index_bytes
         )
 
     def append(
@@ -126,26 +141,27 @@ class Segment:
         assert self.next_offset <= base_offset <= last_offset, (self.path, self.next_offset, base_offset)
         (self._file or self.file).write(data)
         self.is_synced = False
-        self.indexes.note(self.size, len(data), last_offset, max_timestamp_ms, index_interval_bytes)
+        size_bytes = len(data)
+        self.indexes.add_batch(self.size, size_bytes, last_offset, max_timestamp_ms, index_interval_bytes)
         self.next_offset = last_offset + 1
-        self.size += len(data)
+        self.size += size_bytes
 
-    def note(
+    def index_batch(
         self, position: int, length: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int
     ) -> None:
         """Takes one batch, found in a scan, into the indexes, as `append` does."""
-        self.indexes.note(position, length, last_offset, max_timestamp_ms, index_interval_bytes)
+        self.indexes.add_batch(position, length, last_offset, max_timestamp_ms, index_interval_bytes)
         self.next_offset = last_offset + 1
 
-    def write_noted(self, data: bytes) -> None:
+    def write_indexed_batches(self, data: bytes) -> None:
         """Writes whole batches at the end, each of which was noted. Raises OSError."""
         (self._file or self.file).write(data)
         self.is_synced = False
         self.size += len(data)
 
     def start_indexes(self) -> None:
-        """Empty indexes, to be filled by `note`."""
-        self.indexes.start()
+        """Empty indexes, to be filled by `index_batch`."""
+        self.indexes.start_empty()
         self.next_offset = self.base_offset
 
     def write_indexes(self) -> None:
@@ -154,7 +170,10 @@ class Segment:
 
     def write_transaction_index(self, aborted: Sequence[AbortedTransaction]) -> None:
         """Says which aborted transactions have their marker here, in order. Raises OSError."""
-        path, data = index_path(self._directory, self.base_offset), encode_index(aborted)
+        path, data = (
+            format_transaction_index_path(self._directory, self.base_offset),
+            encode_transaction_index(aborted),
+        )
         if self._files.exists(path):
             if data and self._files.read(path) == data:
                 return
@@ -167,7 +186,7 @@ class Segment:
         if not self.size:
             return  # nothing is lost with them
         self.indexes.sync()
-        path = index_path(self._directory, self.base_offset)
+        path = format_transaction_index_path(self._directory, self.base_offset)
         if self._files.exists(path):
             sync_file(self._files, path)
 
@@ -195,7 +214,7 @@ class Segment:
             for batch in self.walk():
                 header, length = batch.header, len(batch.data)
                 self.check_offsets(header, batch.position)
-                self.note(
+                self.index_batch(
                     batch.position, length, header.last_offset, header.max_timestamp_ms, index_interval_bytes
                 )
         except CorruptBatch:
@@ -203,7 +222,7 @@ class Segment:
             raise
 
     def resume(self) -> int:
-        """Prepares for `note` of every batch from the position returned, that of the last indexed one."""
+        """Prepares for `index_batch` of every batch from the position returned, that of the last indexed one."""
         self.next_offset = self.base_offset
         return self.indexes.resume()
 
@@ -217,19 +236,19 @@ class Segment:
             reason = f"offset {header.last_offset} is more than a segment of {self.base_offset} holds"
             raise CorruptBatch(reason, position)
 
-    def max_timestamp_ms(self, index_interval_bytes: int) -> int:
+    def find_max_timestamp_ms(self, index_interval_bytes: int) -> int:
         """The greatest of its records, -1 where none carries a time. Raises CorruptBatch as `load_indexes`."""
         self.load_indexes(index_interval_bytes)
         return self.indexes.max_timestamp_ms
 
-    def latest_ms(self, index_interval_bytes: int) -> int:
+    def find_latest_ms(self, index_interval_bytes: int) -> int:
         """What its age counts from: its greatest timestamp, or where no record carries one, its last change, wall
         clock. Raises CorruptBatch as `load_indexes`.
         """
-        latest_ms = self.max_timestamp_ms(index_interval_bytes)
-        return latest_ms if latest_ms >= 0 else self.modified_ms()
+        latest_ms = self.find_max_timestamp_ms(index_interval_bytes)
+        return latest_ms if latest_ms >= 0 else self.read_modified_ms()
 
-    def modified_ms(self) -> int:
+    def read_modified_ms(self) -> int:
         """When the file last changed, wall clock."""
         return self._files.modified_ms(self.path)
 
@@ -243,7 +262,7 @@ class Segment:
         """
         return walk_file(self.file, self.path, position, self.size, check)
 
-    def position_of(self, offset: int, index_interval_bytes: int) -> int:
+    def find_position(self, offset: int, index_interval_bytes: int) -> int:
         """Where the first batch begins that ends at or after `offset`; the segment's size when none does.
 
         Raises CorruptBatch when the way there is damaged.
@@ -252,7 +271,7 @@ class Segment:
         if next_offset == offset and next_position <= self.size:
             return next_position
         self.load_indexes(index_interval_bytes)
-        position = self.indexes.position_of(offset)
+        position = self.indexes.find_position(offset)
         assert position <= self.size, (self.path, position, self.size)
         chunk, chunk_position = b"", position
         while position < self.size:
@@ -269,7 +288,7 @@ class Segment:
                     raise CorruptBatch(error.reason, position) from None
             if base_offset + last_offset_delta >= offset:
                 return position
-            position += length + LENGTH_END
+            position += length + LOG_OVERHEAD
         return self.size
 
     def read(self, offset: int, limits: ReadLimits, index_interval_bytes: int) -> bytes:
@@ -278,7 +297,7 @@ class Segment:
         Raises CorruptBatch when the segment's structure is broken there; checksums are the reader's to verify.
         """
         max_bytes, up_to, min_one_batch, is_cut = limits
-        start = self.position_of(offset, index_interval_bytes)
+        start = self.find_position(offset, index_interval_bytes)
         available = self.size - start
         if available <= 0:
             return b""
@@ -295,16 +314,16 @@ class Segment:
         last, end = 0, first.size_bytes
         limit = min(len(data), max(max_bytes, end))
         is_last = False
-        while end + LENGTH_END <= limit:
+        while end + LOG_OVERHEAD <= limit:
             base_offset, length = _OFFSET_AND_LENGTH.unpack_from(data, end)
             if base_offset >= up_to:
                 is_last = True
                 break
             if length < MIN_BATCH_LENGTH:
                 raise CorruptBatch(f"batch length {length} is less than a header", start + end)
-            if end + LENGTH_END + length > limit:
+            if end + LOG_OVERHEAD + length > limit:
                 break
-            last, end = end, end + LENGTH_END + length
+            last, end = end, end + LOG_OVERHEAD + length
         (base_offset, _) = _OFFSET_AND_LENGTH.unpack_from(data, last)
         (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, last + 23)
         next_offset = base_offset + delta + 1
@@ -313,10 +332,18 @@ class Segment:
             end = limit
         return data if end == len(data) else data[:end]
 
-    def position_before(self, timestamp_ms: int, index_interval_bytes: int) -> int:
-        """A position from which a walk meets the first record at or after `timestamp_ms`."""
-        self.load_indexes(index_interval_bytes)
-        return self.indexes.position_before(timestamp_ms)
+    def open_copy(self) -> "LogSegment":
+        """Return a segment for reading, in any thread, what this one holds now. The caller closes it. It has a
+        handle of its own on the file, and no indexes."""
+        assert not self.is_deleted, self.path
+        copy = LogSegment(self._files, self._directory, self.base_offset, self.size)
+        copy.adopt_file(self.file.duplicate())
+        return copy
+
+    def adopt_indexes(self, copy: "LogSegment") -> None:
+        """Use the indexes that a copy has loaded, unless this segment has its own by now, or has changed."""
+        if not (self.indexes.are_loaded or self.is_deleted) and copy.size == self.size:
+            self.indexes = copy.indexes
 
     # Shrinking and going
 
@@ -329,7 +356,7 @@ class Segment:
         self.is_synced = False
         self._next_read = (-1, 0)
 
-    def cut_at(self, offset: int, index_interval_bytes: int) -> int:
+    def truncate_to_offset(self, offset: int, index_interval_bytes: int) -> int:
         """Removes the batches that end at or after `offset`; returns the new end. Raises CorruptBatch."""
         end_offset = self.base_offset
         size = self.size
@@ -341,10 +368,10 @@ class Segment:
         self.truncate(size)
         self.rebuild_indexes(index_interval_bytes)
         assert self.next_offset == end_offset, (self.path, self.next_offset, end_offset)
-        assert self.indexes.position_of(self.base_offset + MAX_RELATIVE_OFFSET) <= size, (self.path, size)
+        assert self.indexes.find_position(self.base_offset + MAX_RELATIVE_OFFSET) <= size, (self.path, size)
         return end_offset
 
-    def write_anew(self, position: int) -> None:
+    def rewrite_from(self, position: int) -> None:
         """Has the next sync take every byte from `position` on to the disk. Raises OSError."""
         if position < self.size:
             self._files.rewrite(self.path, position)
@@ -366,8 +393,8 @@ class Segment:
         if not keeps_log:
             self._files.unlink(self.path)
         self.indexes.delete()
-        beside = [index_path(self._directory, self.base_offset)]
+        beside = [format_transaction_index_path(self._directory, self.base_offset)]
         if not keeps_log:
-            beside.append(snapshot_path(self._directory, self.base_offset))
+            beside.append(format_snapshot_path(self._directory, self.base_offset))
         for path in filter(self._files.exists, beside):
             self._files.unlink(path)

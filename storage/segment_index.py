@@ -1,25 +1,35 @@
-"""The two sparse indexes beside a segment, in Kafka's layout.
+"""The offset index and the time index of a segment, in Kafka's layout, and both together while the segment is
+in use.
 
     .index      relative offset int32 | position int32
     .timeindex  timestamp int64 | relative offset int32
 
-Offsets are relative to the segment's base offset. An offset entry names the last offset of a batch and the
-byte at which that batch begins; the lookup finds the greatest entry not above the target, and the reader
-walks on from there. A time entry says: every record with a greater timestamp comes after this offset. Its
-timestamps strictly increase; a segment that is closed always ends its time index with its greatest timestamp.
+Both are sparse. Offsets are relative to the segment's base offset. An offset entry names the last offset of a
+batch and the byte at which that batch begins. A lookup finds the greatest entry not above the target, and the
+reader walks on from there. A time entry means that every record with a greater timestamp comes after this
+offset. Timestamps strictly increase; the time index of a closed segment ends with the segment's greatest
+timestamp.
 
-An index may be missing or wrong without harm: it is checked when loaded and rebuilt from the segment. While a
-segment is active its indexes live in memory; they are written when it is rolled or closed.
+A missing or wrong index does no harm: it is checked when it is loaded, and rebuilt from the segment. The
+indexes of an active segment are in memory. They are written when it is rolled or closed.
 
-Source: Kafka's `OffsetIndex` and `TimeIndex`.
+Source: Kafka's `OffsetIndex`, `TimeIndex` and `LogSegment`.
 """
 
 import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from operator import lt
 from typing import Final
+
+from storage.files import Files, sync_file
+from storage.storage_errors import CorruptBatch
+from storage.stored_batch import StoredBatch
+
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
 
 OFFSET_ENTRY_BYTES: Final = 8
 TIME_ENTRY_BYTES: Final = 12
@@ -94,7 +104,7 @@ class OffsetIndex:
         entry = bisect_right(self._relative_offsets, relative_offset) - 1
         return self._positions[entry] if entry >= 0 else 0
 
-    def offset_from(self, position: int) -> int | None:
+    def find_offset_from(self, position: int) -> int | None:
         """The last offset of the first indexed batch that begins at `position` or later, if there is one.
 
         The very first has to begin later: Kafka's search (`AbstractIndex.binarySearch`) takes it for a lower bound
@@ -168,8 +178,161 @@ class TimeIndex:
         entry = bisect_right(self._timestamps_ms, timestamp_ms - 1) - 1
         return self._base_offset + (self._relative_offsets[entry] if entry >= 0 else 0)
 
-    def last(self) -> tuple[int, int]:
+    def find_last_entry(self) -> tuple[int, int]:
         """Greatest timestamp and its offset: (-1, base offset) when there is no entry."""
         if not self._timestamps_ms:
             return -1, self._base_offset
         return self._timestamps_ms[-1], self._base_offset + self._relative_offsets[-1]
+
+
+class SegmentIndexes:
+    """Both indexes of one segment. Not loaded at first: `start_empty` makes empty ones, `read` those on
+    disk."""
+
+    __slots__ = (
+        "_base_offset",
+        "_bytes_since_entry",
+        "_files",
+        "_offsets",
+        "_stem",
+        "_times",
+        "are_loaded",
+        "first_timestamp_ms",
+        "max_timestamp_ms",
+        "max_timestamp_offset",
+        "size_with_next_entry",
+    )
+
+    def __init__(self, files: Files, stem: str, base_offset: int) -> None:
+        """In: the path of the segment without its suffix."""
+        self._files = files
+        self._stem = stem
+        self._base_offset = base_offset
+        self.first_timestamp_ms = -1
+        """Greatest timestamp of the first batch, -1 while unknown; the segment's age counts from it."""
+        self.size_with_next_entry = 0
+        """Of the larger file, had both one more entry."""
+        self.start_empty()
+        self.are_loaded = False
+
+    def start_empty(self) -> None:
+        """Empty ones, to be filled by `add_batch`."""
+        self._set_indexes(OffsetIndex(self._base_offset), TimeIndex(self._base_offset))
+
+    def _set_indexes(self, offsets: OffsetIndex, times: TimeIndex) -> None:
+        self._offsets, self._times = offsets, times
+        self.max_timestamp_ms, self.max_timestamp_offset = times.find_last_entry()
+        self._bytes_since_entry = 0
+        self.are_loaded = True
+        self._update_size()
+
+    def _update_size(self) -> None:
+        # One entry is kept back for the greatest timestamp, written when the segment is sealed.
+        self.size_with_next_entry = max(
+            (len(self._offsets) + 1) * OFFSET_ENTRY_BYTES, (len(self._times) + 2) * TIME_ENTRY_BYTES
+        )
+
+    def add_batch(
+        self, position: int, length: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int
+    ) -> None:
+        """Takes one batch, the next of the segment."""
+        if max_timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = max_timestamp_ms
+            self.max_timestamp_offset = last_offset
+        if position == 0:
+            self.first_timestamp_ms = max_timestamp_ms
+        if self._bytes_since_entry > index_interval_bytes:
+            assert self.are_loaded, self._stem
+            self._offsets.append(last_offset, position)
+            self._times.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
+            self._bytes_since_entry = 0
+            self._update_size()
+        self._bytes_since_entry += length
+
+    # Looking something up
+
+    def find_position(self, offset: int) -> int:
+        """A position from which a walk meets the batch that holds `offset`."""
+        assert self.are_loaded, self._stem
+        return self._offsets.lookup(offset)
+
+    def find_offset_from(self, position: int) -> int | None:
+        assert self.are_loaded, self._stem
+        return self._offsets.find_offset_from(position)
+
+    def find_position_before(self, timestamp_ms: int) -> int:
+        """A position from which a walk meets the first record at or after `timestamp_ms`."""
+        assert self.are_loaded, self._stem
+        return self._offsets.lookup(self._times.lookup(timestamp_ms))
+
+    # On disk
+
+    def write(self, segment_bytes: int) -> None:
+        """Completes the time index with the greatest timestamp and writes both files. In: the segment's size.
+
+        Raises OSError; there are no files then, as half an index might pass for a whole one.
+        """
+        assert self.are_loaded, self._stem
+        self._times.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
+        assert self._times.find_last_entry()[0] == self.max_timestamp_ms, self._stem
+        assert self._offsets.last_position() < segment_bytes or not len(self._offsets), self._stem
+        try:
+            self._files.write(self._stem + INDEX_SUFFIX, self._offsets.encode())
+            self._files.write(self._stem + TIME_INDEX_SUFFIX, self._times.encode())
+        except OSError:
+            self.delete()
+            raise
+
+    def sync(self) -> None:
+        """Makes the files durable; blocks, safe in any thread. Raises OSError."""
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            sync_file(self._files, self._stem + suffix)
+
+    def read(self, segment_bytes: int) -> bool:
+        """Loads both files. False where one is missing or cannot be the index of a segment of that size."""
+        index_path, time_index_path = self._stem + INDEX_SUFFIX, self._stem + TIME_INDEX_SUFFIX
+        if not self._files.exists(index_path) or not self._files.exists(time_index_path):
+            return False
+        offsets = OffsetIndex.decode(self._base_offset, self._files.read(index_path), segment_bytes)
+        times = TimeIndex.decode(self._base_offset, self._files.read(time_index_path))
+        if offsets is None or times is None:
+            return False
+        # An empty time index would make a segment of records ageless; one without any timestamp is rebuilt in
+        # vain.
+        if segment_bytes and not len(times):
+            return False
+        self._set_indexes(offsets, times)
+        return True
+
+    def resume(self) -> int:
+        """Prepares for `add_batch` of every batch from the position returned, that of the last indexed one."""
+        self._bytes_since_entry = 0
+        return self._offsets.last_position()
+
+    def check_tail(self, tail: Iterator[StoredBatch]) -> Iterator[StoredBatch]:
+        """Yield the batches of `tail`; the caller notes each before the next. In: those from the last indexed
+        one to the end.
+
+        Raises CorruptBatch when what was read cannot be their indexes: the last entry has to be of the first of
+        them; what is later than the greatest timestamp, and the end, has to come after it. A broker may have named
+        the last of several batches that it wrote at once: no fit either.
+        """
+        entry_offset = self._offsets.last_offset() if len(self._offsets) else None
+        last_offset = self._base_offset
+        for batch in tail:
+            last_offset = batch.header.last_offset
+            is_late = batch.header.max_timestamp_ms > self.max_timestamp_ms
+            if entry_offset not in (None, last_offset) or (
+                is_late and last_offset < self.max_timestamp_offset
+            ):
+                raise CorruptBatch("is not what the indexes say", batch.position)
+            entry_offset = None
+            yield batch
+        if last_offset < self.max_timestamp_offset:
+            raise CorruptBatch("ends before the time index does")
+
+    def delete(self) -> None:
+        """Removes the files, as far as they are there. Raises OSError."""
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            if self._files.exists(self._stem + suffix):
+                self._files.unlink(self._stem + suffix)

@@ -28,12 +28,11 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from storage.batch import check_crc, decode_records, encode_batch, read_header
-from storage.errors import CorruptBatch, DamagedFile, StorageError
 from storage.files import TEMPORARY_SUFFIX, Files
 from storage.log import PartitionLog
-from storage.os_error import reason_of
 from storage.record import UNASSIGNED_OFFSET, Record
-from storage.segment import segment_name
+from storage.segment import format_segment_name
+from storage.storage_errors import CorruptBatch, DamagedFile, StorageError, format_error_reason
 
 STATE_SUFFIX: Final = ".state"
 
@@ -50,18 +49,18 @@ class StatePoint(NamedTuple):
     last_crc: int
 
     @classmethod
-    def of(cls, log: PartitionLog, end_offset: int) -> "StatePoint | None":
+    def at_offset(cls, log: PartitionLog, end_offset: int) -> "StatePoint | None":
         """The place `end_offset`; None where no batch ends there. Raises LogDamaged, OSError."""
         if not log.log_start_offset < end_offset <= log.log_end_offset:
             return None
-        for batch in log.batches(end_offset - 1):
+        for batch in log.iterate_batches(end_offset - 1):
             if batch.header.next_offset != end_offset:
                 return None
             return cls(end_offset, log.log_start_offset, batch.header.crc)
         return None
 
 
-class State(NamedTuple):
+class StateFile(NamedTuple):
     """A state that belongs to its log, its records not yet read."""
 
     path: str
@@ -69,18 +68,18 @@ class State(NamedTuple):
     records_count: int
     data: bytes
 
-    def batches(self) -> Iterator[list[Record]]:
+    def iterate_batches(self) -> Iterator[list[Record]]:
         """Its records. Raises DamagedFile, at the latest at the end; then none of them counts."""
-        position, found = _first_batch(self.path, self.data)[1], 0
+        position, found = _decode_first_batch(self.path, self.data)[1], 0
         while position < len(self.data):
-            records, position = _batch(self.path, self.data, position)
+            records, position = _decode_batch(self.path, self.data, position)
             found += len(records)
             yield records
         if found != self.records_count:
             raise DamagedFile(self.path, f"has {found} of {self.records_count} records")
 
 
-def state_head(point: StatePoint, contents: str, records_count: int) -> bytes:
+def encode_state_header(point: StatePoint, contents: str, records_count: int) -> bytes:
     """What a state file begins with; the batches that hold the records come after it.
 
     In: the place in the log, what the records mean, and how many there are.
@@ -95,42 +94,42 @@ def state_head(point: StatePoint, contents: str, records_count: int) -> bytes:
     return encode_batch([Record(UNASSIGNED_OFFSET, _NO_TIMESTAMP, _HEADER_KEY, json.dumps(header).encode())])
 
 
-def state_path(log: PartitionLog, end_offset: int) -> str:
+def format_state_path(log: PartitionLog, end_offset: int) -> str:
     """What the state of a log is called that ends there."""
-    return f"{log.directory}/{segment_name(end_offset)}{STATE_SUFFIX}"
+    return f"{log.directory}/{format_segment_name(end_offset)}{STATE_SUFFIX}"
 
 
-def is_state(name: str) -> bool:
+def is_state_file(name: str) -> bool:
     """Whether a file is called as a state is, or one that is being written."""
     return name.endswith((STATE_SUFFIX, STATE_SUFFIX + TEMPORARY_SUFFIX))
 
 
-def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[State | None, list[str]]:
+def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[StateFile | None, list[str]]:
     """The state of a log that spares most reading, if there is one.
 
     In: the word for what the records have to mean. Out: the state, and a line on each file that is none; these
     are removed, where the file system allows it. Raises OSError, LogDamaged.
     """
     ignored: list[str] = []
-    found: State | None = None
-    for path in sorted(_paths(files, log.directory), reverse=True):
+    found: StateFile | None = None
+    for path in sorted(_list_states(files, log.directory), reverse=True):
         if found is None and not path.endswith(TEMPORARY_SUFFIX):
             try:
-                found = _read(files, log, path, contents)
+                found = _read_state(files, log, path, contents)
                 continue
             except StorageError as error:
                 ignored.append(str(error))
         try:
             files.unlink(path)
         except OSError as error:
-            ignored.append(f"{path}: cannot be removed: {reason_of(error, path)}")
+            ignored.append(f"{path}: cannot be removed: {format_error_reason(error, path)}")
     return found, ignored
 
 
 def remove_states(files: Files, directory: str, end_offset: int) -> bool:
     """Removes the states that end before an offset; whether there were any. Raises OSError."""
-    name = segment_name(end_offset)
-    stale = [path for path in _paths(files, directory) if os.path.basename(path) < name]
+    name = format_segment_name(end_offset)
+    stale = [path for path in _list_states(files, directory) if os.path.basename(path) < name]
     for path in stale:
         files.unlink(path)
     return bool(stale)
@@ -138,33 +137,33 @@ def remove_states(files: Files, directory: str, end_offset: int) -> bool:
 
 def has_state(files: Files, log: PartitionLog, end_offset: int) -> bool:
     """Whether the state of a log that ends there is still beside it."""
-    return files.exists(state_path(log, end_offset))
+    return files.exists(format_state_path(log, end_offset))
 
 
-def _paths(files: Files, directory: str) -> list[str]:
-    return [f"{directory}/{name}" for name in files.listdir(directory) if is_state(name)]
+def _list_states(files: Files, directory: str) -> list[str]:
+    return [f"{directory}/{name}" for name in files.listdir(directory) if is_state_file(name)]
 
 
-def _read(files: Files, log: PartitionLog, path: str, contents: str) -> State:
+def _read_state(files: Files, log: PartitionLog, path: str, contents: str) -> StateFile:
     data = files.read(path)
-    header, _ = _first_batch(path, data)
+    header, _ = _decode_first_batch(path, data)
     if header.get("format") != _FORMAT or header.get("contents") != contents:
         raise DamagedFile(path, f"is a state of {header.get('contents')!r}, not of {contents!r}")
     try:
         point = StatePoint(*(int(header[name]) for name in StatePoint._fields))
-        state = State(path, point.end_offset, int(header["records"]), data)
+        state = StateFile(path, point.end_offset, int(header["records"]), data)
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFile(path, f"has a header that makes no sense: {error!r}") from error
-    if point.end_offset < log.cleaned_to:
-        raise DamagedFile(path, f"is older than the compaction up to offset {log.cleaned_to}")
-    if StatePoint.of(log, point.end_offset) != point:
+    if point.end_offset < log.cleaned_offset:
+        raise DamagedFile(path, f"is older than the compaction up to offset {log.cleaned_offset}")
+    if StatePoint.at_offset(log, point.end_offset) != point:
         extent = f"offsets {log.log_start_offset} to {log.log_end_offset}"
         raise DamagedFile(path, f"is not a state of the log as it is now, {extent}")
     return state
 
 
-def _first_batch(path: str, data: bytes) -> tuple[dict[str, Any], int]:
-    records, position = _batch(path, data, 0)
+def _decode_first_batch(path: str, data: bytes) -> tuple[dict[str, Any], int]:
+    records, position = _decode_batch(path, data, 0)
     if len(records) != 1 or records[0].key != _HEADER_KEY:
         raise DamagedFile(path, "does not begin as a state does")
     try:
@@ -176,7 +175,7 @@ def _first_batch(path: str, data: bytes) -> tuple[dict[str, Any], int]:
     return header, position
 
 
-def _batch(path: str, data: bytes, position: int) -> tuple[list[Record], int]:
+def _decode_batch(path: str, data: bytes, position: int) -> tuple[list[Record], int]:
     """The records of the batch at `position`, and where the next one begins."""
     try:
         header = read_header(data, position)

@@ -1,9 +1,16 @@
-"""Everything that can go wrong in the log engine. Each error names the file, and the position where one
-applies.
+"""Errors of the log engine, with the file and the position where one applies, and errors of the operating
+system in plain words: `permission denied` instead of `[Errno 13]`.
 """
 
 import os
+import re
 import traceback
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+_NUMBER: Final = re.compile(r"\[errno -?[0-9]+\] ?", re.IGNORECASE)
 
 
 class StorageError(Exception):
@@ -120,3 +127,38 @@ class DataDirectoryUnusable(FileError):
 
 class DamagedFile(FileError):
     """A small file (checkpoint, properties, catalogue) whose contents make no sense."""
+
+
+def format_error_reason(error: BaseException, named: str = "") -> str:
+    """Why something failed, for the rest of a line that says what did.
+
+    In: any error; the path that the line names already. Out: of an OSError the words of the operating system, after
+    the path that they are about unless that is `named`; of any other error its text.
+    """
+    if not isinstance(error, OSError):
+        return str(error)
+    # Without words of the system's it is a timeout, or a library's summary of several attempts.
+    text = _NUMBER.sub("", error.strerror or str(error)) or "timed out"
+    if text[1:2].islower():
+        text = text[0].lower() + text[1:]
+    paths = [str(path) for path in (error.filename, error.filename2) if path is not None]
+    if not paths or paths == [named]:
+        return text
+    return f"{' to '.join(paths)}: {text}"
+
+
+def catch_os_error(call: Callable[[], object]) -> OSError | None:
+    """The OSError that a call ended with; None where it succeeded."""
+    try:
+        call()
+    except OSError as error:
+        return error
+    return None
+
+
+def catch_storage_error(call: Callable[[], T]) -> "T | StorageError | OSError":
+    """The result of a call, or the StorageError or OSError that it ended with."""
+    try:
+        return call()
+    except (StorageError, OSError) as error:
+        return error

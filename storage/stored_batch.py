@@ -8,21 +8,21 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from storage.batch import (
-    CRC_FROM,
+    CRC_START,
     HEADER_BYTES,
-    LENGTH_END,
+    LOG_OVERHEAD,
     BatchHeader,
     check_crc,
     decode_records,
+    decompress_records,
     is_old_message,
     read_header,
-    unpack_records,
 )
 from storage.checksum import crc32c
-from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.files import File
 from storage.record import Record
 from storage.record_scan import scan_records
+from storage.storage_errors import CorruptBatch, UnsupportedMagic
 
 _CHUNK_BYTES: Final = 1024 * 1024
 
@@ -40,7 +40,7 @@ class StoredBatch(NamedTuple):
         """Time and offset of each of its records, none of which is made; raises CorruptBatch."""
         header = self.header
         append_time_ms = header.max_timestamp_ms if header.is_log_append_time else None
-        section = unpack_records(self.data, header)
+        section = decompress_records(self.data, header)
         for offset_delta, timestamp_delta, _ in scan_records(section, header.records_count):
             time_ms = header.base_timestamp_ms + timestamp_delta if append_time_ms is None else append_time_ms
             yield time_ms, header.base_offset + offset_delta
@@ -66,14 +66,14 @@ def walk_file(file: File, path: str, position: int, end: int, check: bool) -> It
             header = read_header(chunk, local)
         except CorruptBatch as error:
             raise _unreadable(file, error, position) from None
-        size = header.batch_length + LENGTH_END
+        size = header.batch_length + LOG_OVERHEAD
         if position + size > end:
             raise CorruptBatch(f"a batch of {size} bytes ends after {end - position} bytes", position)
         if local + size > len(chunk):
             chunk, chunk_position = file.pread(max(size, _CHUNK_BYTES), position), position
             local = 0
         data = chunk[local : local + size]
-        if (check and crc32c(data[CRC_FROM:]) != header.crc) or len(data) < size:
+        if (check and crc32c(data[CRC_START:]) != header.crc) or len(data) < size:
             try:
                 check_crc(data, 0, header)
             except CorruptBatch as error:

@@ -17,18 +17,18 @@ repeated and believed: it poisons its log, and every later submission of that lo
 """
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
-from storage.errors import JournalRefused, StorageError, SyncFailed
+from storage.durability import SyncPlan
 from storage.files import File
-from storage.journal.frame import Entry, LogKey
 from storage.journal.journal import Journal
+from storage.journal.journal_frame import JournalEntry, LogKey
 from storage.log import PartitionLog
-from storage.os_error import reason_of
-from storage.sync_plan import SyncPlan
+from storage.storage_errors import JournalRefused, StorageError, SyncFailed, format_error_reason
 
 
 class SyncResult(NamedTuple):
@@ -42,117 +42,129 @@ class SyncResult(NamedTuple):
     """Journals with a file that is full: to be settled."""
 
 
-class Job:
+class SyncJob:
     """One submission. It is over when each thread has done its part."""
 
-    __slots__ = ("_done", "_lock", "_parts", "being_settled", "entries", "failed", "full", "plans", "refused")
+    __slots__ = (
+        "_lock",
+        "_on_done",
+        "_parts",
+        "entries",
+        "failed",
+        "full",
+        "logs_being_settled",
+        "plans",
+        "refused",
+    )
 
-    def __init__(self, done: Callable[[SyncResult], None]) -> None:
+    def __init__(self, on_done: Callable[[SyncResult], None]) -> None:
         self.plans: list[tuple[PartitionLog, SyncPlan]] = []
-        self.entries: list[tuple[PartitionLog, Entry]] = []
-        self.being_settled: list[PartitionLog] = []
+        self.entries: list[tuple[PartitionLog, JournalEntry]] = []
+        self.logs_being_settled: list[PartitionLog] = []
         """Logs with nothing to sync that is not being synced already."""
         self.failed: dict[PartitionLog, StorageError] = {}
         self.refused: list[PartitionLog] = []
         self.full: list[Journal] = []
-        self._done = done
+        self._on_done = on_done
         self._parts = 0
         self._lock = threading.Lock()
 
-    def begin(self, parts: int) -> None:
+    def start(self, parts: int) -> None:
         """In: how many threads have to do with it."""
         self._parts = parts
 
     def fail(self, problem: Exception) -> None:
         """A part of it was not done, for a reason that nobody foresaw: what the disk has of its logs is unknown."""
-        logs = [log for log, _ in self.plans] + [log for log, _ in self.entries] + self.being_settled
+        logs = [log for log, _ in self.plans] + [log for log, _ in self.entries] + self.logs_being_settled
         for log in logs:
             self.fail_log(log, problem)
 
     def fail_log(self, log: PartitionLog, problem: Exception) -> None:
-        """The same for one log."""
+        """Poison one log: what the disk has of it is unknown."""
         error = SyncFailed(log.directory, f"cannot sync: {problem!r}")
         error.__cause__ = problem
         self.failed[log] = log.poison(error)
 
-    def end(self) -> None:
+    def finish_part(self) -> None:
         """A thread has done its part."""
         with self._lock:
             self._parts -= 1
             is_over = not self._parts
         if is_over:
-            self._done(SyncResult(self.failed, self.refused, self.full))
+            self._on_done(SyncResult(self.failed, self.refused, self.full))
 
 
-Run = Callable[[Sequence[Job]], None]
+JobRunner = Callable[[Sequence[SyncJob]], None]
 """A part of jobs, which are taken up together when there are several."""
 
 
 class Syncer:
     """For any number of logs. All methods belong to the thread that owns the logs."""
 
-    def __init__(self, new_worker: "Callable[[str, Run], Worker] | None" = None) -> None:
+    def __init__(self, new_worker: "Callable[[str, JobRunner], SyncWorker] | None" = None) -> None:
         """In: who runs its parts, by the name of what runs; threads, where nothing is said."""
-        self._new_worker = new_worker or ThreadWorker
-        self._files: Worker = self._new_worker("log-sync", _sync_files)
-        self._journals: Worker | None = None
-        self._in_journals: WeakValueDictionary[tuple[Journal, LogKey], PartitionLog] = WeakValueDictionary()
+        self._new_worker = new_worker or SyncThread
+        self._file_worker: SyncWorker = self._new_worker("log-sync", _sync_files)
+        self._journal_worker: SyncWorker | None = None
+        self._journaled_logs: WeakValueDictionary[tuple[Journal, LogKey], PartitionLog] = (
+            WeakValueDictionary()
+        )
 
-    def submit(self, logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
-        """Makes everything appended to `logs` until now durable, then calls `done`, in a thread of its own.
+    def submit(self, logs: Iterable[PartitionLog], on_done: Callable[[SyncResult], None]) -> None:
+        """Makes everything appended to `logs` until now durable, then calls `on_done`, in a thread of its own.
 
-        `done` is called exactly once, also for logs with nothing to sync and for poisoned ones.
+        `on_done` is called exactly once, also for logs with nothing to sync and for poisoned ones.
         Raises RuntimeError after `close`.
         """
-        job = Job(done)
+        job = SyncJob(on_done)
         begun: list[PartitionLog] = []
         for log in logs:
             try:
-                if self._begin(log, job):
+                if self._begin_log(log, job):
                     begun.append(log)
             except Exception as problem:  # noqa: BLE001 - the other logs are synced all the same
                 job.fail_log(log, problem)
-        has_files = bool(job.plans or job.being_settled or not job.entries)
-        job.begin(has_files + bool(job.entries))
+        has_files = bool(job.plans or job.logs_being_settled or not job.entries)
+        job.start(has_files + bool(job.entries))
         if job.entries:
-            if self._journals is None:
-                self._journals = self._new_worker("log-journal", _write_entries)
-            self._journals.put(job)
+            if self._journal_worker is None:
+                self._journal_worker = self._new_worker("log-journal", _write_entries)
+            self._journal_worker.enqueue(job)
         if has_files:
-            self._files.put(job)
+            self._file_worker.enqueue(job)
         if begun:
-            self.settle(begun)
+            self.settle_logs(begun)
 
-    def _begin(self, log: PartitionLog, job: Job) -> bool:
+    def _begin_log(self, log: PartitionLog, job: SyncJob) -> bool:
         """Adds what a log has appended to a job; whether the log is to be settled as well."""
         journal = log.journal
-        entry = None if journal is None or not log.is_open else journal.take(log.log_end_offset)
+        entry = None if journal is None or not log.is_open else journal.take_entry(log.log_end_offset)
         if journal is None or entry is None:
             _begin_files(log, job)
             return False
         job.entries.append((log, entry))
         if journal.settled_by is not self:
             journal.settled_by = self
-            self._in_journals[journal.journal, journal.key] = log
-        return log.durability.has_new_names
+            self._journaled_logs[journal.journal, journal.key] = log
+        return log.durability.has_unsynced_names
 
-    def settle(self, logs: Iterable[PartitionLog]) -> None:
+    def settle_logs(self, logs: Iterable[PartitionLog]) -> None:
         """Has the segments of logs synced, some time. One that cannot be is poisoned."""
-        job = Job(_nobody)
+        job = SyncJob(_ignore_result)
         for log in logs:
             if not log.is_closed and log.failure is None:
-                plan = _begun(log, job)
+                plan = _begin_plan(log, job)
                 if plan is not None:
                     job.plans.append((log, plan))
         if job.plans:
-            job.begin(1)
-            self._files.put(job)
+            job.start(1)
+            self._file_worker.enqueue(job)
 
-    def settle_full(self, journals: Iterable[Journal]) -> None:
-        """The same for the logs that keep a journal's files from being used again."""
+    def settle_full_journals(self, journals: Iterable[Journal]) -> None:
+        """Sync the segments of logs that keep full files of a journal from being used again."""
         for journal in journals:
-            found = [self._in_journals.get((journal, key)) for key in journal.in_full_files()]
-            self.settle(log for log in found if log is not None)
+            found = [self._journaled_logs.get((journal, key)) for key in journal.find_logs_in_full_files()]
+            self.settle_logs(log for log in found if log is not None)
 
     def close(self) -> None:
         """Finishes what was submitted, every callback included, and ends the threads. Idempotent.
@@ -160,63 +172,63 @@ class Syncer:
         Raises what a callback raised, if one did.
         """
         try:
-            if self._journals is not None:
-                self._journals.close()
+            if self._journal_worker is not None:
+                self._journal_worker.close()
         finally:
-            self._files.close()
+            self._file_worker.close()
 
 
-def _begin_files(log: PartitionLog, job: Job) -> None:
+def _begin_files(log: PartitionLog, job: SyncJob) -> None:
     """Has the files of a log synced for what the journal does not get; unless that is durable already, or being
     synced."""
     if log.journal is not None and log.is_open and log.durable_offset == log.log_end_offset:
         return
-    plan = _begun(log, job)
+    plan = _begin_plan(log, job)
     if plan is not None:
         job.plans.append((log, plan))
     elif log.durable_offset < log.log_end_offset:
-        job.being_settled.append(log)
+        job.logs_being_settled.append(log)
 
 
-def _begun(log: PartitionLog, job: Job) -> SyncPlan | None:
+def _begin_plan(log: PartitionLog, job: SyncJob) -> SyncPlan | None:
     try:
         return log.begin_sync()
     except StorageError as error:
         job.failed[log] = error
     except OSError as error:
-        job.failed[log] = log.poison(SyncFailed(log.directory, f"cannot open: {reason_of(error)}"))
+        job.failed[log] = log.poison(SyncFailed(log.directory, f"cannot open: {format_error_reason(error)}"))
     except Exception as problem:  # noqa: BLE001 - the other logs are synced all the same
         job.fail_log(log, problem)
     return None
 
 
-def _nobody(result: SyncResult) -> None:
+def _ignore_result(result: SyncResult) -> None:
     """Who settles is not waited for."""
 
 
-class Worker(Protocol):
+class SyncWorker(Protocol):
     """Does its part of jobs, in order."""
 
-    def put(self, job: Job) -> None:
+    def enqueue(self, job: SyncJob) -> None:
         """Has a job done, some time. Raises RuntimeError after `close`."""
 
     def close(self) -> None:
         """Does what is left. Raises what a callback raised, if one did."""
 
 
-class ThreadWorker:
-    """A `Worker` in a thread."""
+class SyncThread:
+    """A `SyncWorker` in a thread."""
 
-    def __init__(self, name: str, run: Run) -> None:
+    def __init__(self, name: str, run: JobRunner) -> None:
         """In: what it does with jobs."""
-        self._run = run
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._job_runner = run
+        self._jobs: SimpleQueue[SyncJob | None] = SimpleQueue()
         self._callback_error: BaseException | None = None
         self._is_closed = False
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run_jobs, name=name, daemon=True)
         self._thread.start()
 
-    def put(self, job: Job) -> None:
+    def enqueue(self, job: SyncJob) -> None:
         if self._is_closed:
             raise RuntimeError("the syncer is closed")
         self._jobs.put(job)
@@ -230,7 +242,7 @@ class ThreadWorker:
             error, self._callback_error = self._callback_error, None
             raise error
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         while True:
             jobs = [self._jobs.get()]
             while True:
@@ -238,22 +250,22 @@ class ThreadWorker:
                     jobs.append(self._jobs.get_nowait())
                 except Empty:
                     break
-            given = [job for job in jobs if job is not None]
+            pending = [job for job in jobs if job is not None]
             try:
-                self._run(given)
+                self._job_runner(pending)
             except Exception as problem:  # noqa: BLE001 - who waits is told; a thread that ends would tell nobody
-                for job in given:
+                for job in pending:
                     job.fail(problem)
-            for job in given:
+            for job in pending:
                 try:
-                    job.end()
+                    job.finish_part()
                 except BaseException as error:  # noqa: BLE001 - `close` raises it
                     self._callback_error = self._callback_error or error
             if jobs[-1] is None:
                 return
 
 
-def _sync_files(jobs: Sequence[Job]) -> None:
+def _sync_files(jobs: Sequence[SyncJob]) -> None:
     synced: set[File | str] = set()
     for job in jobs:
         for log, plan in job.plans:
@@ -267,43 +279,41 @@ def _sync_files(jobs: Sequence[Job]) -> None:
             failure = log.complete_sync(plan, failure)
             if failure is not None:
                 job.failed[log] = failure
-        for log in job.being_settled:
+        for log in job.logs_being_settled:
             if log.failure is not None:
                 job.failed[log] = log.failure
 
 
-def _write_entries(jobs: Sequence[Job]) -> None:
+def _write_entries(jobs: Sequence[SyncJob]) -> None:
     """Writes what goes to journals, each of them once."""
-    by_journal: dict[Journal, list[tuple[Job, PartitionLog, Entry]]] = {}
+    by_journal: defaultdict[Journal, list[tuple[SyncJob, PartitionLog, JournalEntry]]] = defaultdict(list)
     for job in jobs:
         for log, entry in job.entries:
             assert log.journal is not None, log.directory
-            journal = log.journal.journal
-            if journal not in by_journal:
-                by_journal[journal] = []
-            by_journal[journal].append((job, log, entry))
-    for journal, given in by_journal.items():
+            by_journal[log.journal.journal].append((job, log, entry))
+    for journal, items in by_journal.items():
         try:
-            is_full = journal.write([entry for _, _, entry in given])
+            is_full = journal.write([entry for _, _, entry in items])
         except JournalRefused:
-            for job, log, _ in given:
-                _leave_out(job, log)
+            for job, log, _ in items:
+                _refuse_entry(job, log)
             continue
         if is_full:
-            given[0][0].full.append(journal)
-        for job, log, entry in given:
+            items[0][0].full.append(journal)
+        for job, log, entry in items:
             if log.is_deleted:
                 # What was there when it was deleted is dropped already, and this was not.
-                journal.drop(entry.key)
-            if entry.base_offset > log.durable_offset and log.failure is None:
-                _leave_out(job, log)  # what it follows was refused, or is still being synced
+                journal.drop_log(entry.key)
+            durability = log.durability
+            if entry.base_offset > durability.durable_offset and durability.failure is None:
+                _refuse_entry(job, log)  # what it follows was refused, or is still being synced
                 continue
-            failure = log.complete_entry(entry)
+            failure = durability.on_journaled(entry, log.log_end_offset)
             if failure is not None:
                 job.failed[log] = failure
 
 
-def _leave_out(job: Job, log: PartitionLog) -> None:
+def _refuse_entry(job: SyncJob, log: PartitionLog) -> None:
     assert log.journal is not None, log.directory
-    log.journal.leave_out()
+    log.journal.skip_pending()
     job.refused.append(log)

@@ -19,8 +19,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from storage.errors import DamagedFile
 from storage.files import Files
+from storage.storage_errors import DamagedFile
 
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
 ENTRY_BYTES: Final = 34
@@ -43,77 +43,96 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedTransactions:
-    """Those of one log, in the order of their markers. Takes 32 bytes for each."""
+    """The aborted transactions of one log, in the order of their markers. Takes 32 bytes for each."""
 
-    __slots__ = ("_firsts", "_lasts", "_producers", "_stable")
+    __slots__ = ("_first_offsets", "_last_offsets", "_producer_ids", "_stable_offsets")
 
     def __init__(self, found: Iterable[AbortedTransaction] = ()) -> None:
-        self._producers, self._firsts, self._lasts, self._stable = (array("q") for _ in range(4))
+        self._producer_ids, self._first_offsets, self._last_offsets, self._stable_offsets = (
+            array("q") for _ in range(4)
+        )
         for aborted in sorted(set(found), key=lambda each: each.last_offset):
             self.add(aborted)
 
     def __len__(self) -> int:
-        return len(self._lasts)
+        return len(self._last_offsets)
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
-        return map(AbortedTransaction, self._producers, self._firsts, self._lasts, self._stable)
+        return map(
+            AbortedTransaction,
+            self._producer_ids,
+            self._first_offsets,
+            self._last_offsets,
+            self._stable_offsets,
+        )
 
-    def _at(self, number: int) -> AbortedTransaction:
-        columns = (self._producers, self._firsts, self._lasts, self._stable)
+    def _find_row(self, number: int) -> AbortedTransaction:
+        columns = (self._producer_ids, self._first_offsets, self._last_offsets, self._stable_offsets)
         return AbortedTransaction(*(column[number] for column in columns))
 
     def add(self, aborted: AbortedTransaction) -> None:
         """One more, whose marker comes after all others."""
-        assert not self._lasts or self._lasts[-1] <= aborted.last_offset, (self._lasts[-1], aborted)
-        self._producers.append(aborted.producer_id)
-        self._firsts.append(aborted.first_offset)
-        self._lasts.append(aborted.last_offset)
-        self._stable.append(aborted.last_stable_offset)
+        assert not self._last_offsets or self._last_offsets[-1] <= aborted.last_offset, (
+            self._last_offsets[-1],
+            aborted,
+        )
+        self._producer_ids.append(aborted.producer_id)
+        self._first_offsets.append(aborted.first_offset)
+        self._last_offsets.append(aborted.last_offset)
+        self._stable_offsets.append(aborted.last_stable_offset)
 
-    def within(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+    def find_overlapping(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those that have records or a marker in a range (its end excluded), by marker."""
         found = []
-        for number in range(bisect_left(self._lasts, first_offset), len(self._lasts)):
-            if self._firsts[number] < end_offset:
-                found.append(self._at(number))
-            if self._stable[number] >= end_offset:
+        for number in range(bisect_left(self._last_offsets, first_offset), len(self._last_offsets)):
+            if self._first_offsets[number] < end_offset:
+                found.append(self._find_row(number))
+            if self._stable_offsets[number] >= end_offset:
                 break
         return found
 
-    def ended_within(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+    def find_ended_within(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those whose markers lie in a range, its end excluded."""
-        start, end = bisect_left(self._lasts, first_offset), bisect_left(self._lasts, end_offset)
-        return [self._at(number) for number in range(start, end)]
+        start, end = (
+            bisect_left(self._last_offsets, first_offset),
+            bisect_left(self._last_offsets, end_offset),
+        )
+        return [self._find_row(number) for number in range(start, end)]
 
     def has_marker_from(self, offset: int) -> bool:
         """Whether the marker of one of them is there or behind."""
-        return bool(self._lasts) and self._lasts[-1] >= offset
+        return bool(self._last_offsets) and self._last_offsets[-1] >= offset
 
     def has_marker(self, offset: int) -> bool:
         """Whether the marker of one of them is there."""
-        number = bisect_left(self._lasts, offset)
-        return number < len(self._lasts) and self._lasts[number] == offset
+        number = bisect_left(self._last_offsets, offset)
+        return number < len(self._last_offsets) and self._last_offsets[number] == offset
 
-    def replace(self, first_offset: int, end_offset: int, found: Iterable[AbortedTransaction]) -> None:
+    def replace_range(self, first_offset: int, end_offset: int, found: Iterable[AbortedTransaction]) -> None:
         """Puts others, in order, in the place of those whose markers lie in a range, its end excluded."""
-        start, end = bisect_left(self._lasts, first_offset), bisect_left(self._lasts, end_offset)
+        start, end = (
+            bisect_left(self._last_offsets, first_offset),
+            bisect_left(self._last_offsets, end_offset),
+        )
         rows = list(found)
         assert all(first_offset <= row.last_offset < end_offset for row in rows), (first_offset, end_offset)
-        for number, column in enumerate((self._producers, self._firsts, self._lasts, self._stable)):
+        for number, column in enumerate(
+            (self._producer_ids, self._first_offsets, self._last_offsets, self._stable_offsets)
+        ):
             column[start:end] = array("q", [row[number] for row in rows])
 
-    def forget_before(self, offset: int) -> None:
+    def remove_before(self, offset: int) -> None:
         """Forgets those whose markers lie before an offset."""
-        if self._lasts and self._lasts[0] < offset:
-            self.replace(self._lasts[0], offset, ())
+        if self._last_offsets and self._last_offsets[0] < offset:
+            self.replace_range(self._last_offsets[0], offset, ())
 
 
-def encode_index(aborted: Iterable[AbortedTransaction]) -> bytes:
+def encode_transaction_index(aborted: Iterable[AbortedTransaction]) -> bytes:
     """The file of a segment. In: the transactions whose markers it holds, in order."""
     return b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted)
 
 
-def decode_index(data: bytes, path: str) -> list[AbortedTransaction]:
+def decode_transaction_index(data: bytes, path: str) -> list[AbortedTransaction]:
     """What the file of a segment says; a part of an entry at its end, as a killed broker may leave it, is nothing.
 
     Raises DamagedFile, naming `path`.
@@ -130,17 +149,22 @@ def decode_index(data: bytes, path: str) -> list[AbortedTransaction]:
     return found
 
 
-def index_offsets(names: Iterable[str]) -> list[int]:
+def find_transaction_indexes(names: Iterable[str]) -> list[int]:
     """The base offsets of the segments that have such an index. In: the names in a log's directory."""
     return [int(match[1]) for match in map(_INDEX.fullmatch, names) if match is not None]
 
 
-def index_path(directory: str, base_offset: int) -> str:
+def format_transaction_index_path(directory: str, base_offset: int) -> str:
     """Where the index of a segment lies."""
     return f"{directory}/{base_offset:020d}{TRANSACTION_INDEX_SUFFIX}"
 
 
-def read_aborted(files: Files, directory: str) -> AbortedTransactions:
+def read_aborted_transactions(files: Files, directory: str) -> AbortedTransactions:
     """All that the indexes in a log's directory name. Raises DamagedFile, OSError."""
-    paths = [index_path(directory, offset) for offset in index_offsets(files.listdir(directory))]
-    return AbortedTransactions(each for path in paths for each in decode_index(files.read(path), path))
+    paths = [
+        format_transaction_index_path(directory, offset)
+        for offset in find_transaction_indexes(files.listdir(directory))
+    ]
+    return AbortedTransactions(
+        each for path in paths for each in decode_transaction_index(files.read(path), path)
+    )

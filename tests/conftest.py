@@ -1,6 +1,8 @@
 """How the tests are shared out between processes, where there is more than one, and how property tests run."""
 
+import logging
 import signal
+from collections.abc import Generator
 from types import FrameType
 from typing import Final
 
@@ -19,6 +21,8 @@ LONG: Final = (
 )  # fmt: skip
 """The groups that take longest, by how their names begin. They are begun first, so that no process is still at one
 of them when there is nothing left for the others. The oracle comes before the others because it mostly waits."""
+
+LOGGING_FLAGS: Final = ("logThreads", "logProcesses", "logMultiprocessing", "raiseExceptions")
 
 # No example is judged by the clock of a busy machine.
 settings.register_profile("untimed", deadline=None)
@@ -42,6 +46,22 @@ def pytest_configure() -> None:
 
 def _stay(_signal: int, _frame: FrameType | None) -> None:
     """Ignore a signal in this process alone: child processes do not inherit a handler."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Restore the logging of this process after each test: `groupd serve`, run in this process, changes it."""
+    loggers = {logger: logger.level for logger in (logging.getLogger(), logging.getLogger("asyncio"))}
+    handlers = logging.getLogger().handlers[:]
+    flags = {name: getattr(logging, name) for name in LOGGING_FLAGS}
+    try:
+        return (yield)
+    finally:
+        for logger, level in loggers.items():
+            logger.setLevel(level)
+        logging.getLogger().handlers[:] = handlers
+        for name, value in flags.items():
+            setattr(logging, name, value)
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks are selected, and before xdist reads them

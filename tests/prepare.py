@@ -5,12 +5,13 @@ Without it each is built by the first test that asks, once, and waited for by th
 
 from benchmarks.kfake.server import kfake_command
 from tests.cluster.etcd import linearizable
-from tests.console.page.daemon_page import axe_build
 from tests.docker import recipes
-from tests.ecosystem.program import CONNECT, STREAMS
+from tests.ecosystem.program import CONNECT, STREAMS, registry
+from tests.http.page.daemon_page import axe_build
 from tests.interop import build
 from tests.kafka_log import artifacts
 from tests.pipeline.class_archive import quick_jvm
+from tests.release import actionlint
 
 
 def main() -> None:
@@ -21,6 +22,7 @@ def main() -> None:
         build.franz_go(),
         build.kafka(*CONNECT),
         build.kafka(*STREAMS),
+        registry(),
         artifacts.tools(),
         artifacts.broker(),
         kfake_command("orders", 1),
@@ -29,6 +31,7 @@ def main() -> None:
         recipes.go("plain"),
         recipes.java("Plain"),
         linearizable.checker(),
+        actionlint.command(),
     ):
         print(" ".join(command))
     print(quick_jvm())

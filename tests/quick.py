@@ -18,8 +18,8 @@ import grimp
 import pytest
 
 ROOT: Final = Path(__file__).parents[1]
-PACKAGES: Final = ("coordinator", "protocol", "storage", "pipeline", "tests")
-SAMPLED: Final = ("group", "transactions", "protocol", "storage", "engine", "net", "topics", "scenarios")
+PACKAGES: Final = ("coordinator", "protocol", "storage", "pipeline", "groupd", "release", "tests")
+SAMPLED: Final = ("group", "transactions", "protocol", "storage", "runtime", "network", "topics", "scenarios")
 SAMPLE_FILES: Final = 12
 SLOW: Final = (
     "interop",
@@ -34,7 +34,7 @@ SLOW: Final = (
     "oracle",
 )
 """Folders with JVMs, browsers or many processes: their tests run only if their own files changed."""
-RULES: Final = "tests/test_tidy.py"
+RULES: Final = "tests/tooling/test_tidy.py"
 MAX_DISTANCE: Final = 3
 """How many imports may lie between a changed module and a test."""
 
@@ -53,7 +53,8 @@ def _git(*arguments: str) -> list[str]:
 
 
 def module_name(path: str) -> str | None:
-    """`coordinator.net.outbox` for `coordinator/net/outbox.py`; None for other files."""
+    """`coordinator.network.run_queue` for `coordinator/network/run_queue.py`; None for other files."""
+    path = path.removeprefix("distribution/")
     if not path.endswith(".py") or path.split("/")[0] not in PACKAGES:
         return None
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

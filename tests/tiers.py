@@ -13,15 +13,18 @@ EXTENDED_FIXTURES: Final = frozenset({"spark"})
 """A test that uses one of these is in the extended tier."""
 
 EXTENDED: Final = (
+    "tests/broker/test_durability.py::test_the_other_errors_at_every_call_while_serving",
+    "tests/broker/test_many_servers.py",
     "tests/cluster/etcd/",
-    "tests/console/page/test_page.py",
     "tests/crash/test_every_call.py::test_a_crash_at_every_call[1-",
     "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[200]",
     "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[250]",
     "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[300]",
     "tests/crash/test_journal.py::test_nothing_acknowledged_is_lost[350]",
     "tests/crash/test_kill.py",
+    "tests/distribution/test_wheels.py",
     "tests/docker/environments/test_measured_environments.py",
+    "tests/docker/test_plugin_container.py",
     "tests/docker/test_recipes.py",
     "tests/ecosystem/",
     "tests/golden/test_warehouse.py",
@@ -40,6 +43,7 @@ EXTENDED: Final = (
     "tests/hostile/test_request_memory.py",
     "tests/hostile/test_topics.py",
     "tests/hostile/test_turns.py",
+    "tests/http/page/test_page.py",
     "tests/interop/",
     "tests/kafka_log/test_hand_back.py",
     "tests/kafka_log/test_hand_back_transactions.py",
@@ -52,12 +56,14 @@ EXTENDED: Final = (
     "tests/pipeline/test_command.py::test_killed_or_interrupted_it_loses_and_repeats_nothing",
     "tests/pipeline/test_log_ends_of_cluster.py::test_a_cluster_says_what_its_directory_says[kafka]",
     "tests/pipeline/test_session.py",
+    "tests/release/test_release.py::test_a_dry_run_of_this_repository_builds_and_checks_everything",
+    "tests/release/test_release.py::test_the_line_that_make_wheels_prints_installs_everything",
+    "tests/release/test_release.py::test_the_plugin_is_installed_from_a_clone_with_its_neighbour",
+    "tests/release/test_workflow.py",
     "tests/readme/test_clients.py::test_client_prints_what_comes_and_ends_with_ctrl_c",
     "tests/readme/test_control_guide.py::test_the_guide_comes_as_it_is_shown",
     "tests/readme/test_replay_guide.py",
     "tests/readme/test_security_guide.py",
-    "tests/server/test_durability.py::test_the_other_errors_at_every_call_while_serving",
-    "tests/server/test_many_servers.py",
     "tests/simulation/test_broker_seeds.py::test_further_seed",
     "tests/simulation/test_cluster_seeds.py::test_further_seed",
     "tests/simulation/test_consumer_seeds.py::test_further_seed",
@@ -69,9 +75,9 @@ EXTENDED: Final = (
 
 REPRESENTATIVES: Final = (
     "tests/cluster/etcd/test_stock_client.py",
-    "tests/console/page/test_page.py::test_a_button_does_what_the_same_curl_does",
-    "tests/console/page/test_page.py::test_a_group_that_is_stuck_says_for_whom_it_waits",
     "tests/crash/test_kill.py::test_every_acknowledged_commit_outlives_kill_9[always]",
+    "tests/distribution/test_wheels.py::test_an_image_is_built_from_what_its_dockerfile_copies[docker/Dockerfile",
+    "tests/distribution/test_wheels.py::test_the_wheel_holds_one_package",
     *(
         f"tests/docker/environments/test_measured_environments.py::test_the_image_replaces_kafka[{environment}]"
         for environment in ("kafka-ssl", "opentelemetry-demo", "zilla")
@@ -79,6 +85,8 @@ REPRESENTATIVES: Final = (
     "tests/hostile/test_consumer_groups.py::test_a_member_that_never_gives_up_its_partitions_is_fenced",
     "tests/hostile/test_consumer_groups.py::test_as_many_members_as_there_may_be_and_no_more",
     "tests/hostile/test_full_disk.py",
+    "tests/http/page/test_page.py::test_a_button_does_what_the_same_curl_does",
+    "tests/http/page/test_page.py::test_a_group_that_is_stuck_says_for_whom_it_waits",
     *(
         f"tests/interop/test_group_life.py::test_group_of_three_through_a_crash_a_leave_and_a_join[{client}]"
         for client in (

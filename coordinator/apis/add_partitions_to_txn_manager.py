@@ -8,20 +8,19 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from coordinator import clock
-from coordinator.answers import Later
-from coordinator.engine.place import Taker
-from coordinator.machine.outcome import Context
-from coordinator.server.handlers.transaction_router import TransactionRouter
-from coordinator.topics.consent import AskConsent, Consent
-from coordinator.transactions.requests import AddPartitions, PartitionsAdded
-from protocol.errors import ErrorCode
+from coordinator.apis.transaction_router import TransactionRouter
+from coordinator.core import clock
+from coordinator.core.outcome import Context
+from coordinator.core.reply import InternalReply
+from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.transactions.transaction_requests import AddPartitions, AddPartitionsResult
+from protocol.error_codes import ErrorCode
 
-_LEVEL: Final = 2
+_BROKER_LEVEL: Final = 2
 """Of what brokers ask each other for."""
 
 
-class Consents:
+class AddPartitionsToTxnManager:
     """Asks, and where the transaction before is not ended everywhere yet, asks again: when it is, and every now and
     then meanwhile."""
 
@@ -39,76 +38,80 @@ class Consents:
         self._arrival = arrival
         self._retry_backoff_ms = retry_backoff_ms
         self._retry_backoff_max_ms = retry_backoff_max_ms
-        self._waiting: dict[str, list[_Asked]] = {}
+        self._retries: dict[str, list[_PendingRequest]] = {}
         """What is asked again in a moment, by transactional id."""
 
-    def ask(self, question: AskConsent, *, retries: bool = True) -> "asyncio.Future[Consent]":
+    def request_partitions(
+        self, question: AddOrVerifyRequest, *, retries: bool = True
+    ) -> "asyncio.Future[AddOrVerifyResult]":
         """What the coordinator says to each partition. In: whether CONCURRENT_TRANSACTIONS is asked again for a
         moment, which a producer wants, and a group does not."""
         give_up_ms = clock.monotonic_ms()
         if retries and question.adds:
             give_up_ms += self._retry_backoff_max_ms
-        asked = _Asked(question, self._loop.create_future(), give_up_ms)
-        self._put(asked)
-        return asked.answer
+        pending = _PendingRequest(question, self._loop.create_future(), give_up_ms)
+        self._send_request(pending)
+        return pending.answer
 
-    def ended(self, transactional_id: str) -> None:
+    def on_transaction_ended(self, transactional_id: str) -> None:
         """A transaction has ended everywhere: whoever waits for that need not wait any longer."""
-        for asked in self._waiting.pop(transactional_id, ()):
-            assert asked.timer is not None, transactional_id
-            asked.timer.cancel()
-            self._put(asked)
+        for pending in self._retries.pop(transactional_id, ()):
+            assert pending.timer is not None, transactional_id
+            pending.timer.cancel()
+            self._send_request(pending)
 
-    def _put(self, asked: "_Asked") -> None:
-        if asked.answer.done():
+    def _send_request(self, pending: "_PendingRequest") -> None:
+        if pending.answer.done():
             return
-        question = asked.question
+        question = pending.question
         added = AddPartitions(
             transactional_id=question.transactional_id,
             producer_id=question.producer_id,
             producer_epoch=question.producer_epoch,
             partitions=[(name, number) for name, number in question.partitions],
             verify_only=not question.adds,
-            transaction_version=_LEVEL,
+            transaction_version=_BROKER_LEVEL,
         )
-        take = partial(self._answered, asked)
         self._arrival.advance(clock.monotonic_ns())
         context = Context(self._router.runtime.next_waiter(), 0, "", "")
-        response = self._router.ask(question.transactional_id, added, context, Taker(take))
-        if not isinstance(response, Later):
-            take(response)
+        reply = InternalReply(partial(self._on_answer, pending))
+        reply.complete_with(
+            self._router.ask_coordinator, question.transactional_id, added, context, reply.reopen
+        )
 
-    def _answered(self, asked: "_Asked", response: object) -> None:
-        assert isinstance(response, PartitionsAdded)
-        if asked.answer.done():
+    def _on_answer(self, pending: "_PendingRequest", response: object) -> None:
+        assert isinstance(response, AddPartitionsResult)
+        if pending.answer.done():
             return
         errors = response.errors
         retry_ms = clock.monotonic_ms() + self._retry_backoff_ms
-        if retry_ms <= asked.give_up_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            asked.timer = self._loop.call_later(self._retry_backoff_ms / 1000, self._put_again, asked)
-            self._waiting.setdefault(asked.question.transactional_id, []).append(asked)
+        if retry_ms <= pending.give_up_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
+            pending.timer = self._loop.call_later(self._retry_backoff_ms / 1000, self._retry_request, pending)
+            self._retries.setdefault(pending.question.transactional_id, []).append(pending)
             return
-        asked.answer.set_result(
+        pending.answer.set_result(
             {
                 partition: errors[partition.topic, partition.partition]
-                for partition in asked.question.partitions
+                for partition in pending.question.partitions
             }
         )
 
-    def _put_again(self, asked: "_Asked") -> None:
-        waiting = self._waiting[asked.question.transactional_id]
-        waiting.remove(asked)
+    def _retry_request(self, pending: "_PendingRequest") -> None:
+        waiting = self._retries[pending.question.transactional_id]
+        waiting.remove(pending)
         if not waiting:
-            del self._waiting[asked.question.transactional_id]
-        self._put(asked)
+            del self._retries[pending.question.transactional_id]
+        self._send_request(pending)
 
 
-class _Asked:
+class _PendingRequest:
     """A question, for as long as it has no answer."""
 
     __slots__ = ("answer", "give_up_ms", "question", "timer")
 
-    def __init__(self, question: AskConsent, answer: "asyncio.Future[Consent]", give_up_ms: int) -> None:
+    def __init__(
+        self, question: AddOrVerifyRequest, answer: "asyncio.Future[AddOrVerifyResult]", give_up_ms: int
+    ) -> None:
         self.question = question
         self.answer = answer
         self.give_up_ms = give_up_ms

@@ -6,33 +6,35 @@ Source: Kafka's `CoordinatorRuntime.contextOrThrow`, `TransactionStateManager.ge
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from coordinator.answers import Later
-from coordinator.cluster.ownership import Ownership
-from coordinator.engine.place import Asker
-from coordinator.engine.runtime import Runtime
-from coordinator.group.config import GroupConfig
-from coordinator.group.refusal import error_before_lookup, error_response
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Context
-from coordinator.net.caller import Caller
-from coordinator.server.handlers.groups import GroupPartition, GroupRouter
-from coordinator.server.handlers.transaction_router import TransactionPartition, TransactionRouter
-from coordinator.transactions.config import TransactionConfig
-from coordinator.transactions.refusal import error_before_lookup as error_before_lookup_of_transaction
-from coordinator.transactions.refusal import error_response as error_response_of_transaction
-from coordinator.transactions.shard import TransactionShard
-from protocol.errors import ErrorCode
+from coordinator.apis.group_handlers import GroupPartition, GroupRouter
+from coordinator.apis.transaction_router import TransactionRouter, TransactionStatePartition
+from coordinator.cluster.partition_ownership import PartitionOwnership
+from coordinator.core.outcome import Context
+from coordinator.core.reply import DeferReply
+from coordinator.core.response_status import DeferredResponse
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_request_rules import build_group_error_response, find_error_before_lookup
+from coordinator.group.group_shard import GroupShard
+from coordinator.network.request_context import RequestContext
+from coordinator.runtime.runtime import Runtime
+from coordinator.transactions.transaction_request_rules import build_transaction_error_response
+from coordinator.transactions.transaction_request_rules import (
+    find_error_before_lookup as find_transaction_error_before_lookup,
+)
+from coordinator.transactions.transaction_requests import TransactionConfig
+from coordinator.transactions.transaction_shard import TransactionShard
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 
 
-class GroupRouterOfBroker(GroupRouter):
+class BrokerGroupRouter(GroupRouter):
     """The groups of one broker."""
 
     def __init__(
-        self, runtime: Runtime[Shard], config: GroupConfig, ownership: Ownership, node_id: int
+        self, runtime: Runtime[GroupShard], config: GroupConfig, ownership: PartitionOwnership, node_id: int
     ) -> None:
         super().__init__(runtime, config)
-        self._config_of_groups = config
+        self._group_config = config
         self._ownership = ownership
         self._node_id = node_id
 
@@ -48,73 +50,79 @@ class GroupRouterOfBroker(GroupRouter):
         """Whether this broker coordinates a partition, and it can be asked."""
         return partition.machine is not None and self._owns(partition)
 
-    def heartbeat(self, request: HeartbeatRequest, caller: Caller) -> object:
+    def handle_heartbeat(self, request: HeartbeatRequest, context: RequestContext) -> object:
         """Heartbeat: never waits."""
-        partition = self.runtime.partition_of(request.group_id)
+        partition = self.runtime.find_partition(request.group_id)
         if not self._owns(partition):
-            return self._not_here(request, caller.api_version)
-        return super().heartbeat(request, caller)
+            return self._refuse_not_coordinator(request, context.api_version)
+        return super().handle_heartbeat(request, context)
 
-    def beat(self, partition: GroupPartition, request: Any, context: Context) -> object | None:
+    def try_heartbeat(
+        self, partition: GroupPartition, request: Any, machine_context: Context
+    ) -> object | None:
         """None where another broker is to be asked."""
-        return super().beat(partition, request, context) if self._owns(partition) else None
+        return super().try_heartbeat(partition, request, machine_context) if self._owns(partition) else None
 
-    def repeat(self, request: Any, response: Any, caller: Caller) -> Callable[[int], bool] | None:
+    def create_fast_path(
+        self, request: Any, response: Any, context: RequestContext
+    ) -> Callable[[int], bool] | None:
         """It is not the same answer once another broker is to be asked."""
-        repeated = super().repeat(request, response, caller)
-        if repeated is None:
+        fast_path = super().create_fast_path(request, response, context)
+        if fast_path is None:
             return None
-        partition = self.runtime.partition_of(request.group_id)
-        return lambda process_ms: self._owns(partition) and repeated(process_ms)
+        partition = self.runtime.find_partition(request.group_id)
+        return lambda process_ms: self._owns(partition) and fast_path(process_ms)
 
-    def put(self, partition: GroupPartition, request: Any, context: Context, asker: Asker) -> object | Later:
+    def send_request(
+        self, partition: GroupPartition, request: Any, machine_context: Context, defer: DeferReply
+    ) -> object | DeferredResponse:
         """Asks a partition that this broker owns."""
         if not self._owns(partition):
-            return self._not_here(request, context.api_version)
-        return super().put(partition, request, context, asker)
+            return self._refuse_not_coordinator(request, machine_context.api_version)
+        return super().send_request(partition, request, machine_context, defer)
 
-    def _not_here(self, request: Any, api_version: int) -> object:
-        error = error_before_lookup(request, api_version, self._config_of_groups)
+    def _refuse_not_coordinator(self, request: Any, api_version: int) -> object:
+        error = find_error_before_lookup(request, api_version, self._group_config)
         if self.runtime.is_shut_down:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         elif error is ErrorCode.NONE:
             error = ErrorCode.NOT_COORDINATOR
-        return error_response(request, api_version, error)
+        return build_group_error_response(request, api_version, error)
 
 
-class TransactionRouterOfBroker(TransactionRouter):
+class BrokerTransactionRouter(TransactionRouter):
     """The transactions of one broker."""
 
     def __init__(
         self,
         runtime: Runtime[TransactionShard],
         config: TransactionConfig,
-        ownership: Ownership,
+        ownership: PartitionOwnership,
         node_id: int,
     ) -> None:
         super().__init__(runtime, config)
-        self._config_of_transactions = config
+        self._transaction_config = config
         self._ownership = ownership
         self._node_id = node_id
 
-    def _owns(self, partition: TransactionPartition) -> bool:
+    def _owns(self, partition: TransactionStatePartition) -> bool:
         return self._ownership.owns(self._node_id, partition.name)
 
     @property
-    def partitions(self) -> Sequence[TransactionPartition]:
+    def partitions(self) -> Sequence[TransactionStatePartition]:
         """Those that this broker coordinates."""
         return [partition for partition in self.runtime.partitions if self._owns(partition)]
 
     def ask_partition(
-        self, partition: TransactionPartition, request: Any, context: Context, asker: Asker
-    ) -> object | Later:
+        self, partition: TransactionStatePartition, request: Any, machine_context: Context, defer: DeferReply
+    ) -> object | DeferredResponse:
         """Asks a partition that this broker owns."""
         if self._owns(partition):
-            return super().ask_partition(partition, request, context, asker)
-        error = error_before_lookup_of_transaction(request, self._config_of_transactions)
+            return super().ask_partition(partition, request, machine_context, defer)
+        error = find_transaction_error_before_lookup(request, self._transaction_config)
         if self.runtime.is_shut_down:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         elif error is ErrorCode.NONE:
             error = ErrorCode.NOT_COORDINATOR
-        refusal: object = error_response_of_transaction(request, context.api_version, error)
+        refusal: object = build_transaction_error_response(request, machine_context.api_version, error)
         return refusal

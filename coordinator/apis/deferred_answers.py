@@ -1,61 +1,66 @@
-"""Answers of the data plane that take long: found in slices, with others in between, or in part elsewhere.
+"""Responses that take time: computed in slices between other requests, partly outside the loop (`RemainingSteps`),
+or in a task that waits for a disk or a thread (`HandlerTasks`).
 
-What changes something is brought to its end, also when whoever asked has gone: it may be half done, and a Produce
-that wants no answer is often the last thing that a client sends.
+A request that has begun to change data runs to its end even after its client has disconnected: the change may
+be half done, and a Produce with acks=0 is often the last request of a client. During a task the connection
+processes no other request, as in Kafka.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
-from coordinator import clock
-from coordinator.net.run_queue import SLICE_NS, RunQueue
-from coordinator.net.slot import Slot
-from coordinator.topics.answer import Answer
-from coordinator.topics.data_plane import Steps
-from coordinator.topics.steps import Apart, Mark
+from coordinator.core import clock
+from coordinator.core.reply import Reply
+from coordinator.core.response_status import BLOCKED
+from coordinator.network.request_context import RequestContext
+from coordinator.network.run_queue import SLICE_NS, RunQueue
+from coordinator.topics.data_plane import AnswerSteps
+from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.stepwise_work import ExternalStep, StepMark
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
 
-class InSteps:
-    """The steps that are left of one answer. A slot gets it, unless the first slice is enough."""
+class RemainingSteps:
+    """The steps that are left of one answer. A reply gets it, unless the first slice is enough."""
 
     __slots__ = (
         "_changes",
         "_do_elsewhere",
         "_elsewhere",
         "_finish",
+        "_is_abandoned",
         "_is_given_up",
-        "_place",
+        "_reply",
         "_result",
         "_run_queue",
-        "_slot",
         "_steps",
         "_underway",
     )
 
     def __init__(
         self,
-        steps: Steps,
+        steps: AnswerSteps,
         run_queue: RunQueue,
-        do_elsewhere: Callable[[Apart], "asyncio.Future[Any]"],
-        finish: Callable[[Answer, Slot | None], None],
-        underway: set["InSteps"],
+        do_elsewhere: Callable[[ExternalStep], "asyncio.Future[Any]"],
+        finish: Callable[[Answer, Reply | None], None],
+        underway: set["RemainingSteps"],
     ) -> None:
         """In: who else wants to work; who does, or answers, what need not be done on the loop; what becomes of the
-        answer and its slot, which is None when nobody waits for the answer any more; where it is found while it
+        answer and its reply, which is None when the client has disconnected; where it is found while it
         takes longer than a slice."""
         self._steps = steps
         self._run_queue = run_queue
         self._do_elsewhere = do_elsewhere
         self._finish = finish
         self._underway = underway
-        self._place: Slot | None = None
-        """The slot, also when nobody waits there any more."""
-        self._slot: Slot | None = None
-        self._elsewhere: Apart | None = None
+        self._reply: Reply | None = None
+        """None before it is deferred, and when the work has ended."""
+        self._is_abandoned = False
+        """Whether the client has disconnected."""
+        self._elsewhere: ExternalStep | None = None
         self._result: Any = None
         self._is_given_up = False
         self._changes = False
@@ -67,7 +72,7 @@ class InSteps:
             while self._elsewhere is None and clock.monotonic_ns() - started_ns < SLICE_NS:
                 result, self._result = self._result, None
                 step = self._steps.send(result)
-                if step is Mark.CHANGES:
+                if step is StepMark.CHANGES:
                     self._changes = True
                     step = None
                 self._elsewhere = step
@@ -78,47 +83,42 @@ class InSteps:
             return answer
         return None
 
-    def wait_in(self, slot: Slot) -> None:
-        """Goes on in later iterations of the loop, and fills the slot in the end."""
-        self._place = self._slot = slot
-        slot.ends = True
-        slot.done = _nobody_waits
-        slot.dropped = self._give_up
+    def complete(self, reply: Reply) -> None:
+        """Work on in later iterations of the loop, and complete the reply in the end."""
+        self._reply = reply
+        reply.begin_work(self._abandon)
+        reply.on_finished = _ignore_end
         self._underway.add(self)
         self._wait()
 
-    def go_on(self) -> None:
+    def run_slice(self) -> None:
         """One more slice."""
         try:
             answer = self.advance()
             if answer is None:
                 self._wait()
             else:
-                self._finish(answer, self._released())
+                self._finish(answer, self._end_work())
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
-            self._has_failed(problem)
+            self._fail(problem)
 
-    def _released(self) -> Slot | None:
-        """The slot, which does not wait here any more: there is nothing left to do."""
-        self._let_go()
-        slot, self._slot = self._slot, None
-        if slot is not None:
-            slot.dropped = None
-        return slot
-
-    def _let_go(self) -> None:
-        """The request is worked on no more."""
+    def _end_work(self) -> Reply | None:
+        """End the work on the request. Return its reply; None when the client has disconnected."""
         self._underway.discard(self)
-        place, self._place = self._place, None
-        if place is not None and place.done is not None:
-            place.done()
+        reply, self._reply = self._reply, None
+        if reply is None:
+            return None
+        if reply.on_finished is not None:
+            reply.on_finished()
+        reply.on_abandoned = None
+        return None if self._is_abandoned else reply
 
-    def _has_failed(self, problem: Exception) -> None:
-        slot = self._released()
-        if slot is None:
+    def _fail(self, problem: Exception) -> None:
+        reply = self._end_work()
+        if reply is None:
             _LOG.error("A request has failed that nobody waits for any more", exc_info=problem)
         else:
-            slot.owner.has_failed(problem)
+            reply.fail(problem)
 
     def _wait(self) -> None:
         if self._elsewhere is None:
@@ -133,24 +133,60 @@ class InSteps:
         try:
             self._result = done.result()
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
-            self._has_failed(problem)
+            self._fail(problem)
         else:
-            self.go_on()
+            self.run_slice()
 
-    def _give_up(self) -> None:
-        """Nobody wants the answer any more. What has begun to change something goes on."""
-        self._slot = None
+    def _abandon(self) -> None:
+        """The client has disconnected. Work that has begun to change something goes on."""
+        self._is_abandoned = True
         if not self._changes:
             self.stop()
 
     def stop(self) -> None:
         """Takes no further step."""
-        self._let_go()
+        self._end_work()
         self._is_given_up = True
         if self._elsewhere is None:
             self._run_queue.remove(self)
         self._steps.close()
 
 
-def _nobody_waits() -> None:
-    """Until somebody says what the end of the work is for."""
+def _ignore_end() -> None:
+    """Stands in for what the connection does at the end of the work, if anything."""
+
+
+_AT_ONCE: Final = 500
+"""So much, or less, is looked at on the loop."""
+
+T = TypeVar("T")
+
+
+class HandlerTasks:
+    """The tasks of one handler."""
+
+    def __init__(self) -> None:
+        self._underway: set[asyncio.Task[None]] = set()
+
+    def begin(self, context: RequestContext, answer: Awaitable[object]) -> object:
+        """What a handler returns whose answer comes of this."""
+        reply = context.defer(blocks=True)
+        reply.is_in_progress = True
+
+        async def complete() -> None:
+            try:
+                response = await answer
+            except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
+                reply.fail(problem)
+            else:
+                reply.send(response)
+
+        task = asyncio.create_task(complete())
+        self._underway.add(task)
+        task.add_done_callback(self._underway.discard)
+        return BLOCKED
+
+
+async def apart(work: Callable[[], T], size: int) -> T:
+    """Does work that looks at many things away from the loop. In: at how many."""
+    return work() if size <= _AT_ONCE else await asyncio.get_running_loop().run_in_executor(None, work)

@@ -3,6 +3,7 @@
 
 As in Kafka the topic of transactions is made when somebody first asks for their coordinator. Kafka says
 COORDINATOR_NOT_AVAILABLE meanwhile, and clients come again after a while; here the answer waits until it is there.
+The topic of groups exists from the start, and lists of topics leave it out until a client asks for a coordinator.
 """
 
 from collections.abc import Callable
@@ -10,14 +11,16 @@ from enum import IntEnum
 from functools import partial
 from typing import Final, Protocol
 
-from coordinator.answers import PARKED
-from coordinator.cluster.ownership import Ownership
-from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE, Node
-from coordinator.net.caller import Caller
-from coordinator.net.run_queue import RunQueue
-from coordinator.net.slot import Slot
-from coordinator.server.handlers.merge import Combining, Merge
-from protocol.errors import ErrorCode
+from coordinator.apis.scatter_gather import Combining, ScatterGather
+from coordinator.cluster.partition_ownership import PartitionOwnership
+from coordinator.core.reply import Reply
+from coordinator.core.response_status import BLOCKED
+from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE, Node
+from coordinator.network.request_context import RequestContext
+from coordinator.network.run_queue import RunQueue
+from coordinator.topics.topic import Topic
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_error_entry
 from protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -29,7 +32,7 @@ from storage.topic_partition import TopicPartition
 _SEVERAL_KEYS_SINCE: Final = 4
 
 
-Owner = Callable[[str], Node | None]
+FindOwner = Callable[[str], Node | None]
 """Gives the owner of a key, as this client knows it; None where there is none."""
 
 
@@ -41,10 +44,10 @@ class CoordinatorType(IntEnum):
     SHARE = 2
 
 
-class TopicOfTransactions(Protocol):
-    """What is asked of whoever makes it."""
+class TransactionStateTopic(Protocol):
+    """The topic of transactions, and how it is created."""
 
-    def begin(self) -> str | None:
+    def start(self) -> str | None:
         """Makes the topic unless it is there; why it cannot be made, if so."""
 
     @property
@@ -52,10 +55,10 @@ class TopicOfTransactions(Protocol):
         """How many it has, or will have."""
 
     @property
-    def is_being_made(self) -> bool:
+    def is_being_created(self) -> bool:
         """Whether it has begun, and cannot be asked yet."""
 
-    def when_made(self, call: Callable[[], None]) -> None:
+    def call_when_created(self, call: Callable[[], None]) -> None:
         """Has something called when it can."""
 
 
@@ -63,64 +66,72 @@ class FindCoordinatorHandler:
     """Answers FindCoordinator."""
 
     def __init__(
-        self, run_queue: RunQueue, transactions: TopicOfTransactions, ownership: Ownership, partitions: int
+        self,
+        run_queue: RunQueue,
+        transactions: TransactionStateTopic,
+        ownership: PartitionOwnership,
+        offsets_topic: Topic,
     ) -> None:
-        """In: how many partitions groups have."""
         self._run_queue = run_queue
         self._transactions = transactions
         self._ownership = ownership
-        self._partitions = partitions
+        self._offsets_topic = offsets_topic
 
-    def handle(self, request: FindCoordinatorRequest, caller: Caller) -> object:
+    def handle(self, request: FindCoordinatorRequest, context: RequestContext) -> object:
         """The owner of each key, as this client knows it."""
         why_not = None
-        if request.key_type == CoordinatorType.TRANSACTION:
-            why_not = self._transactions.begin()
-            if why_not is None and self._transactions.is_being_made and not caller.is_large:
-                slot = caller.answer_later(parks=True)
-                answer = partial(self._fill, slot, request, caller.node, caller.api_version)
-                self._transactions.when_made(answer)
-                return PARKED
-        node, version = caller.node, caller.api_version
-        if not caller.is_large:
-            return find_coordinator(request, partial(self._owner, node, request.key_type), version, why_not)
+        if request.key_type == CoordinatorType.GROUP:
+            self._offsets_topic.is_needed = True
+        elif request.key_type == CoordinatorType.TRANSACTION:
+            why_not = self._transactions.start()
+            if why_not is None and self._transactions.is_being_created and not context.is_large:
+                reply = context.defer(blocks=True)
+                self._transactions.call_when_created(partial(self._send_found, reply, request, context))
+                return BLOCKED
+        node, version = context.client.node, context.api_version
+        if not context.is_large:
+            return find_coordinator(
+                request, partial(self._find_owner, node, request.key_type), version, why_not
+            )
 
         def combine(_: list[object]) -> Combining:
             coordinators = []
-            owner = partial(self._owner, node, request.key_type)
+            owner = partial(self._find_owner, node, request.key_type)
             for key in request.coordinator_keys:
-                coordinators.append(_find(key, request.key_type, owner, why_not))
+                coordinators.append(_find_key(key, request.key_type, owner, why_not))
                 yield
             return FindCoordinatorResponse(coordinators=coordinators)
 
-        return Merge(combine, self._run_queue, version).answer((), caller)
+        return ScatterGather(combine, self._run_queue).answer_parts((), context)
 
-    def _fill(self, slot: Slot, request: FindCoordinatorRequest, node: Node, version: int) -> None:
-        slot.fill(find_coordinator(request, partial(self._owner, node, request.key_type), version, None))
+    def _send_found(self, reply: Reply, request: FindCoordinatorRequest, context: RequestContext) -> None:
+        owner = partial(self._find_owner, context.client.node, request.key_type)
+        reply.send(find_coordinator(request, owner, context.api_version, None))
 
-    def _owner(self, node: Node, key_type: int, key: str) -> Node | None:
+    def _find_owner(self, node: Node, key_type: int, key: str) -> Node | None:
         """In: the broker that is asked."""
-        if self._ownership.only is not None:
+        if self._ownership.single_broker_id is not None:
             return node
         if key_type == CoordinatorType.TRANSACTION:
             topic, partitions = TRANSACTION_STATE, self._transactions.partitions
         else:
-            topic, partitions = CONSUMER_OFFSETS, self._partitions
-        owner = self._ownership.owner(TopicPartition(topic, partition_for(key, partitions)))
-        return None if owner is None else self._ownership.brokers[owner].seen_from(node)
+            topic, partitions = CONSUMER_OFFSETS, len(self._offsets_topic.partitions)
+        owner = self._ownership.find_owner(TopicPartition(topic, partition_for(key, partitions)))
+        return None if owner is None else self._ownership.brokers[owner].node_for_client(node)
 
 
 def find_coordinator(
-    request: FindCoordinatorRequest, owner: Owner, version: int, why_no_transactions: str | None
+    request: FindCoordinatorRequest, owner: FindOwner, version: int, why_no_transactions: str | None
 ) -> FindCoordinatorResponse:
     """All at once. The message of a success is "NONE" before v4, empty from then on: so Kafka has it."""
     if version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
             coordinators=[
-                _find(key, request.key_type, owner, why_no_transactions) for key in request.coordinator_keys
+                _find_key(key, request.key_type, owner, why_no_transactions)
+                for key in request.coordinator_keys
             ]
         )
-    found = _find(request.key, request.key_type, owner, why_no_transactions)
+    found = _find_key(request.key, request.key_type, owner, why_no_transactions)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode.NONE.name,
@@ -130,13 +141,13 @@ def find_coordinator(
     )
 
 
-def _find(key: str, key_type: int, owner: Owner, why_no_transactions: str | None) -> Coordinator:
+def _find_key(key: str, key_type: int, owner: FindOwner, why_no_transactions: str | None) -> Coordinator:
     if key_type == CoordinatorType.TRANSACTION and why_no_transactions is not None:
-        return _refusal(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, why_no_transactions)
+        return _refuse_key(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, why_no_transactions)
     if key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
         node = owner(key)
         if node is None:
-            return _refusal(
+            return _refuse_key(
                 key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "no broker that lives owns its partition"
             )
         return Coordinator(
@@ -150,8 +161,8 @@ def _find(key: str, key_type: int, owner: Owner, why_no_transactions: str | None
     message = (
         "share groups are not served here" if key_type == CoordinatorType.SHARE else f"no key type {key_type}"
     )
-    return _refusal(key, ErrorCode.INVALID_REQUEST, message)
+    return _refuse_key(key, ErrorCode.INVALID_REQUEST, message)
 
 
-def _refusal(key: str, error: ErrorCode, message: str) -> Coordinator:
-    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
+def _refuse_key(key: str, error: ErrorCode, message: str) -> Coordinator:
+    return build_error_entry(Coordinator, key, _SEVERAL_KEYS_SINCE, error, message)

@@ -11,15 +11,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from coordinator.net.caller import Caller
-from coordinator.net.peer import printable
-from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, credential_of
-from coordinator.security.security_state import ScramUser
-from coordinator.server.acl_lines import who_asks
-from coordinator.server.handlers.in_task import InTask, apart
-from coordinator.server.security_store import SecurityStore
-from protocol.errors import ErrorCode
+from coordinator.apis.acl_handlers import format_requester
+from coordinator.apis.deferred_answers import HandlerTasks, apart
+from coordinator.core.message_text import printable
+from coordinator.network.request_context import RequestContext
+from coordinator.security.core.sasl_mechanisms import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    ScramCredential,
+    ScramMechanism,
+    create_credential,
+)
+from coordinator.security.core.security_state import ScramUser
+from coordinator.security.security_store import SecurityStore
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -33,105 +38,109 @@ from protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 _LOG: Final = logging.getLogger("SecurityManager")
 
-MOST_CREDENTIALS: Final = 100_000
-_MOST_LINES: Final = 100
+MAX_CREDENTIALS: Final = 100_000
+_MAX_LINES: Final = 100
 _MECHANISMS: Final = frozenset(ScramMechanism)
-_FINE: Final = ""
+_NO_ERROR_MESSAGE: Final = ""
 """The message where there is no error: here it is not null in Kafka."""
-_TWICE: Final = "A user credential cannot be altered twice in the same request"
+_ALTERED_TWICE: Final = "A user credential cannot be altered twice in the same request"
 
 Scram = Mapping[ScramUser, ScramCredential]
 
 
-class _Error(NamedTuple):
+class _CredentialError(NamedTuple):
     code: ErrorCode
     message: str
 
 
-class _Plan(NamedTuple):
+class _AlterationPlan(NamedTuple):
     """What a request comes to: by user, what goes, what comes, and what is wrong."""
 
     deletions: dict[str, ScramUser]
     upsertions: dict[str, tuple[ScramUser, ScramCredential]]
-    errors: dict[str, _Error]
+    errors: dict[str, _CredentialError]
 
-    def carried_out(self, scram: Scram) -> dict[ScramUser, ScramCredential]:
+    def apply(self, scram: Scram) -> dict[ScramUser, ScramCredential]:
         """What is known then."""
         gone = set(self.deletions.values())
         return {user: each for user, each in scram.items() if user not in gone} | dict(
             self.upsertions.values()
         )
 
-    def response(self, failure: _Error | None = None) -> AlterUserScramCredentialsResponse:
+    def create_response(self, failure: _CredentialError | None = None) -> AlterUserScramCredentialsResponse:
         """One result a user. In: why nothing could be changed."""
         done = [
-            _result(name, failure)
+            _create_result(name, failure)
             if failure is not None
             else AlterUserScramCredentialsResult(user=name, error_code=ErrorCode.NONE, error_message=None)
             for name in (*self.deletions, *self.upsertions)
         ]
         return AlterUserScramCredentialsResponse(
-            results=done + [_result(name, error) for name, error in self.errors.items()]
+            results=done + [_create_result(name, error) for name, error in self.errors.items()]
         )
 
 
-class ScramCredentials:
-    """Answers these two."""
+class ScramCredentialHandler:
+    """Answers DescribeUserScramCredentials and AlterUserScramCredentials."""
 
     def __init__(self, store: SecurityStore) -> None:
         self._store = store
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         """One request after the other looks at what is there and changes it."""
-        self._tasks = InTask()
+        self._tasks = HandlerTasks()
 
-    def describe(self, request: DescribeUserScramCredentialsRequest, caller: Caller) -> object:
+    def describe_credentials(
+        self, request: DescribeUserScramCredentialsRequest, context: RequestContext
+    ) -> object:
         """Mechanisms and iterations of some users, or of all."""
         names = [user.name for user in request.users or ()]
-        return self._tasks.begin(caller, self._describe(names))
+        return self._tasks.begin(context, self._find_credentials(names))
 
-    def alter(self, request: AlterUserScramCredentialsRequest, caller: Caller) -> object:
+    def alter_credentials(self, request: AlterUserScramCredentialsRequest, context: RequestContext) -> object:
         """Takes credentials away and gives them, all in one write; each user has a result."""
-        return self._tasks.begin(caller, self._alter(request, who_asks(caller)))
+        return self._tasks.begin(context, self._change_credentials(request, format_requester(context)))
 
-    async def _describe(self, names: list[str]) -> DescribeUserScramCredentialsResponse:
+    async def _find_credentials(self, names: list[str]) -> DescribeUserScramCredentialsResponse:
         scram = self._store.state.scram
-        return await apart(lambda: _described(scram, names), len(scram) + len(names))
+        return await apart(lambda: _create_describe_response(scram, names), len(scram) + len(names))
 
-    async def _alter(
-        self, request: AlterUserScramCredentialsRequest, who: str
+    async def _change_credentials(
+        self, request: AlterUserScramCredentialsRequest, requester: str
     ) -> AlterUserScramCredentialsResponse:
-        async with self._turn:
+        async with self._lock:
             state = self._store.state
             size = len(request.deletions) + len(request.upsertions)
-            plan = await apart(lambda: _plan(request, state.scram), size)
+            plan = await apart(lambda: _create_plan(request, state.scram), size)
             if not plan.deletions and not plan.upsertions:
-                return plan.response()
-            scram = plan.carried_out(state.scram)
-            if len(scram) > MOST_CREDENTIALS:
-                why = f"There would be more than {MOST_CREDENTIALS} credentials"
-                return plan.response(_Error(ErrorCode.POLICY_VIOLATION, why))
+                return plan.create_response()
+            scram = plan.apply(state.scram)
+            if len(scram) > MAX_CREDENTIALS:
+                why = f"There would be more than {MAX_CREDENTIALS} credentials"
+                return plan.create_response(_CredentialError(ErrorCode.POLICY_VIOLATION, why))
             try:
-                await self._store.change(replace(state, scram=scram))
+                await self._store.change_state(replace(state, scram=scram))
             except OSError as error:
-                return plan.response(_Error(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error)))
-            _log("Removed", plan.deletions.values(), who)
-            _log("Set", (user for user, _ in plan.upsertions.values()), who)
-        return plan.response()
+                return plan.create_response(
+                    _CredentialError(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
+                )
+            _log_changes("Removed", plan.deletions.values(), requester)
+            _log_changes("Set", (user for user, _ in plan.upsertions.values()), requester)
+        return plan.create_response()
 
 
-def _plan(request: AlterUserScramCredentialsRequest, scram: Scram) -> _Plan:
-    plan = _Plan({}, {}, {})
+def _create_plan(request: AlterUserScramCredentialsRequest, scram: Scram) -> _AlterationPlan:
+    plan = _AlterationPlan({}, {}, {})
     for deletion in request.deletions:
         name = deletion.name
         if name in plan.errors:
             continue
-        error = _why_not_deleted(deletion, scram)
+        error = _check_deletion(deletion, scram)
         if plan.deletions.pop(name, None) is not None:
-            plan.errors[name] = _Error(ErrorCode.DUPLICATE_RESOURCE, _TWICE)
+            plan.errors[name] = _CredentialError(ErrorCode.DUPLICATE_RESOURCE, _ALTERED_TWICE)
         elif error is not None:
             plan.errors[name] = error
         else:
@@ -140,59 +149,59 @@ def _plan(request: AlterUserScramCredentialsRequest, scram: Scram) -> _Plan:
         name = upsertion.name
         if name in plan.errors:
             continue
-        error = _why_not_set(upsertion)
+        error = _check_upsertion(upsertion)
         before = plan.deletions.pop(name, None) or plan.upsertions.pop(name, None)
         if before is not None:
-            plan.errors[name] = _Error(ErrorCode.DUPLICATE_RESOURCE, _TWICE)
+            plan.errors[name] = _CredentialError(ErrorCode.DUPLICATE_RESOURCE, _ALTERED_TWICE)
         elif error is not None:
             plan.errors[name] = error
         else:
-            plan.upsertions[name] = _credential(upsertion)
+            plan.upsertions[name] = _create_credential(upsertion)
     return plan
 
 
-def _why_not(name: str, mechanism: int) -> _Error | None:
+def _check_name_and_mechanism(name: str, mechanism: int) -> _CredentialError | None:
     if not name:
-        return _Error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+        return _CredentialError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if mechanism not in _MECHANISMS:
-        return _Error(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+        return _CredentialError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     return None
 
 
-def _why_not_deleted(deletion: ScramCredentialDeletion, scram: Scram) -> _Error | None:
-    error = _why_not(deletion.name, deletion.mechanism)
+def _check_deletion(deletion: ScramCredentialDeletion, scram: Scram) -> _CredentialError | None:
+    error = _check_name_and_mechanism(deletion.name, deletion.mechanism)
     if error is None and (deletion.name, ScramMechanism(deletion.mechanism)) not in scram:
         message = "Attempt to delete a user credential that does not exist"
-        return _Error(ErrorCode.RESOURCE_NOT_FOUND, message)
+        return _CredentialError(ErrorCode.RESOURCE_NOT_FOUND, message)
     return error
 
 
-def _why_not_set(upsertion: ScramCredentialUpsertion) -> _Error | None:
-    error = _why_not(upsertion.name, upsertion.mechanism)
+def _check_upsertion(upsertion: ScramCredentialUpsertion) -> _CredentialError | None:
+    error = _check_name_and_mechanism(upsertion.name, upsertion.mechanism)
     if error is not None:
         return error
     if upsertion.iterations < MIN_ITERATIONS:
-        return _Error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+        return _CredentialError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if upsertion.iterations > MAX_ITERATIONS:
-        return _Error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+        return _CredentialError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not upsertion.salted_password:
-        return _Error(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password must not be empty")
+        return _CredentialError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password must not be empty")
     return None
 
 
-def _credential(upsertion: ScramCredentialUpsertion) -> tuple[ScramUser, ScramCredential]:
+def _create_credential(upsertion: ScramCredentialUpsertion) -> tuple[ScramUser, ScramCredential]:
     mechanism = ScramMechanism(upsertion.mechanism)
-    credential = credential_of(
+    credential = create_credential(
         mechanism, bytes(upsertion.salted_password), bytes(upsertion.salt), upsertion.iterations
     )
     return (upsertion.name, mechanism), credential
 
 
-def _result(name: str, error: _Error) -> AlterUserScramCredentialsResult:
+def _create_result(name: str, error: _CredentialError) -> AlterUserScramCredentialsResult:
     return AlterUserScramCredentialsResult(user=name, error_code=error.code, error_message=error.message)
 
 
-def _described(scram: Scram, names: list[str]) -> DescribeUserScramCredentialsResponse:
+def _create_describe_response(scram: Scram, names: list[str]) -> DescribeUserScramCredentialsResponse:
     infos: dict[str, list[CredentialInfo]] = {}
     for (name, mechanism), credential in sorted(scram.items(), key=lambda entry: entry[0]):
         info = CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
@@ -201,12 +210,12 @@ def _described(scram: Scram, names: list[str]) -> DescribeUserScramCredentialsRe
     for name in names or infos:
         seen[name] = seen.get(name, 0) + 1
     return DescribeUserScramCredentialsResponse(
-        error_message=_FINE,
-        results=[_description(name, times, infos.get(name, [])) for name, times in seen.items()],
+        error_message=_NO_ERROR_MESSAGE,
+        results=[_describe_user(name, times, infos.get(name, [])) for name, times in seen.items()],
     )
 
 
-def _description(name: str, times: int, infos: list[CredentialInfo]) -> DescribeUserScramCredentialsResult:
+def _describe_user(name: str, times: int, infos: list[CredentialInfo]) -> DescribeUserScramCredentialsResult:
     if times > 1:
         return DescribeUserScramCredentialsResult(
             user=name,
@@ -221,15 +230,21 @@ def _description(name: str, times: int, infos: list[CredentialInfo]) -> Describe
             error_message=f"Attempt to describe a user credential that does not exist: {name}",
             credential_infos=[],
         )
-    return DescribeUserScramCredentialsResult(user=name, error_message=_FINE, credential_infos=infos)
+    return DescribeUserScramCredentialsResult(
+        user=name, error_message=_NO_ERROR_MESSAGE, credential_infos=infos
+    )
 
 
-def _log(verb: str, users: Iterable[ScramUser], who: str) -> None:
+def _log_changes(verb: str, users: Iterable[ScramUser], requester: str) -> None:
     """A line for each change, up to a hundred of a request."""
     changed = list(users)
-    for name, mechanism in changed[:_MOST_LINES]:
+    for name, mechanism in changed[:_MAX_LINES]:
         _LOG.info(
-            "%s the %s credential of %s, by %s", verb, mechanism.mechanism_name, printable(name, 80), who
+            "%s the %s credential of %s, by %s",
+            verb,
+            mechanism.mechanism_name,
+            printable(name, 80),
+            requester,
         )
-    if len(changed) > _MOST_LINES:
-        _LOG.info("%s %d more credentials, by %s", verb, len(changed) - _MOST_LINES, who)
+    if len(changed) > _MAX_LINES:
+        _LOG.info("%s %d more credentials, by %s", verb, len(changed) - _MAX_LINES, requester)

@@ -4,12 +4,18 @@ transactions: DescribeTransactions, ListTransactions. Source: Kafka's `KafkaApis
 
 from typing import Final
 
-from coordinator.security.acl import Operation, ResourceType
-from coordinator.server.authorization.permits import Permits
-from coordinator.server.authorization.verdict import PASS, Pass, Refused, Steps, Verdict
+from coordinator.apis.auth_helper import (
+    PASS,
+    AuthHelper,
+    AuthorizationDenied,
+    GuardPassed,
+    GuardResult,
+    GuardSteps,
+)
+from coordinator.security.core.acl import AclOperation, ResourceType
 from coordinator.topics.topic_name import is_internal
-from protocol.errors import ErrorCode
-from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from protocol.error_codes import ErrorCode
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -22,8 +28,8 @@ from protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
     DescribeTransactionsTransactionState,
 )
-from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 _DENIED: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -31,64 +37,63 @@ _BATCHES_SINCE: Final = 4
 """The version of AddPartitionsToTxn that brokers send."""
 
 
-def _may_write(permits: Permits, transactional_id: str) -> bool:
-    return permits.allows(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+def _may_write(helper: AuthHelper, transactional_id: str) -> bool:
+    return helper.allows(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
-def guard_init_producer_id(request: InitProducerIdRequest, permits: Permits) -> Verdict:
+def guard_init_producer_id(request: InitProducerIdRequest, helper: AuthHelper) -> GuardResult:
     """WRITE on the transactional id; without one, IDEMPOTENT_WRITE on the cluster or WRITE on any topic."""
     if request.transactional_id is not None:
-        if _may_write(permits, request.transactional_id):
+        if _may_write(helper, request.transactional_id):
             return PASS
         error = _DENIED
     else:
-        if permits.may_write_any_topic() or permits.allows_on_cluster(Operation.IDEMPOTENT_WRITE):
+        if helper.may_write_any_topic() or helper.allows_on_cluster(AclOperation.IDEMPOTENT_WRITE):
             return PASS
         error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return Refused(InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1))
+    return helper.deny_request(request, error)
 
 
-def guard_end_txn(request: EndTxnRequest, permits: Permits) -> Verdict:
+def guard_end_txn(request: EndTxnRequest, helper: AuthHelper) -> GuardResult:
     """WRITE on the transactional id."""
-    return (
-        PASS if _may_write(permits, request.transactional_id) else Refused(EndTxnResponse(error_code=_DENIED))
-    )
+    return PASS if _may_write(helper, request.transactional_id) else helper.deny_request(request, _DENIED)
 
 
-def guard_add_offsets(request: AddOffsetsToTxnRequest, permits: Permits) -> Verdict:
+def guard_add_offsets_to_txn(request: AddOffsetsToTxnRequest, helper: AuthHelper) -> GuardResult:
     """WRITE on the transactional id, then READ on the group."""
-    if not _may_write(permits, request.transactional_id):
-        return Refused(AddOffsetsToTxnResponse(error_code=_DENIED))
-    if not permits.allows(Operation.READ, ResourceType.GROUP, request.group_id):
-        return Refused(AddOffsetsToTxnResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    if not _may_write(helper, request.transactional_id):
+        return helper.deny_request(request, _DENIED)
+    if not helper.allows(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return helper.deny_request(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return PASS
 
 
-def guard_add_partitions(request: AddPartitionsToTxnRequest, permits: Permits) -> Steps:
+def guard_add_partitions_to_txn(request: AddPartitionsToTxnRequest, helper: AuthHelper) -> GuardSteps:
     """WRITE on the transactional id, then WRITE on each topic: if one is refused, none is added. What brokers send,
     several transactions in one, needs CLUSTER_ACTION."""
-    if permits.api_version >= _BATCHES_SINCE:
-        if permits.allows_on_cluster(Operation.CLUSTER_ACTION):
+    if helper.api_version >= _BATCHES_SINCE:
+        if helper.allows_on_cluster(AclOperation.CLUSTER_ACTION):
             return PASS
-        return Refused(AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        return helper.deny_request(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = request.v3_and_below_topics
-    if not _may_write(permits, request.v3_and_below_transactional_id):
-        return _not_added([_added(topic, dict.fromkeys(topic.partitions, _DENIED)) for topic in topics])
+    if not _may_write(helper, request.v3_and_below_transactional_id):
+        return helper.deny_request(request, _DENIED)
     is_refused = False
     for topic in topics:
-        if not is_internal(topic.name) and not permits.allows_on_topic(Operation.WRITE, topic.name):
+        if not is_internal(topic.name) and not helper.allows_on_topic(AclOperation.WRITE, topic.name):
             is_refused = True
         yield
     if not is_refused:
         return PASS
-    return _not_added([_added(topic, _why_not_added(topic, permits)) for topic in topics])
+    results = [_create_topic_result(topic, _why_not_added(topic, helper)) for topic in topics]
+    return AuthorizationDenied(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
 
 
-def _why_not_added(topic: AddPartitionsToTxnTopic, permits: Permits) -> dict[int, ErrorCode]:
+def _why_not_added(topic: AddPartitionsToTxnTopic, helper: AuthHelper) -> dict[int, ErrorCode]:
     """What is said of the partitions of a topic where some topic is refused."""
-    if is_internal(topic.name) or not permits.allows_on_topic(Operation.WRITE, topic.name):
+    if is_internal(topic.name) or not helper.allows_on_topic(AclOperation.WRITE, topic.name):
         return dict.fromkeys(topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    found = permits.catalogue.get(topic.name)
+    found = helper.catalogue.find_topic(topic.name)
     count = 0 if found is None else len(found.partitions)
     return {
         number: (
@@ -98,11 +103,9 @@ def _why_not_added(topic: AddPartitionsToTxnTopic, permits: Permits) -> dict[int
     }
 
 
-def _not_added(results: list[AddPartitionsToTxnTopicResult]) -> Refused:
-    return Refused(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
-
-
-def _added(topic: AddPartitionsToTxnTopic, errors: dict[int, ErrorCode]) -> AddPartitionsToTxnTopicResult:
+def _create_topic_result(
+    topic: AddPartitionsToTxnTopic, errors: dict[int, ErrorCode]
+) -> AddPartitionsToTxnTopicResult:
     return AddPartitionsToTxnTopicResult(
         name=topic.name,
         results_by_partition=[
@@ -112,53 +115,42 @@ def _added(topic: AddPartitionsToTxnTopic, errors: dict[int, ErrorCode]) -> AddP
     )
 
 
-def guard_describe(request: DescribeTransactionsRequest, permits: Permits) -> Steps:
+def guard_describe_transactions(request: DescribeTransactionsRequest, helper: AuthHelper) -> GuardSteps:
     """DESCRIBE on each transactional id, in the order of the request; topics that the client may not describe are
     missing."""
     answers: list[DescribeTransactionsTransactionState | None] = []
     allowed: list[str] = []
     for transactional_id in request.transactional_ids:
-        if permits.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        if helper.allows(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
             allowed.append(transactional_id)
             answers.append(None)
         else:
-            answers.append(_not_described(transactional_id))
+            answers.append(
+                helper.build_denied_entry(DescribeTransactionsTransactionState, transactional_id, _DENIED)
+            )
         yield
 
     def finish(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:
         for state in response.transaction_states:
             state.topics = [
-                topic for topic in state.topics if permits.allows_on_topic(Operation.DESCRIBE, topic.topic)
+                topic for topic in state.topics if helper.allows_on_topic(AclOperation.DESCRIBE, topic.topic)
             ]
         found = iter(response.transaction_states)
         return DescribeTransactionsResponse(transaction_states=[answer or next(found) for answer in answers])
 
     request.transactional_ids = allowed
-    return Pass(finish)
+    return GuardPassed(finish)
 
 
-def _not_described(transactional_id: str) -> DescribeTransactionsTransactionState:
-    return DescribeTransactionsTransactionState(
-        error_code=_DENIED,
-        transactional_id=transactional_id,
-        transaction_state="",
-        transaction_timeout_ms=0,
-        transaction_start_time_ms=0,
-        producer_id=0,
-        producer_epoch=0,
-        topics=[],
-    )
-
-
-def guard_list(request: ListTransactionsRequest, permits: Permits) -> Verdict:
+def guard_list_transactions(request: ListTransactionsRequest, helper: AuthHelper) -> GuardResult:
     """DESCRIBE on each transactional id: the refused are missing."""
 
     def finish(response: ListTransactionsResponse) -> ListTransactionsResponse:
         response.transaction_states = [
             state
             for state in response.transaction_states
-            if permits.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, state.transactional_id)
+            if helper.allows(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, state.transactional_id)
         ]
         return response
 
-    return Pass(finish)
+    return GuardPassed(finish)

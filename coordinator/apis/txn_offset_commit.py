@@ -5,38 +5,41 @@ Topics are resolved here, the coordinator of the transaction is asked, then the 
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from coordinator import clock
-from coordinator.answers import HELD, Later
-from coordinator.engine.place import Place
-from coordinator.group.refusal import error_response
-from coordinator.machine.outcome import Context
-from coordinator.net.caller import Caller
-from coordinator.net.run_queue import RunQueue
-from coordinator.server.consents import Consents
-from coordinator.server.handlers.groups import GroupRouter
-from coordinator.server.handlers.in_pieces import in_pieces
-from coordinator.server.handlers.merge import Combining, Merge, Part, Put
+from coordinator.apis.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from coordinator.apis.group_handlers import GroupRouter
+from coordinator.apis.scatter_gather import Combining, ScatterGather, SendPart, in_pieces
+from coordinator.core import clock
+from coordinator.core.outcome import Context
+from coordinator.core.reply import DeferReply, Reply
+from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
+from coordinator.group.group_request_rules import build_group_error_response
+from coordinator.network.request_context import RequestContext
+from coordinator.network.run_queue import RunQueue
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.consent import AskConsent, Consent
-from protocol.errors import ErrorCode
+from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_error_entry
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from storage.producers.producer_state import InvalidProducerEpoch, InvalidTransactionState, Verification
+from storage.producers.producer_state import (
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    VerificationStateEntry,
+)
 
 ABORTABLE_SINCE: Final = 4
 ADDS_SINCE: Final = 5
 TOPIC_IDS_SINCE: Final = 6
 
-SAID: Final = {
+ERRORS_BY_COORDINATOR_ERROR: Final = {
     ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -54,7 +57,7 @@ class TxnOffsetCommitHandler:
         self,
         router: GroupRouter,
         catalogue: Catalogue,
-        consents: Consents,
+        add_partitions_manager: AddPartitionsToTxnManager,
         run_queue: RunQueue,
         arrival: clock.Arrival,
         is_verified: bool,
@@ -63,77 +66,88 @@ class TxnOffsetCommitHandler:
         transaction is asked (`transaction.partition.verification.enable`)."""
         self._router = router
         self._catalogue = catalogue
-        self._consents = consents
+        self._add_partitions_manager = add_partitions_manager
         self._run_queue = run_queue
         self._arrival = arrival
         self._is_verified = is_verified
 
-    def handle(self, request: TxnOffsetCommitRequest, caller: Caller) -> object:
+    def handle(self, request: TxnOffsetCommitRequest, context: RequestContext) -> object:
         """Commits what exists, all of it or nothing; a group that has nothing to commit is not consulted at all."""
-        version = caller.api_version
+        version = context.api_version
         by_id = version >= TOPIC_IDS_SINCE
         known: list[TxnOffsetCommitRequestTopic] = []
         refused: dict[object, TxnOffsetCommitResponseTopic] = {}
         names: dict[str, bytes] = {}
 
-        def ask() -> Iterator[Put | None]:
-            for asked in request.topics:
+        def iterate_parts() -> Iterator[SendPart | None]:
+            for requested in request.topics:
                 found: list[TxnOffsetCommitRequestTopic] = []
-                for parts in in_pieces(asked.partitions):
+                for partitions in in_pieces(requested.partitions):
                     piece = TxnOffsetCommitRequestTopic(
-                        name=asked.name, topic_id=asked.topic_id, partitions=parts
+                        name=requested.name, topic_id=requested.topic_id, partitions=partitions
                     )
-                    self._sift(piece, by_id, found, refused)
+                    self._split_known(piece, by_id, found, refused)
                     yield None
                 known.extend(found)
             if known:
                 names.update((topic.name, topic.topic_id) for topic in known)
                 request.topics = known
-                yield partial(self._commit, request, self._router.context(caller))
+                yield partial(self._commit, request, self._router.create_machine_context(context))
 
         def combine(answers: list[TxnOffsetCommitResponse]) -> Combining:
             for answer in answers:
                 for topic in answer.topics:
                     topic.topic_id = names[topic.name]
-                    _add(refused, topic, by_id)
+                    _merge_topic(refused, topic, by_id)
                     yield
             return TxnOffsetCommitResponse(topics=list(refused.values()))
 
-        return Merge(combine, self._run_queue, version).answer(ask(), caller)
+        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
 
-    def _sift(
+    def _split_known(
         self,
-        asked: TxnOffsetCommitRequestTopic,
+        requested: TxnOffsetCommitRequestTopic,
         by_id: bool,
         found: list[TxnOffsetCommitRequestTopic],
         refused: dict[object, TxnOffsetCommitResponseTopic],
     ) -> None:
         """Adds what exists to the one, by name and id, and the answer for what does not to the other."""
-        topic = self._catalogue.get_by_id(asked.topic_id) if by_id else self._catalogue.get(asked.name)
+        topic = (
+            self._catalogue.find_topic_by_id(requested.topic_id)
+            if by_id
+            else self._catalogue.find_topic(requested.name)
+        )
         count = 0 if topic is None else len(topic.partitions)
-        there = [part for part in asked.partitions if 0 <= part.partition_index < count]
-        if topic is not None and there and found:
-            found[0].partitions += there
-        elif topic is not None and there:
+        existing = [part for part in requested.partitions if 0 <= part.partition_index < count]
+        if topic is not None and existing and found:
+            found[0].partitions += existing
+        elif topic is not None and existing:
             found.append(
-                TxnOffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=there)
+                TxnOffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=existing)
             )
-        if len(there) == len(asked.partitions) and topic is not None:
+        if len(existing) == len(requested.partitions) and topic is not None:
             return
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is None and by_id:
             error = ErrorCode.UNKNOWN_TOPIC_ID
-        missing = [part for part in asked.partitions if not 0 <= part.partition_index < count]
-        _add(refused, _answer(asked, error, [part.partition_index for part in missing]), by_id)
+        missing = [part for part in requested.partitions if not 0 <= part.partition_index < count]
+        missing_topic = TxnOffsetCommitRequestTopic(
+            name=requested.name, topic_id=requested.topic_id, partitions=missing
+        )
+        # The entry is the same in all versions: it has the name and the id.
+        entry = build_error_entry(TxnOffsetCommitResponseTopic, missing_topic, TOPIC_IDS_SINCE, error)
+        _merge_topic(refused, entry, by_id)
 
-    def _commit(self, request: TxnOffsetCommitRequest, context: Context, part: Part) -> Later:
+    def _commit(
+        self, request: TxnOffsetCommitRequest, machine_context: Context, defer: DeferReply
+    ) -> DeferredResponse:
         """Asks the coordinator of the transaction, where it has to be asked, then the group."""
-        commit = _Commit(request, context, self._router, self._arrival, part.answer_later(parks=False))
-        commit.begin(self._consents, clock.wall_ms(), is_verified=self._is_verified)
-        return HELD
+        commit = _TransactionalCommit(request, machine_context, self._router, self._arrival, defer(False))
+        commit.start(self._add_partitions_manager, clock.wall_ms(), is_verified=self._is_verified)
+        return AWAITING_DISK
 
 
-class _Commit:
+class _TransactionalCommit:
     """One commit on its way: to the coordinator of its transaction, then to its group."""
 
     __slots__ = (
@@ -141,7 +155,7 @@ class _Commit:
         "_context",
         "_machine",
         "_partition",
-        "_place",
+        "_reply",
         "_request",
         "_router",
         "_verification",
@@ -151,27 +165,29 @@ class _Commit:
     def __init__(
         self,
         request: TxnOffsetCommitRequest,
-        context: Context,
+        machine_context: Context,
         router: GroupRouter,
         arrival: clock.Arrival,
-        place: Place,
+        reply: Reply,
     ) -> None:
         self._request = request
-        self._context = context
-        self._version = context.api_version
+        self._context = machine_context
+        self._version = machine_context.api_version
         self._router = router
         self._arrival = arrival
-        self._partition = router.runtime.partition_of(request.group_id)
-        self._machine = self._partition.bare
-        self._place = place
-        self._verification: Verification | None = None
+        self._partition = router.runtime.find_partition(request.group_id)
+        self._machine = self._partition.undecorated_machine
+        self._reply = reply
+        self._verification: VerificationStateEntry | None = None
 
-    def begin(self, consents: Consents, now_ms: int, *, is_verified: bool) -> None:
-        """Asks for consent, unless this transaction is open here already."""
+    def start(
+        self, add_partitions_manager: AddPartitionsToTxnManager, now_ms: int, *, is_verified: bool
+    ) -> None:
+        """Asks the coordinator of the transaction, unless this transaction is open here already."""
         request, partition = self._request, self._partition
         adds = self._version >= ADDS_SINCE
         if not request.group_id or not self._router.serves(partition) or not (adds or is_verified):
-            self._go_on(is_verified=False)
+            self._commit_to_group(is_verified=False)
             return
         try:
             is_open = not partition.needs_verification(request.producer_id, request.producer_epoch)
@@ -179,10 +195,10 @@ class _Commit:
             self._refuse(ErrorCode.INVALID_PRODUCER_EPOCH)
             return
         if is_open:
-            self._go_on(is_verified=True)
+            self._commit_to_group(is_verified=True)
             return
         self._verification = partition.verify(request.producer_id, request.producer_epoch, now_ms, adds=adds)
-        question = AskConsent(
+        verification_request = AddOrVerifyRequest(
             transactional_id=request.transactional_id,
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
@@ -190,25 +206,27 @@ class _Commit:
             adds=adds,
             is_abortable=self._version >= ABORTABLE_SINCE,
         )
-        consents.ask(question, retries=False).add_done_callback(self._consented)
+        add_partitions_manager.request_partitions(verification_request, retries=False).add_done_callback(
+            self._on_verified
+        )
 
-    def _consented(self, consent: "asyncio.Future[Consent]") -> None:
-        if consent.cancelled():
+    def _on_verified(self, verified: "asyncio.Future[AddOrVerifyResult]") -> None:
+        if verified.cancelled():
             return
-        error = consent.result()[self._partition.name]
+        error = verified.result()[self._partition.name]
         if error is ErrorCode.NONE:
-            self._go_on(is_verified=True)
+            self._commit_to_group(is_verified=True)
         elif error is ErrorCode.TRANSACTION_ABORTABLE and self._version < ABORTABLE_SINCE:
             self._refuse(ErrorCode.INVALID_TXN_STATE)
         else:
-            self._refuse(SAID.get(error, error))
+            self._refuse(ERRORS_BY_COORDINATOR_ERROR.get(error, error))
 
-    def _go_on(self, *, is_verified: bool) -> None:
+    def _commit_to_group(self, *, is_verified: bool) -> None:
         """The group's turn, if the producer may still write what counts only with its transaction."""
         request, partition = self._request, self._partition
         if request.group_id and self._router.serves(partition):
-            if partition.bare is not self._machine:
-                # It was read again meanwhile, and does not know that consent was asked for.
+            if partition.undecorated_machine is not self._machine:
+                # It was read again meanwhile, and does not know of the verification.
                 self._refuse(ErrorCode.NOT_COORDINATOR)
                 return
             try:
@@ -225,31 +243,15 @@ class _Commit:
                 self._refuse(ErrorCode.INVALID_TXN_STATE)
                 return
         self._arrival.advance(clock.monotonic_ns())
-        response = self._router.put(partition, request, self._context, self)
-        if not isinstance(response, Later):
-            self._place.fill(response)
-
-    def answer_later(self, *, parks: bool) -> Place:
-        """What the group answers goes where the whole answer is put together."""
-        return self._place
+        self._reply.complete_with(
+            self._router.send_request, partition, request, self._context, self._reply.reopen
+        )
 
     def _refuse(self, error: ErrorCode) -> None:
-        self._place.fill(error_response(self._request, self._version, error))
+        self._reply.send(build_group_error_response(self._request, self._version, error))
 
 
-def _answer(
-    asked: TxnOffsetCommitRequestTopic, error: ErrorCode, numbers: Iterable[int]
-) -> TxnOffsetCommitResponseTopic:
-    return TxnOffsetCommitResponseTopic(
-        name=asked.name,
-        topic_id=asked.topic_id,
-        partitions=[
-            TxnOffsetCommitResponsePartition(partition_index=number, error_code=error) for number in numbers
-        ],
-    )
-
-
-def _add(
+def _merge_topic(
     merged: dict[object, TxnOffsetCommitResponseTopic], topic: TxnOffsetCommitResponseTopic, by_id: bool
 ) -> None:
     """One entry for each topic, where it was first named."""

@@ -11,50 +11,52 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from coordinator import clock
-from coordinator.cluster.in_process import InProcess, NotPossible
-from coordinator.cluster.one_broker import OneBroker
-from coordinator.cluster.ownership import MoveCause, Ownership
-from coordinator.config.broker_listeners import listeners_of_broker
-from coordinator.config.broker_racks import racks_of
+from coordinator.broker.broker_metrics import EtcdMetrics
+from coordinator.broker.listener_sockets import BrokerListeners
+from coordinator.cluster.in_process_ownership import ClusterOperationError, InProcessOwnership
+from coordinator.cluster.partition_ownership import MoveCause, PartitionOwnership, SingleBrokerOwnership
+from coordinator.config.in_process_brokers import create_broker_listeners, find_port_step, parse_racks
 from coordinator.config.listeners import Listener
-from coordinator.engine.leader_epoch import begin_leader_epoch
-from coordinator.names import COORDINATED
-from coordinator.net.endpoint import Endpoint
-from coordinator.server.engine_figures import EngineFigures
-from coordinator.server.listeners import Listeners
-from coordinator.server.start_failed import StartFailed
+from coordinator.core import clock
+from coordinator.core.message_text import StartFailed
+from coordinator.core.shared_types import COORDINATOR_TOPICS
+from coordinator.network.endpoint import Endpoint
+from coordinator.runtime.partition_loader import begin_leader_epoch
 from coordinator.topics.partition import HostedPartition
-from storage.errors import StorageError
-from storage.os_error import reason_of
+from storage.storage_errors import StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from coordinator.server.cluster.engine_view import EngineView
-    from coordinator.server.server import Server
+    from coordinator.broker.server import Server
+    from coordinator.cluster.daemon.etcd_status import EtcdView
 
 _LOG: Final = logging.getLogger("Cluster")
 
 
-class Brokers:
-    """See the top of this file."""
+class BrokerSet:
+    """The brokers of one process, their listeners, and the ownership of partitions among them."""
 
     def __init__(self, server: "Server") -> None:
         first, count = server.settings.config.node_id, server.settings.brokers
-        self.listeners = {first + number: Listeners() for number in range(count)}
+        self.listeners = {first + number: BrokerListeners() for number in range(count)}
         """By node id; the first is the server's own."""
-        self.cluster: InProcess | None = None
+        self.cluster: InProcessOwnership | None = None
         """None where there is one broker."""
-        racks = racks_of(server.settings.config.broker_rack, count)
-        self.ownership: Ownership = (
-            OneBroker(first, racks[0]) if server.cluster is None else server.cluster.ownership
+        racks = parse_racks(server.settings.config.broker_rack, count)
+        self.ownership: PartitionOwnership = (
+            SingleBrokerOwnership(first, racks[0]) if server.cluster is None else server.cluster.ownership
         )
         self._server = server
         if count > 1:
-            self.cluster = InProcess(list(self.listeners), self._partitions, self._replication_factor)
-            for broker, rack in zip(self.cluster.known.values(), racks, strict=True):
+            self.cluster = InProcessOwnership(
+                list(self.listeners), self._list_all_partitions, self._find_replication_factor
+            )
+            for broker, rack in zip(self.cluster.all_brokers.values(), racks, strict=True):
                 broker.rack = rack
-            self.cluster.gained, self.cluster.lost = self._gained, self._lost
+            self.cluster.on_partition_gained, self.cluster.on_partition_lost = (
+                self._on_partition_gained,
+                self._on_partition_lost,
+            )
             self.ownership = self.cluster
 
     @property
@@ -68,54 +70,56 @@ class Brokers:
         """Opens those of all brokers. In: sockets of the only one that are bound already, by the listener's name.
         Raises StartFailed."""
         server = self._server
+        configured = server.settings.listeners
+        step = find_port_step(configured, len(self.listeners))
         for number, (node_id, listeners) in enumerate(self.listeners.items()):
-            await listeners.bind(
+            await listeners.bind_listeners(
                 server.settings,
-                listeners_of_broker(server.settings.listeners, number),
-                partial(self._endpoint, node_id),
+                create_broker_listeners(configured, number, step),
+                partial(self._create_endpoint, node_id),
                 server.connections,
                 server.security,
                 server.metrics.authentications,
                 bound,
             )
             if self.cluster is not None:
-                ports = self.cluster.known[node_id].ports
+                ports = self.cluster.all_brokers[node_id].ports
                 for endpoint in listeners.endpoints:
                     ports[endpoint.listener.name] = endpoint.fallback_node.port
         for listeners in self.listeners.values():
             listeners.open()
 
-    def _endpoint(self, node_id: int, listener: Listener) -> Endpoint:
+    def _create_endpoint(self, node_id: int, listener: Listener) -> Endpoint:
         server = self._server
         return Endpoint(
             server.loop,
             listener,
             server.connections,
-            server.outbox,
+            server.write_batcher,
             server.run_queue,
             server.arrival,
             node_id,
             server.routes_by_broker[node_id],
         )
 
-    def renew_listeners(self) -> None:
+    def reload_listeners(self) -> None:
         """Has all listeners read again what they show and trust."""
         for listeners in self.listeners.values():
-            listeners.renew()
+            listeners.request_reload()
 
     def close(self) -> None:
         """Lets nobody in any more."""
         for listeners in self.listeners.values():
             listeners.close()
 
-    def partitions_of(self, node_id: int) -> list[TopicPartition]:
+    def list_partitions(self, node_id: int) -> list[TopicPartition]:
         """What a broker owns."""
-        return [each for each in self._partitions() if self.ownership.owns(node_id, each)]
+        return [each for each in self._list_all_partitions() if self.ownership.owns(node_id, each)]
 
-    def forget(self, topic: str) -> None:
+    def forget_topic(self, topic: str) -> None:
         """A topic is gone."""
         if self.cluster is not None:
-            self.cluster.forget(topic)
+            self.cluster.forget_topic(topic)
 
     @property
     def owned_counts(self) -> dict[int, int]:
@@ -123,7 +127,9 @@ class Brokers:
         if self._server.cluster is not None:
             return self._server.cluster.owned_counts
         return (
-            {} if self.cluster is None else {node: len(parts) for node, parts in self.cluster.owned().items()}
+            {}
+            if self.cluster is None
+            else {node: len(parts) for node, parts in self.cluster.list_owned().items()}
         )
 
     @property
@@ -136,86 +142,92 @@ class Brokers:
         )
 
     @property
-    def engine_figures(self) -> EngineFigures | None:
+    def etcd_metrics(self) -> EtcdMetrics | None:
         """Of a cluster on etcd; None without one."""
-        return None if self._server.cluster is None else self._server.cluster.figures
+        return None if self._server.cluster is None else self._server.cluster.metrics
 
-    async def engine_view(self) -> "EngineView | None":
+    async def collect_etcd_view(self) -> "EtcdView | None":
         """What the engine of a cluster knows of it; None without one."""
-        return None if self._server.cluster is None else await self._server.cluster.view()
+        return None if self._server.cluster is None else await self._server.cluster.collect_view()
 
     # Stopping and starting one
 
-    def stop(self, node_id: int) -> None:
+    def stop_broker(self, node_id: int) -> None:
         """Stops a broker in order: what it owns goes to others, what is answered leaves, its connections and ports
-        are closed. Raises NotPossible."""
-        cluster = self._cluster()
-        cluster.stop(node_id)
+        are closed. Raises ClusterOperationError."""
+        cluster = self._require_in_process()
+        cluster.stop_broker(node_id)
         self.listeners[node_id].stop()
-        self._server.connections.close_of(node_id)
+        self._server.connections.close_broker_connections(node_id)
         _LOG.info("Broker %d is stopped", node_id)
 
-    def start(self, node_id: int) -> None:
-        """Starts it again. Raises NotPossible, also where its ports cannot be had."""
-        cluster = self._cluster()
-        if node_id in cluster.known and node_id not in cluster.brokers:
+    def start_broker(self, node_id: int) -> None:
+        """Starts it again. Raises ClusterOperationError, also where its ports cannot be had."""
+        cluster = self._require_in_process()
+        if node_id in cluster.all_brokers and node_id not in cluster.brokers:
             try:
                 self.listeners[node_id].start()
             except StartFailed as error:
-                raise NotPossible(str(error)) from error
-        cluster.start(node_id)
+                raise ClusterOperationError(str(error)) from error
+        cluster.start_broker(node_id)
         _LOG.info("Broker %d is started", node_id)
 
-    def move(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
+    def move_partition(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
         """Makes a broker the owner of a partition, in a cluster in some time; whether it was not. Raises
-        NotPossible."""
+        ClusterOperationError."""
         if self._server.cluster is not None:
-            return self._server.cluster.move(partition, to, hold_loading_s)
-        return self._cluster().move(partition, to, hold_loading_s)
+            return self._server.cluster.move_partition(partition, to, hold_loading_s)
+        return self._require_in_process().move_partition(partition, to, hold_loading_s)
 
-    def _cluster(self) -> InProcess:
+    def _require_in_process(self) -> InProcessOwnership:
         if self._server.cluster is not None:
-            raise NotPossible("a broker of a cluster is stopped and started as the process that it is")
+            raise ClusterOperationError(
+                "a broker of a cluster is stopped and started as the process that it is"
+            )
         if self.cluster is None:
-            raise NotPossible("there is one broker; several are there with groupd serve --brokers 3")
+            raise ClusterOperationError(
+                "there is one broker; several are there with groupd serve --brokers 3"
+            )
         return self.cluster
 
     # Partitions that come and go
 
-    def _partitions(self) -> list[TopicPartition]:
+    def _list_all_partitions(self) -> list[TopicPartition]:
         return [
             partition.name for topic in self._server.data_plane.catalogue for partition in topic.partitions
         ]
 
-    def _replication_factor(self, topic: str) -> int:
+    def _find_replication_factor(self, topic: str) -> int:
         """Coordinators may be anywhere. Records of a topic have one replica."""
-        return len(self.listeners) if topic in COORDINATED else 1
+        return len(self.listeners) if topic in COORDINATOR_TOPICS else 1
 
-    def _lost(self, partition: TopicPartition, node_id: int, cause: MoveCause) -> None:
+    def _on_partition_lost(self, partition: TopicPartition, node_id: int, cause: MoveCause) -> None:
         server = self._server
         runtime = server.engine.runtimes.get(partition.topic)
         if runtime is not None:
             machine = runtime.partitions[partition.partition]
             _LOG.info("Broker %d resigned as the owner of %s: %s", node_id, partition, cause)
-            runtime.ownership.release(
+            runtime.lifecycle.release(
                 machine, machine.epoch + 1, f"broker {node_id} owns it no longer, {cause}"
             )
-        server.topics.complete(server.data_plane.interrupted(partition, clock.monotonic_ms()))
+        server.topics.complete_fetches(server.data_plane.on_leader_changed(partition, clock.monotonic_ms()))
 
-    def _gained(
+    def _on_partition_gained(
         self, partition: TopicPartition, node_id: int, cause: MoveCause, hold_loading_s: float
     ) -> None:
         _LOG.info("Broker %d was elected as the owner of %s: %s", node_id, partition, cause)
         runtime = self._server.engine.runtimes.get(partition.topic)
         if runtime is not None:
             machine = runtime.partitions[partition.partition]
-            runtime.ownership.take(machine, machine.epoch + 1, hold_loading_s)
+            runtime.lifecycle.take(machine, machine.epoch + 1, hold_loading_s)
             return
-        hosted = self._server.data_plane.catalogue.partition(partition.topic, partition.partition)
+        hosted = self._server.data_plane.catalogue.find_partition(partition.topic, partition.partition)
         assert isinstance(hosted, HostedPartition), partition
         log = hosted.log
         if log is not None and log.failure is None:
             try:
                 begin_leader_epoch(log)
             except (StorageError, OSError) as error:
-                _LOG.error("%s goes on in the leader epoch that it had: %s", partition, reason_of(error))
+                _LOG.error(
+                    "%s goes on in the leader epoch that it had: %s", partition, format_error_reason(error)
+                )

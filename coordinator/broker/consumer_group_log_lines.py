@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from coordinator.group.consumer.events import (
+from coordinator.group.group_event_types import (
     ConsumerHeartbeatRefused,
     ConsumerMemberFenced,
     ConsumerMemberJoined,
@@ -15,40 +15,41 @@ from coordinator.group.consumer.events import (
     ConsumerMemberReplaced,
     EpochBumped,
     GroupConverted,
+    GroupEvent,
     MemberReconciled,
     RegexesResolved,
     RegexesUnresolved,
     TargetComputed,
 )
-from coordinator.group.events import Event
-from coordinator.server.log_words import client_of, count, seconds
+from coordinator.group.member_text import format_count, format_member_client, format_seconds
 
 DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 
 
-def _protocol(event: ConsumerMemberJoined | ConsumerMemberReplaced) -> str:
+def _format_protocol(event: ConsumerMemberJoined | ConsumerMemberReplaced) -> str:
     return "classic" if event.uses_classic_protocol else "consumer"
 
 
-def _joined(event: ConsumerMemberJoined) -> str:
+def _format_joined(event: ConsumerMemberJoined) -> str:
     member, kind, static = event.member, "Member", ""
     if member.group_instance_id is not None:
         kind, static = "Static member", f" with instance id {member.group_instance_id}"
     return (
         f"[GroupId {event.group_id}] {kind} {member.member_id}{static} joins the consumer group using the "
-        f"{_protocol(event)} protocol (client {client_of(member)})."
+        f"{_format_protocol(event)} protocol (client {format_member_client(member)})."
     )
 
 
-def _replaced(event: ConsumerMemberReplaced) -> str:
+def _format_replaced(event: ConsumerMemberReplaced) -> str:
     return (
         f"[GroupId {event.group_id}] Static member with instance id {event.member.group_instance_id} re-joins the "
-        f"consumer group using the {_protocol(event)} protocol. Created a new member {event.member.member_id} to "
+        f"consumer group using the {_format_protocol(event)} protocol. Created a new member "
+        f"{event.member.member_id} to "
         f"replace the existing member {event.old_member_id}."
     )
 
 
-def _left(event: ConsumerMemberLeft) -> str:
+def _format_left(event: ConsumerMemberLeft) -> str:
     member, kind, static = event.member, "Member", ""
     if member.group_instance_id is not None:
         kind, static = "Static member", f" with instance id {member.group_instance_id}"
@@ -56,27 +57,28 @@ def _left(event: ConsumerMemberLeft) -> str:
     return f"[GroupId {event.group_id}] {kind} {member.member_id}{static} {how} the consumer group."
 
 
-def _fenced(event: ConsumerMemberFenced) -> str:
+def _format_fenced(event: ConsumerMemberFenced) -> str:
     return (
         f"[GroupId {event.group_id}] Member {event.member.member_id} fenced from the group because "
-        f"{event.cause.value}: client {client_of(event.member)} was heard {seconds(event.silent_ms)} ago, it had "
-        f"{seconds(event.timeout_ms)}; {count(event.partitions, 'partition')} go to others."
+        f"{event.cause.value}: client {format_member_client(event.member)} was heard "
+        f"{format_seconds(event.silent_ms)} ago, it had "
+        f"{format_seconds(event.timeout_ms)}; {format_count(event.partitions, 'partition')} go to others."
     )
 
 
-def _refused(event: ConsumerHeartbeatRefused) -> str:
+def _format_refused(event: ConsumerHeartbeatRefused) -> str:
     return (
         f"[GroupId {event.group_id}] ConsumerGroupHeartbeat of member {event.member.member_id or '(new)'} (client "
-        f"{client_of(event.member)}) at epoch {event.generation_id} is refused: {event.error.name}"
+        f"{format_member_client(event.member)}) at epoch {event.generation_id} is refused: {event.error.name}"
         f"{': ' if event.reason else ''}{event.reason}"
     )
 
 
-CONSUMER_LINES: Final[Mapping[type[Event], tuple[int, str | Callable[[Any], str]]]] = {
-    ConsumerMemberJoined: (INFO, _joined),
-    ConsumerMemberReplaced: (INFO, _replaced),
-    ConsumerMemberLeft: (INFO, _left),
-    ConsumerMemberFenced: (INFO, _fenced),
+CONSUMER_GROUP_LINES: Final[Mapping[type[GroupEvent], tuple[int, str | Callable[[Any], str]]]] = {
+    ConsumerMemberJoined: (INFO, _format_joined),
+    ConsumerMemberReplaced: (INFO, _format_replaced),
+    ConsumerMemberLeft: (INFO, _format_left),
+    ConsumerMemberFenced: (INFO, _format_fenced),
     EpochBumped: (
         INFO,
         "[GroupId {group_id}] Bumped group epoch to {generation_id} with metadata hash {metadata_hash}: {cause}.",
@@ -106,7 +108,7 @@ CONSUMER_LINES: Final[Mapping[type[Event], tuple[int, str | Callable[[Any], str]
         WARNING,
         "[GroupId {group_id}] Couldn't update {regexes} regular expressions due to: {reason}",
     ),
-    ConsumerHeartbeatRefused: (INFO, _refused),
+    ConsumerHeartbeatRefused: (INFO, _format_refused),
     GroupConverted: (
         INFO,
         "[GroupId {group_id}] Converted the {from_type} group with {members} members to a {to_type} group.",

@@ -1,27 +1,35 @@
-"""What happens in groups and topics, as lines of a log.
+"""Observes the events of groups: counts them, writes their log lines, and passes them to listeners.
 
-One line an event. At INFO a rebalance is the line of what happened to a member, if anything did, lines for whom the
-group waits where it takes ten seconds and more, and one that sums it up. Its steps follow at DEBUG, in Kafka's
-words, so that what people search for is there. What every client does all the time (heartbeats, commits) has no
-line. Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
+One line for each event. At INFO a rebalance has a line for the member event that caused it, if any, lines
+about awaited members when it takes ten seconds and more, and a summary. Its steps follow at DEBUG, in Kafka's
+words so that they can be searched for. Heartbeats and commits, which every client sends all the time, have no
+line.
+Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
 """
 
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from coordinator.engine.partition import Partition
-from coordinator.group.events import (
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.broker.consumer_group_log_lines import CONSUMER_GROUP_LINES
+from coordinator.broker.group_event_text import format_completed, format_refusal, format_waits
+from coordinator.core.daemon_log import LogLineLimit
+from coordinator.core.message_text import MAX_PRINTED, printable
+from coordinator.core.outcome import Now, Outcome
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.group.event_details import MemberName
+from coordinator.group.group_event_types import (
     AssignmentApplied,
     AssignmentFetched,
     AssignmentReceived,
     CommitRefused,
-    Event,
     GroupDeleted,
     GroupEmptied,
+    GroupEvent,
     GroupLoaded,
     GroupStabilized,
     HeartbeatRefused,
@@ -47,7 +55,7 @@ from coordinator.group.events import (
     RebalanceStalled,
     RebalanceStarted,
     RebalanceWaits,
-    Refused,
+    RequestRefused,
     SimpleGroupCreated,
     StaticMemberReplaced,
     SubscriptionUnreadable,
@@ -55,29 +63,156 @@ from coordinator.group.events import (
     SyncRefused,
     TransactionEnded,
 )
-from coordinator.group.member_name import MemberName
-from coordinator.machine.outcome import Outcome
-from coordinator.net.peer import MAX_PRINTED, printable
-from coordinator.server.consumer_group_lines import CONSUMER_LINES
-from coordinator.server.line_limit import LineLimit
-from coordinator.server.log_words import client, client_of, count, listed, member_at, printable_name, seconds
-from coordinator.server.rebalance_lines import completed, waits
-from coordinator.server.refusal_lines import refused
-from protocol.errors import ErrorCode
+from coordinator.group.group_interface import GroupTimeSource
+from coordinator.group.member_text import (
+    format_client,
+    format_count,
+    format_list,
+    format_member_address,
+    format_member_client,
+    format_seconds,
+    printable_name,
+)
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from protocol.error_codes import ErrorCode
 from storage.topic_partition import TopicPartition
 
-_GROUPS: Final = logging.getLogger("GroupCoordinator")
+_LOG: Final = logging.getLogger("GroupCoordinator")
 
 _MAX_REASON: Final = 1000  # it holds names, and what a client says in 255 characters
 _MAX_LISTED: Final = 20
-
-DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 Template = str | Callable[[Any], str]
 """The text with names of fields in braces; or what makes the text of an event whose texts are printable."""
+UNLOGGED_EVENTS: Final = frozenset({OffsetsCommitted, OffsetsPending})
+"""What happens too often to be looked at twice."""
+EventListener = Callable[[int, GroupEvent, int, Now], None]
+"""Takes the number of an offsets partition, what happened in a group of it, the number of that, and when (group
+time)."""
 
 
-def _joined(event: MemberJoined) -> str:
-    member, who = event.member, client_of(event.member)
+class GroupEventObserver:
+    """Observes the events of groups for a server."""
+
+    def __init__(self, metrics: BrokerMetrics, line_limit: LogLineLimit) -> None:
+        self.listeners: list[EventListener] = []
+        """Who is told of all but what every client does all the time: commits. One that fails harms nobody else."""
+        self.group_now: GroupTimeSource | None = None
+        """What time it is for each group, where that is not what the engine says."""
+        self.first_number = 0
+        """The number of the first event of the turn whose events are being told."""
+        self._metrics = metrics
+        self._line_limit = line_limit
+
+    def observe(
+        self, partition: CoordinatorPartition[Any], events: Sequence[GroupEvent], first: int, now: Now
+    ) -> None:
+        if partition.name.topic != CONSUMER_OFFSETS:
+            return
+        self.first_number = first
+        for number, event in enumerate(events, first):
+            self._metrics.count_event(event)
+            if type(event) not in UNLOGGED_EVENTS:
+                log_event(partition.name, event, self._line_limit)
+                self.notify_listeners(partition.number, event, number, now)
+
+    def notify_listeners(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
+        """Tells whoever listens of an event, at a time of the engine."""
+        group_now = now if self.group_now is None else self.group_now(event.group_id, now)
+        for listener in tuple(self.listeners):
+            try:
+                listener(partition, event, number, group_now)
+            except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
+                name = getattr(listener, "__qualname__", repr(listener))
+                group_id = printable(event.group_id)
+                _LOG.error("%s failed at what happened in group %s", name, group_id, exc_info=problem)
+
+
+def log_event(partition: TopicPartition, event: GroupEvent, limit: LogLineLimit) -> None:
+    """Writes the line of what happened in a group of one partition. What a client may cause again and again has a
+    line only as often as `limit` admits."""
+    found = _find_template(event)
+    if found is None or not _LOG.isEnabledFor(found[0]):
+        return
+    times = _admit_event(event, limit)
+    line = format_event(event) if times else None
+    if line is not None:
+        level, text = line
+        again = f" ({times - 1} more like this since it was last told)" if times > 1 else ""
+        _LOG.log(level, "[%s] %s%s", partition, text, again)
+
+
+def _admit_event(event: GroupEvent, limit: LogLineLimit) -> int:
+    if isinstance(event, RequestRefused):
+        kind: object = event.error
+    elif isinstance(event, MemberFenced):
+        kind = event.operation
+    else:
+        return 1
+    return limit.admit(type(event), kind, event.group_id, event.member)
+
+
+def log_expiry(
+    partition: CoordinatorPartition[Any], key: Hashable, outcome: Outcome, duration_ns: int
+) -> None:
+    """Writes the line of one look for expired offsets, where it found any. In: the timer that fired, and what came
+    of it."""
+    removed = sum(event.partitions for event in outcome.events if isinstance(event, OffsetsExpired))
+    if removed:
+        milliseconds = duration_ns // 1_000_000
+        _LOG.info(
+            "[%s] Removed %d expired offsets in %d milliseconds.", partition.name, removed, milliseconds
+        )
+
+
+def format_event(event: GroupEvent) -> tuple[int, str] | None:
+    """Level and text of an event's line; None for one that has none."""
+    found = _find_template(event)
+    if found is None or _is_logged_as_fencing(event):
+        return None
+    level, template = found
+    escaped = _escape_event(event)
+    if isinstance(template, str):
+        return level, template.format_map(asdict(escaped))
+    return level, template(escaped)
+
+
+def _find_template(event: GroupEvent) -> tuple[int, Template] | None:
+    kind = type(event)
+    return CONSUMER_GROUP_LINES[kind] if kind in CONSUMER_GROUP_LINES else GROUP_LINES[kind]
+
+
+def _is_logged_as_fencing(event: GroupEvent) -> bool:
+    """Whether the line of a MemberFenced has said it already."""
+    return isinstance(event, RequestRefused) and event.error is ErrorCode.FENCED_INSTANCE_ID
+
+
+def _escape_event(event: GroupEvent) -> GroupEvent:
+    """A copy that is fit for a line: texts that cannot end it, short names of all but the member it is about."""
+    values = {name: _escape_value(value, name) for name, value in asdict(event).items()}
+    if event.member is not None:
+        values["member"] = MemberName(*map(_escape_value, event.member))
+    return type(event)(**values)
+
+
+def _escape_value(value: Any, name: str = "") -> Any:
+    """A copy of a value of the field `name` that is fit for a line."""
+    if isinstance(value, MemberName):
+        return printable_name(value)
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", None)
+        if names is None:
+            return tuple([_escape_value(part) for part in value])
+        return type(value)(*map(_escape_value, value, names))
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return printable(value, _MAX_REASON if name == "reason" else MAX_PRINTED)
+    return value
+
+
+DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+
+
+def _format_joined(event: MemberJoined) -> str:
+    member, who = event.member, format_member_client(event.member)
     if member.group_instance_id is not None:
         return (
             f"Static member with groupInstanceId={member.group_instance_id} and unknown member id joins group "
@@ -94,52 +229,60 @@ def _joined(event: MemberJoined) -> str:
     )
 
 
-def _replaced(event: StaticMemberReplaced) -> str:
+def _format_replaced(event: StaticMemberReplaced) -> str:
     member = event.member
     return (
         f"Static member with groupInstanceId={member.group_instance_id} and unknown member id joins group "
         f"{event.group_id} in {event.state} state. Replacing previously mapped member {event.old_member_id} with "
-        f"{member.member_id} (client {client_of(member)})."
+        f"{member.member_id} (client {format_member_client(member)})."
     )
 
 
-def _left(event: MemberLeft) -> str:
+def _format_left(event: MemberLeft) -> str:
     member, sender = event.member, (event.sender_id, event.sender_host)
     kind = "Pending member" if event.pending else "Member"
     static = "" if member.group_instance_id is None else f" groupInstanceId={member.group_instance_id}"
-    by = "" if sender == (member.client_id, member.client_host) else f" of {client(*sender)}"
+    by = "" if sender == (member.client_id, member.client_host) else f" of {format_client(*sender)}"
     return (
-        f"{kind} {member.member_id}{static} (client {client_of(member)}) has left group "
+        f"{kind} {member.member_id}{static} (client {format_member_client(member)}) has left group "
         f"{event.group_id} through explicit `LeaveGroup` request{by}; client reason: {event.reason}"
     )
 
 
-def _expired(event: MemberExpired) -> str:
-    member, who = event.member, client_of(event.member)
+def _format_expired(event: MemberExpired) -> str:
+    member, who = event.member, format_member_client(event.member)
     if event.pending:
         return (
             f"Pending member {member.member_id} in group {event.group_id} has been removed after session timeout "
-            f"expiration: client {who} got this id {seconds(event.silent_ms)} ago and did not come back with it."
+            f"expiration: client {who} got this id {format_seconds(event.silent_ms)} ago and did not come "
+            f"back with it."
         )
     static = "" if member.group_instance_id is None else f" (groupInstanceId={member.group_instance_id})"
-    why = f"was not heard for {seconds(event.silent_ms)} (its session timeout is {seconds(event.timeout_ms)})"
+    why = (
+        f"was not heard for {format_seconds(event.silent_ms)} (its session timeout is "
+        f"{format_seconds(event.timeout_ms)})"
+    )
     if event.is_new:
-        why = f"waited {seconds(event.silent_ms)} for its first generation, as long as a new member may"
+        why = (
+            f"waited {format_seconds(event.silent_ms)} for its first generation, as long as a new member may"
+        )
     return (
         f"Member {member.member_id}{static} in group {event.group_id} has failed, removing it from the group: "
         f"client {who} {why}."
     )
 
 
-def _evicted(event: MembersEvicted) -> str:
-    names = listed([member_at(name) for name in event.members[:_MAX_LISTED]], len(event.members))
+def _format_evicted(event: MembersEvicted) -> str:
+    names = format_list(
+        [format_member_address(name) for name in event.members[:_MAX_LISTED]], len(event.members)
+    )
     if event.phase == "sync":
         return f"Group {event.group_id} removed members who haven't sent their sync requests: {names}"
     return f"Group {event.group_id} removed dynamic members who haven't joined: {names}"
 
 
-def _fenced(event: MemberFenced) -> str:
-    member, who = event.member, client_of(event.member)
+def _format_fenced(event: MemberFenced) -> str:
+    member, who = event.member, format_member_client(event.member)
     return (
         f"Request {event.operation} of member {member.member_id or '(new)'} (client {who}) for static member with "
         f"groupInstanceId={member.group_instance_id} of group {event.group_id} is fenced by existing "
@@ -147,36 +290,36 @@ def _fenced(event: MemberFenced) -> str:
     )
 
 
-def _assigned(event: AssignmentReceived) -> str:
+def _format_assigned(event: AssignmentReceived) -> str:
     line = (
         f"Assignment received from leader {event.member.member_id} for group {event.group_id} for generation "
         f"{event.generation_id}. The group has {event.members} members, {event.static_members} of which are static."
     )
     if not event.missing:
         return line
-    missing = listed(event.missing[:_MAX_LISTED], len(event.missing))
+    missing = format_list(event.missing[:_MAX_LISTED], len(event.missing))
     return f"{line} Setting empty assignments for members {missing}."
 
 
-def _ended(event: TransactionEnded) -> str:
+def _format_transaction_ended(event: TransactionEnded) -> str:
     verb = "Committed" if event.is_committed else "Aborted"
     return (
         f"{verb} transactional offset commits for producer id {event.producer_id} in group {event.group_id}: "
-        f"{count(event.partitions, 'partition')}."
+        f"{format_count(event.partitions, 'partition')}."
     )
 
 
-def _skipped(event: OffsetsSkipped) -> str:
+def _format_skipped(event: OffsetsSkipped) -> str:
     offsets = [
         f"{one.topic}-{one.partition} {one.offset} ({one.committed} is committed)" for one in event.offsets
     ]
     return (
         f"Skipped the materialization of transactional offset commits for producer id {event.producer_id} in group "
-        f"{event.group_id}, since later ones are committed: {listed(offsets, event.partitions)}."
+        f"{event.group_id}, since later ones are committed: {format_list(offsets, event.partitions)}."
     )
 
 
-def _mixed(event: MixedCommits) -> str:
+def _format_mixed_commits(event: MixedCommits) -> str:
     kind, other = ("transactional", "plain") if event.is_transactional else ("plain", "transactional")
     return (
         f"Group {event.group_id} mixes plain and transactional offset commits: a {kind} one for {event.topic}-"
@@ -185,7 +328,7 @@ def _mixed(event: MixedCommits) -> str:
     )
 
 
-LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
+GROUP_LINES: Final[Mapping[type[GroupEvent], tuple[int, Template] | None]] = {
     MemberIdRequired: (
         DEBUG,
         (
@@ -193,14 +336,14 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
             "id {member.member_id} and requesting the member to rejoin with this id."
         ),
     ),
-    MemberJoined: (DEBUG, _joined),
+    MemberJoined: (DEBUG, _format_joined),
     MemberRejoined: None,
     MemberToldToRejoin: None,
-    JoinRefused: (INFO, refused),
-    SyncRefused: (INFO, refused),
-    HeartbeatRefused: (INFO, refused),
-    CommitRefused: (INFO, refused),
-    StaticMemberReplaced: (INFO, _replaced),
+    JoinRefused: (INFO, format_refusal),
+    SyncRefused: (INFO, format_refusal),
+    HeartbeatRefused: (INFO, format_refusal),
+    CommitRefused: (INFO, format_refusal),
+    StaticMemberReplaced: (INFO, _format_replaced),
     RebalanceAvoided: (
         INFO,
         (
@@ -216,8 +359,8 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
             f"{event.generation_id} (reason: {event.trigger.reason})."
         ),
     ),
-    RebalanceWaits: (INFO, waits),
-    RebalanceCompleted: (INFO, completed),
+    RebalanceWaits: (INFO, format_waits),
+    RebalanceCompleted: (INFO, format_completed),
     RebalanceDelayed: (
         DEBUG,
         "New members came while the first rebalance of group {group_id} waited: it waits {delay_ms} ms more.",
@@ -237,13 +380,13 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
         ),
     ),
     SyncReceived: None,
-    AssignmentReceived: (DEBUG, _assigned),
+    AssignmentReceived: (DEBUG, _format_assigned),
     AssignmentApplied: None,
     AssignmentFetched: None,
     GroupEmptied: (DEBUG, "Group {group_id} with generation {generation_id} is now empty."),
-    MemberLeft: (INFO, _left),
-    MemberExpired: (INFO, _expired),
-    MembersEvicted: (INFO, _evicted),
+    MemberLeft: (INFO, _format_left),
+    MemberExpired: (INFO, _format_expired),
+    MembersEvicted: (INFO, _format_evicted),
     LeaderReplaced: (
         INFO,
         (
@@ -251,7 +394,7 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
             "group {group_id} is now {member.member_id}."
         ),
     ),
-    MemberFenced: (INFO, _fenced),
+    MemberFenced: (INFO, _format_fenced),
     SubscriptionUnreadable: (
         WARNING,
         (
@@ -262,9 +405,9 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
     SimpleGroupCreated: (INFO, "Creating a simple consumer group {group_id} via manual offset commit."),
     OffsetsCommitted: None,
     OffsetsPending: None,
-    TransactionEnded: (DEBUG, _ended),
-    OffsetsSkipped: (INFO, _skipped),
-    MixedCommits: (INFO, _mixed),
+    TransactionEnded: (DEBUG, _format_transaction_ended),
+    OffsetsSkipped: (INFO, _format_skipped),
+    MixedCommits: (INFO, _format_mixed_commits),
     OffsetsDeleted: (INFO, "Removed {partitions} offsets of group {group_id} ({reason})."),
     OffsetsExpired: (INFO, "Expired {partitions} offsets of group {group_id}."),
     GroupDeleted: (
@@ -277,86 +420,3 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
     ),
 }
 """By the class of the event: level and text; None for what has no line."""
-
-
-SILENT: Final = frozenset({OffsetsCommitted, OffsetsPending})
-"""What happens too often to be looked at twice."""
-
-
-def _template_of(event: Event) -> tuple[int, Template] | None:
-    kind = type(event)
-    return CONSUMER_LINES[kind] if kind in CONSUMER_LINES else LINES[kind]
-
-
-def event_line(event: Event) -> tuple[int, str] | None:
-    """Level and text of an event's line; None for one that has none."""
-    found = _template_of(event)
-    if found is None or _is_told_by_fencing(event):
-        return None
-    level, template = found
-    said = _printable_event(event)
-    if isinstance(template, str):
-        return level, template.format_map(asdict(said))
-    return level, template(said)
-
-
-def _is_told_by_fencing(event: Event) -> bool:
-    """Whether the line of a MemberFenced has said it already."""
-    return isinstance(event, Refused) and event.error is ErrorCode.FENCED_INSTANCE_ID
-
-
-def _printable_event(event: Event) -> Event:
-    """A copy that is fit for a line: texts that cannot end it, short names of all but the member it is about."""
-    values = {name: _printable(value, name) for name, value in asdict(event).items()}
-    if event.member is not None:
-        values["member"] = MemberName(*map(_printable, event.member))
-    return type(event)(**values)
-
-
-def _printable(value: Any, name: str = "") -> Any:
-    """The same of a field `name`, or of a part of one."""
-    if isinstance(value, MemberName):
-        return printable_name(value)
-    if isinstance(value, tuple):
-        names = getattr(value, "_fields", None)
-        if names is None:
-            return tuple([_printable(part) for part in value])
-        return type(value)(*map(_printable, value, names))
-    if isinstance(value, str) and not isinstance(value, Enum):
-        return printable(value, _MAX_REASON if name == "reason" else MAX_PRINTED)
-    return value
-
-
-def log_event(partition: TopicPartition, event: Event, limit: LineLimit) -> None:
-    """Writes the line of what happened in a group of one partition. What a client may cause again and again has a
-    line only as often as `limit` admits."""
-    found = _template_of(event)
-    if found is None or not _GROUPS.isEnabledFor(found[0]):
-        return
-    times = _admit(event, limit)
-    line = event_line(event) if times else None
-    if line is not None:
-        level, text = line
-        again = f" ({times - 1} more like this since it was last told)" if times > 1 else ""
-        _GROUPS.log(level, "[%s] %s%s", partition, text, again)
-
-
-def _admit(event: Event, limit: LineLimit) -> int:
-    if isinstance(event, Refused):
-        kind: object = event.error
-    elif isinstance(event, MemberFenced):
-        kind = event.operation
-    else:
-        return 1
-    return limit.admit(type(event).__name__, kind, event.group_id, event.member)
-
-
-def log_expiry(partition: Partition[Any], key: Hashable, outcome: Outcome, duration_ns: int) -> None:
-    """Writes the line of one look for expired offsets, where it found any. In: the timer that fired, and what came
-    of it."""
-    removed = sum(event.partitions for event in outcome.events if isinstance(event, OffsetsExpired))
-    if removed:
-        milliseconds = duration_ns // 1_000_000
-        _GROUPS.info(
-            "[%s] Removed %d expired offsets in %d milliseconds.", partition.name, removed, milliseconds
-        )

@@ -8,13 +8,13 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final
 
-from coordinator import clock
-from coordinator.group.consumer.regular_expressions import REGEX_WORK, resolve_regexes
-from coordinator.group.consumer.target import TARGET_WORK, compute_target
-from coordinator.group.modern.assignors.assignor import Assignment
-from coordinator.net.run_queue import SLICE_NS
+from coordinator.core import clock
+from coordinator.group.consumer.regex_resolution import REGEX_WORK, resolve_regexes
+from coordinator.group.consumer.target_assignment import TARGET_WORK, compute_target
+from coordinator.group.modern.partition_assignors import Assignment
+from coordinator.network.run_queue import SLICE_NS
 
-MOST_REGEX_NS: Final = 10_000_000_000
+MAX_REGEX_NS: Final = 10_000_000_000
 """Processor time for the expressions of one group: 1,000 of the usual kind take a second for 20,000 topics."""
 TURN_NS: Final = 20_000_000
 """After which the others that wait are let in."""
@@ -26,47 +26,51 @@ class RegexesTooSlow(Exception):
     """They take more processor time than a group may have."""
 
     def __init__(self) -> None:
-        super().__init__(f"they take more than {MOST_REGEX_NS // 1_000_000_000} s of a processor")
+        super().__init__(f"they take more than {MAX_REGEX_NS // 1_000_000_000} s of a processor")
 
 
-def group_workers() -> dict[str, Callable[[Any], Awaitable[object]]]:
+def create_group_workers() -> dict[str, Callable[[Any], Awaitable[object]]]:
     """Who does the work of groups, by its name."""
-    turn = asyncio.Lock()
-    return {TARGET_WORK: partial(_compute, turn), REGEX_WORK: partial(_resolve, turn)}
+    lock = asyncio.Lock()
+    return {TARGET_WORK: partial(_compute_target, lock), REGEX_WORK: partial(_resolve_regexes, lock)}
 
 
-async def _compute(turn: asyncio.Lock, argument: Any) -> Assignment:
-    async with turn:
+async def _compute_target(lock: asyncio.Lock, argument: Any) -> Assignment:
+    async with lock:
         return await asyncio.to_thread(compute_target, argument)
 
 
-async def _resolve(turn: asyncio.Lock, argument: Any) -> Mapping[str, Sequence[str]]:
+async def _resolve_regexes(lock: asyncio.Lock, argument: Any) -> Mapping[str, Sequence[str]]:
     resolution, taken_ns = resolve_regexes(argument), 0
-    while taken_ns <= MOST_REGEX_NS:
-        async with turn:
-            found, ns = await asyncio.to_thread(_go_on, resolution)
+    while taken_ns <= MAX_REGEX_NS:
+        async with lock:
+            found, ns = await asyncio.to_thread(_run_turn, resolution)
         if found is not None:
-            return found if argument.may_describe is None else await _seen(found, argument.may_describe)
+            return (
+                found
+                if argument.may_describe is None
+                else await _filter_visible(found, argument.may_describe)
+            )
         taken_ns += ns
     raise RegexesTooSlow
 
 
-async def _seen(
+async def _filter_visible(
     found: Mapping[str, Sequence[str]], may_describe: Callable[[str], bool]
 ) -> Mapping[str, Sequence[str]]:
     """What was found, without the topics of which somebody may not know. Asks on the event loop, where ACLs
     change."""
-    may: dict[str, bool] = {}
+    is_visible: dict[str, bool] = {}
     began_ns = clock.monotonic_ns()
     for name in set(chain.from_iterable(found.values())):
-        may[name] = may_describe(name)
+        is_visible[name] = may_describe(name)
         if clock.monotonic_ns() - began_ns > SLICE_NS:
             await asyncio.sleep(0)
             began_ns = clock.monotonic_ns()
-    return {regex: [name for name in names if may[name]] for regex, names in found.items()}
+    return {regex: [name for name in names if is_visible[name]] for regex, names in found.items()}
 
 
-def _go_on(resolution: Resolution) -> tuple[Mapping[str, Sequence[str]] | None, int]:
+def _run_turn(resolution: Resolution) -> tuple[Mapping[str, Sequence[str]] | None, int]:
     """Takes steps for a while. Out: what was found, None while there are more steps; and the time that took."""
     began_ns = clock.thread_time_ns()
     try:

@@ -11,30 +11,30 @@ import logging
 from functools import partial
 from typing import Final
 
-from coordinator.engine.partition import PartitionState
-from coordinator.engine.runtime import Runtime
-from coordinator.group.shard import Shard
-from coordinator.server.marker_writer import MarkerWriter, TransactionEnd
-from coordinator.server.open_transactions import OpenTransaction, open_transactions
+from coordinator.apis.transaction_markers import LocalMarkerWriter, TransactionEnd
+from coordinator.broker.open_transaction_finder import OpenTransaction, find_open_transactions
+from coordinator.group.group_shard import GroupShard
+from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.runtime import Runtime
 from coordinator.topics.data_plane import DataPlane
-from coordinator.transactions.shard import TransactionShard
-from protocol.errors import ErrorCode
+from coordinator.transactions.transaction_shard import TransactionShard
+from protocol.error_codes import ErrorCode
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 _LEVEL: Final = 0
 """The epoch of the marker is that of the producer: nobody has raised it."""
-_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 """Of the partitions that keep it from being known."""
 
 
-def end_hanging(
+def end_hanging_transactions(
     data_plane: DataPlane,
-    groups: Runtime[Shard],
+    groups: Runtime[GroupShard],
     transactions: Runtime[TransactionShard],
-    writer: MarkerWriter,
+    writer: LocalMarkerWriter,
 ) -> bool:
     """Ends what no coordinator knows. Out: False where that cannot be said yet: a partition is still being read."""
-    found = open_transactions(data_plane, groups)
+    found = find_open_transactions(data_plane, groups)
     if not found:
         return True
     unread = [
@@ -49,31 +49,31 @@ def end_hanging(
         _LOG.warning(
             "%d transactions are open, and whose they are is not known while %s cannot be used: they stay open",
             len(found),
-            ", ".join(str(partition.name) for partition in unread[:_NAMED])
-            + (f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""),
+            ", ".join(str(partition.name) for partition in unread[:_MAX_NAMED])
+            + (f" and {len(unread) - _MAX_NAMED} more" if len(unread) > _MAX_NAMED else ""),
         )
         return True
     known = {
         (producer_id, partition)
         for part in transactions.partitions
         if part.machine is not None
-        for producer_id, partition in part.machine.open_partitions()
+        for producer_id, partition in part.machine.iterate_open_partitions()
     }
     for hanging in found:
-        place = hanging.partition.topic, hanging.partition.partition
-        if (hanging.producer_id, place) not in known:
-            _end(hanging, writer)
+        partition_key = hanging.partition.topic, hanging.partition.partition
+        if (hanging.producer_id, partition_key) not in known:
+            _end_transaction(hanging, writer)
     return True
 
 
-def _end(hanging: OpenTransaction, writer: MarkerWriter) -> None:
+def _end_transaction(hanging: OpenTransaction, writer: LocalMarkerWriter) -> None:
     end = TransactionEnd(
         hanging.producer_id, hanging.producer_epoch, hanging.coordinator_epoch, False, _LEVEL
     )
-    writer.write(hanging.partition, end, partial(_ended, hanging))
+    writer.write_marker(hanging.partition, end, partial(_on_ended, hanging))
 
 
-def _ended(hanging: OpenTransaction, error: ErrorCode) -> None:
+def _on_ended(hanging: OpenTransaction, error: ErrorCode) -> None:
     if error is ErrorCode.NONE:
         _LOG.warning(
             "Aborted a transaction of producer %d (epoch %d) that was open in %s from offset %d on, and that no "

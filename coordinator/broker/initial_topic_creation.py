@@ -4,15 +4,15 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from coordinator import clock
+from coordinator.broker.topic_log_lines import FEWER_REPLICAS
 from coordinator.config.initial_topics import InitialTopic
-from coordinator.machine.outcome import Context
-from coordinator.net.peer import printable
-from coordinator.server.topic_lines import FEWER_REPLICAS
-from coordinator.topics.answer import Answer, ReplicationFactorRefused, TopicChange
+from coordinator.core import clock
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import Context
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import DataPlane, Steps
-from protocol.errors import ErrorCode
+from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane_answer import Answer, ReplicationFactorRefused, TopicChange
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -30,20 +30,20 @@ _ANY: Final = -1
 
 def create_initial_topics(plane: DataPlane, topics: Sequence[InitialTopic]) -> Sequence[TopicChange]:
     """Create the missing topics and log each refusal. Return the changes."""
-    answer = plane.handle(_request(topics), _CREATOR, clock.now())
+    answer = plane.handle(_create_request(topics), _CREATOR, clock.now())
     return _log_refusals(topics, answer, plane)
 
 
 async def create_shared_topics(
-    plane: DataPlane, topics: Sequence[InitialTopic], take_steps: Callable[[Steps], Awaitable[Answer]]
+    plane: DataPlane, topics: Sequence[InitialTopic], take_steps: Callable[[AnswerSteps], Awaitable[Answer]]
 ) -> Sequence[TopicChange]:
     """Do the same in a cluster, with other work of the event loop between the steps."""
-    steps = plane.begin(_request(topics), _CREATOR, clock.now())
+    steps = plane.begin_request(_create_request(topics), _CREATOR, clock.now())
     assert not isinstance(steps, Answer)
     return _log_refusals(topics, await take_steps(steps), plane)
 
 
-def _request(topics: Sequence[InitialTopic]) -> CreateTopicsRequest:
+def _create_request(topics: Sequence[InitialTopic]) -> CreateTopicsRequest:
     return CreateTopicsRequest(
         topics=[
             CreatableTopic(
@@ -63,9 +63,9 @@ def _log_refusals(topics: Sequence[InitialTopic], answer: Answer, plane: DataPla
     """Log each topic that is not as its variable asks. A topic that exists stays as it is, as with kafka-topics.sh
     --if-not-exists. Return the changes for the other log lines and for the server."""
     assert isinstance(answer.response, CreateTopicsResponse)
-    asked = {topic.name: topic for topic in topics}
+    topics_by_name = {topic.name: topic for topic in topics}
     for result in answer.response.topics:
-        topic, error = asked[result.name], ErrorCode(result.error_code)
+        topic, error = topics_by_name[result.name], ErrorCode(result.error_code)
         if error is ErrorCode.TOPIC_ALREADY_EXISTS:
             _log_difference(topic, plane.catalogue)
         elif error is not ErrorCode.NONE:
@@ -80,14 +80,14 @@ def _log_refusals(topics: Sequence[InitialTopic], answer: Answer, plane: DataPla
     return [change for change in answer.changes if not isinstance(change, ReplicationFactorRefused)]
 
 
-def _log_difference(asked: InitialTopic, catalogue: Catalogue) -> None:
-    found = catalogue.get(asked.name)
-    if found is None or asked.partitions in (_ANY, len(found.partitions)):
+def _log_difference(topic: InitialTopic, catalogue: Catalogue) -> None:
+    found = catalogue.find_topic(topic.name)
+    if found is None or topic.partitions in (_ANY, len(found.partitions)):
         return
     _LOG.warning(
         "%s: topic %s exists with %d partitions, not %d: delete it, or add partitions with kafka-topics --alter",
-        asked.variable,
-        printable(asked.name),
+        topic.variable,
+        printable(topic.name),
         len(found.partitions),
-        asked.partitions,
+        topic.partitions,
     )

@@ -1,7 +1,7 @@
 """The transactions of a server, as far as they are there for those who have none.
 
 The topic of their coordinator is made when somebody first asks for that, as in Kafka, or when the data directory
-has it; and what coordinates them is imported then (`transaction_parts.py`). Who uses none pays for none.
+has it; and what coordinates them is imported then (`transaction_coordinator.py`). Who uses none pays for none.
 """
 
 import asyncio
@@ -10,38 +10,38 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator import clock
-from coordinator.cluster.ownership import Ownership
-from coordinator.engine.engine import Engine
-from coordinator.engine.partition import PartitionState
-from coordinator.names import TRANSACTION_STATE
-from coordinator.net.caller import Caller
-from coordinator.net.route import Handler
-from coordinator.net.run_queue import RunQueue
-from coordinator.server.handlers.groups import GroupRouter
-from coordinator.server.handlers.topics import TopicsHandler
-from coordinator.server.internal_topic import InternalTopicLogs, segment_bytes
-from coordinator.server.line_limit import LineLimit
-from coordinator.server.metrics import Metrics
-from coordinator.server.open_transactions import open_transactions
-from coordinator.server.settings import ServerSettings
-from coordinator.server.unusable_directory import why_too_small
-from coordinator.topics.answer import TopicChange, TopicCreated
+from coordinator.apis.data_plane_handler import DataPlaneHandler
+from coordinator.apis.group_handlers import GroupRouter
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.broker.data_directory_errors import why_too_small
+from coordinator.broker.internal_topics import InternalTopicLogs, create_segment_config
+from coordinator.broker.open_transaction_finder import find_open_transactions
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.cluster.partition_ownership import PartitionOwnership
+from coordinator.core import clock
+from coordinator.core.daemon_log import LogLineLimit
+from coordinator.core.shared_types import TRANSACTION_STATE
+from coordinator.network.request_context import RequestContext
+from coordinator.network.request_routes import Handler
+from coordinator.network.run_queue import RunQueue
+from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.engine import Engine
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane_answer import TopicChange, TopicCreated
 from protocol.apis import ApiKey
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from storage.data_directory import DataDirectory
 
 if TYPE_CHECKING:
-    from coordinator.server.cluster.transactions import ClusterTransactions
-    from coordinator.server.transaction_parts import TransactionParts
+    from coordinator.broker.transaction_coordinator import TransactionCoordinator
+    from coordinator.cluster.daemon.cluster_transactions import ClusterTransactions
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 
-MAKING_S: Final = 2.0
+CREATION_TIMEOUT_S: Final = 2.0
 """For longer nobody is kept waiting who asks for the coordinator while its topic is being made."""
 
-ANSWERED: Final = (
+TRANSACTION_APIS: Final = (
     ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.ADD_OFFSETS_TO_TXN,
     ApiKey.END_TXN,
@@ -52,8 +52,8 @@ ANSWERED: Final = (
 )
 
 
-class Transactions:
-    """See the top of this file."""
+class LazyTransactionCoordinator:
+    """Handles the APIs of transactions, and creates their coordinator when it is first needed."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Transactions:
         directory: DataDirectory,
         data_plane: DataPlane,
         settings: ServerSettings,
-        events: tuple[Metrics, LineLimit],
-        changed: Callable[[Sequence[TopicChange]], None],
+        events: tuple[BrokerMetrics, LogLineLimit],
+        on_topics_changed: Callable[[Sequence[TopicChange]], None],
     ) -> None:
         """In: what counts events and what bounds their lines; who is told of the topic once it is there. Raises
-        InvalidConfig, OSError. `connect` comes next."""
+        InvalidConfig, OSError. `connect_handlers` comes next."""
         config = settings.config
         # As Kafka's `TransactionStateManager.transactionStateTopicConfigs` has it.
         overrides = {
@@ -73,34 +73,34 @@ class Transactions:
             "compression.type": "uncompressed",
             "min.insync.replicas": "1",
             "unclean.leader.election.enable": "false",
-            **segment_bytes(config.transaction_state_log_segment_bytes),
+            **create_segment_config(config.transaction_state_log_segment_bytes),
         }
         new_partitions = config.transaction_state_log_num_partitions
         self.logs = InternalTopicLogs(
             TRANSACTION_STATE, directory, data_plane.catalogue, config, new_partitions, overrides
         )
-        self.parts: TransactionParts | None = None
+        self.coordinator: TransactionCoordinator | None = None
         """There since it was first needed."""
         self.cluster: ClusterTransactions | None = None
         """What is different in one daemon of a cluster; set by that."""
-        self.is_begun = False
-        self._is_made = False
+        self.is_started = False
+        self._is_created = False
         self._is_closing = False
-        self._awaiting: list[Callable[[], None]] = []
-        self._making: asyncio.TimerHandle | None = None
+        self._creation_callbacks: list[Callable[[], None]] = []
+        self._creation_timer: asyncio.TimerHandle | None = None
         self._engine = engine
         self._data_plane = data_plane
         self._settings = settings
         self._events = events
-        self._changed = changed
-        self._has_looked = False
+        self._on_topics_changed = on_topics_changed
+        self._has_ended_hanging = False
         """Whether what no coordinator knows was ended."""
 
-    def connect(
+    def connect_handlers(
         self,
         loop: asyncio.AbstractEventLoop,
         groups: GroupRouter,
-        topics: TopicsHandler,
+        topics: DataPlaneHandler,
         run_queue: RunQueue,
         arrival: clock.Arrival,
     ) -> dict[int, Handler]:
@@ -110,37 +110,40 @@ class Transactions:
         self._topics = topics
         self._run_queue = run_queue
         self._arrival = arrival
-        topics.ask_consent = lambda question: self._needed().consents.ask(question)
-        groups.runtime.ownership.was_read.append(lambda _: self._groups_read_late())
-        handlers: dict[int, Handler] = {key: partial(self._handle, key) for key in ANSWERED}
+        topics.verify_transaction = lambda request: (
+            self._require_coordinator().add_partitions_manager.request_partitions(request)
+        )
+        groups.runtime.lifecycle.was_read.append(lambda _: self._on_group_partition_read())
+        handlers: dict[int, Handler] = {key: partial(self._handle_request, key) for key in TRANSACTION_APIS}
         return handlers | {ApiKey.INIT_PRODUCER_ID: self._init_producer_id}
 
-    def handlers_of_broker(
-        self, groups: GroupRouter, ownership: Ownership, node_id: int
+    def create_broker_handlers(
+        self, groups: GroupRouter, ownership: PartitionOwnership, node_id: int
     ) -> dict[int, Handler]:
-        """The same for one broker among several; after `connect`. In: its groups."""
+        """Return the handlers of one broker among several in the process; after `connect_handlers`. In: the
+        router of its groups."""
 
         @cache
         def handlers() -> Mapping[int, Handler]:
-            return self._needed().handlers_of_broker(groups, ownership, node_id)
+            return self._require_coordinator().create_broker_handlers(groups, ownership, node_id)
 
-        def handle(key: ApiKey, request: Any, caller: Caller) -> object:
+        def handle(key: ApiKey, request: Any, context: RequestContext) -> object:
             if key is ApiKey.INIT_PRODUCER_ID and request.transactional_id is None:
-                return self._topics.handle(request, caller)
-            return handlers()[key](request, caller)
+                return self._topics.handle(request, context)
+            return handlers()[key](request, context)
 
-        return {key: partial(handle, key) for key in (*ANSWERED, ApiKey.INIT_PRODUCER_ID)}
+        return {key: partial(handle, key) for key in (*TRANSACTION_APIS, ApiKey.INIT_PRODUCER_ID)}
 
     @property
     def partitions(self) -> int:
         """How many its topic has, or will have."""
         return self.logs.partitions
 
-    def _needed(self) -> "TransactionParts":
-        if self.parts is None:
-            from coordinator.server.transaction_parts import TransactionParts
+    def _require_coordinator(self) -> "TransactionCoordinator":
+        if self.coordinator is None:
+            from coordinator.broker.transaction_coordinator import TransactionCoordinator
 
-            self.parts = TransactionParts(
+            self.coordinator = TransactionCoordinator(
                 self._loop,
                 self._engine,
                 self._settings.config,
@@ -151,47 +154,47 @@ class Transactions:
                 self._run_queue,
                 self._arrival,
                 self._events,
-                self._changed,
+                self._on_topics_changed,
                 self.cluster,
             )
-            self.parts.runtime.ownership.was_read.append(lambda _: self._was_read())
-        return self.parts
+            self.coordinator.runtime.lifecycle.was_read.append(lambda _: self._on_partition_read())
+        return self.coordinator
 
-    def _handle(self, key: ApiKey, request: Any, caller: Caller) -> object:
-        return self._needed().handlers[key](request, caller)
+    def _handle_request(self, key: ApiKey, request: Any, context: RequestContext) -> object:
+        return self._require_coordinator().handlers[key](request, context)
 
-    def _init_producer_id(self, request: InitProducerIdRequest, caller: Caller) -> object:
+    def _init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> object:
         if request.transactional_id is None:
-            return self._topics.handle(request, caller)
-        return self._handle(ApiKey.INIT_PRODUCER_ID, request, caller)
+            return self._topics.handle(request, context)
+        return self._handle_request(ApiKey.INIT_PRODUCER_ID, request, context)
 
     # Beginning
 
-    def begin_at_start(self) -> None:
+    def start_if_needed(self) -> None:
         """Begins where the directory has transactions, or an open one that is nobody's."""
-        if self.logs.is_there or open_transactions(self._data_plane, self._groups.runtime):
-            self.begin()
+        if self.logs.exists or find_open_transactions(self._data_plane, self._groups.runtime):
+            self.start()
 
-    def begin(self) -> str | None:
+    def start(self) -> str | None:
         """Makes the topic unless it is there, and has its partitions read; in a cluster, once all of it knows. Out:
         why it cannot be made, if so."""
-        if self.is_begun:
+        if self.is_started:
             return None
         if self._is_closing:
             return "the server is closing"
-        refusal = self._why_not()
+        refusal = self._why_not_creatable()
         if refusal is not None:
             if self._events[1].admit(TRANSACTION_STATE):
                 _LOG.error("%s cannot be made: %s", TRANSACTION_STATE, refusal)
             return refusal
-        if self.cluster is not None and not self.cluster.is_begun:
-            self.cluster.make()
+        if self.cluster is not None and not self.cluster.is_started:
+            self.cluster.create_topic()
             return None
         logs = self.logs
-        if not logs.is_there:
-            self._data_plane.catalogue.open_files.keep_for_coordinators(logs.partitions)
-        self.is_begun = True
-        runtime = self._needed().runtime
+        if not logs.exists:
+            self._data_plane.catalogue.open_files.reserve_for_coordinators(logs.partitions)
+        self.is_started = True
+        runtime = self._require_coordinator().runtime
         partitions = runtime.partitions
         self._data_plane.attach_internal(
             TRANSACTION_STATE,
@@ -203,80 +206,80 @@ class Transactions:
             lambda number: partitions[number].producers,
         )
         if self.cluster is not None:
-            self._is_made = True  # whoever asks for a coordinator is told who owns it by then
-            self.cluster.own()
+            self._is_created = True  # whoever asks for a coordinator is told who owns it by then
+            self.cluster.claim_partitions()
         else:
-            self._making = self._loop.call_later(MAKING_S, self._made)
+            self._creation_timer = self._loop.call_later(CREATION_TIMEOUT_S, self._finish_creation)
             for partition in partitions:
-                runtime.ownership.take(partition, epoch=0)
-        if not logs.is_there:
+                runtime.lifecycle.take(partition, epoch=0)
+        if not logs.exists:
             created = TopicCreated(TRANSACTION_STATE, logs.topic_id, logs.partitions, automatic=True)
-            self._changed([created])
+            self._on_topics_changed([created])
         return None
 
-    def _why_not(self) -> str | None:
+    def _why_not_creatable(self) -> str | None:
         """Why the topic is not made: there may be no room for it."""
-        if self.cluster is not None and self.cluster.refused is not None:
-            return self.cluster.refused
+        if self.cluster is not None and self.cluster.refusal is not None:
+            return self.cluster.refusal
         settings, logs = self._settings, self.logs
         files = self._data_plane.catalogue.open_files
-        if not logs.is_there and files.most - files.promised < logs.partitions:
+        if not logs.exists and files.max_partitions - files.reserved < logs.partitions:
             return f"there are no file descriptors for {logs.partitions} partitions of {TRANSACTION_STATE}"
         return why_too_small(settings.files, settings.data_dir, logs.new_partitions)
 
     @property
-    def is_being_made(self) -> bool:
+    def is_being_created(self) -> bool:
         """Whether it has begun, and its partitions are read for the first time; not for longer than a moment."""
-        return self.is_begun and not self._is_made
+        return self.is_started and not self._is_created
 
-    def when_made(self, call: Callable[[], None]) -> None:
+    def call_when_created(self, call: Callable[[], None]) -> None:
         """Has something called when that is over, or the end has come."""
-        self._awaiting.append(call)
+        self._creation_callbacks.append(call)
 
-    def _was_read(self) -> None:
-        partitions = self._needed().runtime.partitions
+    def _on_partition_read(self) -> None:
+        partitions = self._require_coordinator().runtime.partitions
         if any(partition.state is PartitionState.LOADING for partition in partitions):
             return
-        self._look_for_hanging()
-        self._made()
+        self._end_hanging_transactions()
+        self._finish_creation()
 
-    def _made(self) -> None:
-        if self._making is not None:
-            self._making.cancel()
-            self._making = None
-        self._is_made = True
-        awaiting, self._awaiting = self._awaiting, []
+    def _finish_creation(self) -> None:
+        if self._creation_timer is not None:
+            self._creation_timer.cancel()
+            self._creation_timer = None
+        self._is_created = True
+        awaiting, self._creation_callbacks = self._creation_callbacks, []
         for call in awaiting:
             call()
 
     # Transactions that are nobody's
 
-    def groups_read(self) -> None:
+    def on_groups_read(self) -> None:
         """The groups are there: what nobody knows can be told from what somebody does. Not in a cluster, where
         others may know."""
         if self.cluster is not None:
             return
-        if not self.is_begun and open_transactions(self._data_plane, self._groups.runtime):
-            self.begin()
-        self._look_for_hanging()
+        if not self.is_started and find_open_transactions(self._data_plane, self._groups.runtime):
+            self.start()
+        self._end_hanging_transactions()
 
-    def _groups_read_late(self) -> None:
+    def _on_group_partition_read(self) -> None:
         """A partition of groups was read that the disk refused at the start."""
-        if self._engine.is_loaded and not self._has_looked:
-            self.groups_read()
+        if self._engine.is_loaded and not self._has_ended_hanging:
+            self.on_groups_read()
 
-    def _look_for_hanging(self) -> None:
-        if self.is_begun and not self._has_looked and self.cluster is None:
-            self._has_looked = self._needed().end_hanging()
+    def _end_hanging_transactions(self) -> None:
+        if self.is_started and not self._has_ended_hanging and self.cluster is None:
+            self._has_ended_hanging = self._require_coordinator().end_hanging_transactions()
 
-    def lost(self, number: int) -> None:
+    def on_partition_lost(self, number: int) -> None:
         """This daemon of a cluster coordinates a partition no longer, or is to read it again."""
-        if self.parts is not None:
-            self.parts.markers.forget(number)
+        if self.coordinator is not None:
+            self.coordinator.markers.drop_partition(number)
 
     def close(self) -> None:
         """Begins nothing, writes no more markers, and lets nobody wait."""
         self._is_closing = True
-        if self.parts is not None:
-            self.parts.markers.close()
-        self._made()
+        if self.coordinator is not None:
+            self.coordinator.markers.close()
+        self._finish_creation()

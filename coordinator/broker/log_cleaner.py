@@ -1,26 +1,32 @@
-"""Compacts logs while the daemon serves, one at a time, the dirtiest first.
+"""Compacts logs while the broker serves, one at a time, the dirtiest first, and finds the logs that are
+compacted.
 
-A pass works in slices on the event loop's thread, a few milliseconds each, with pauses that are several times as
-long; what waits for the disk is done in another thread. So serving does not notice, and a pass takes its time.
-
-Source: Kafka's `LogCleaner`.
+A pass works in slices of a few milliseconds on the event loop, with pauses several times as long; disk
+operations run in a thread. Serving is not disturbed, and a pass takes its time. Source: Kafka's `LogCleaner`.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
-from coordinator import clock
-from coordinator.ongoing_failures import OngoingFailures, times
-from coordinator.server.checkpoints import Checkpoints
-from storage.compaction.cleanable import Cleanable, cleanable
-from storage.compaction.compaction import Compacted, Compaction, Steps
-from storage.compaction.survivors import IsLastOfProducer, Terms
+from coordinator.broker.checkpoint_writer import CheckpointWriter
+from coordinator.core import clock
+from coordinator.core.daemon_log import OngoingFailures, format_repeats
+from coordinator.runtime.runtime import Runtime
+from coordinator.topics.partition import HostedPartition
+from storage.compaction.compaction import (
+    Compaction,
+    CompactionResult,
+    LogToClean,
+    find_log_to_clean,
+)
+from storage.compaction.compaction_filter import CompactionTerms, IsLastOfProducer
+from storage.compaction.compaction_steps import CompactionSteps
 from storage.data_directory import DataDirectory
-from storage.errors import LogClosed, LogDamaged, LogPoisoned, StorageError
 from storage.log import PartitionLog
-from storage.os_error import reason_of
+from storage.storage_errors import LogClosed, LogDamaged, LogPoisoned, StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("LogCleaner")
@@ -29,7 +35,7 @@ SLICE_NS: Final = 2_000_000
 PAUSE_S: Final = 0.008
 
 
-class Compactable(NamedTuple):
+class CompactableLog(NamedTuple):
     """A log that is to be compacted, and what is known of it outside."""
 
     partition: TopicPartition
@@ -43,14 +49,14 @@ class _Stopping(Exception):
     """The daemon stops."""
 
 
-class Cleaner:
-    """All methods belong to the event loop's thread."""
+class LogCleaner:
+    """Compacts the logs of a server. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
         directory: DataDirectory,
-        checkpoints: Checkpoints,
-        logs: Callable[[], Iterable[Compactable]],
+        checkpoints: CheckpointWriter,
+        logs: Callable[[], Iterable[CompactableLog]],
         backoff_ms: int,
         failures: OngoingFailures,
     ) -> None:
@@ -64,7 +70,7 @@ class Cleaner:
         self._failures = failures
         self._backoff_s = backoff_ms / 1000
         self._uncleanable: set[PartitionLog] = set()
-        self._stuck: dict[PartitionLog, int] = {}
+        self._unclosed_transactions: dict[PartitionLog, int] = {}
         """Where the dirty part ended that a pass made nothing of, since a transaction in it has no end."""
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -90,16 +96,18 @@ class Cleaner:
                 await self._pause(self._backoff_s)
                 self._forget_closed()
                 skipped = set(self._uncleanable)
-                while not self._stop.is_set() and (due := self._dirtiest(skipped)) is not None:
+                while not self._stop.is_set() and (due := self._find_dirtiest(skipped)) is not None:
                     target, todo = due
-                    if not await self._clean(target, todo):
+                    if not await self._clean_log(target, todo):
                         skipped.add(target.log)
         except _Stopping:
             return
 
     def _forget_closed(self) -> None:
         self._uncleanable = {log for log in self._uncleanable if not log.is_closed}
-        self._stuck = {log: offset for log, offset in self._stuck.items() if not log.is_closed}
+        self._unclosed_transactions = {
+            log: offset for log, offset in self._unclosed_transactions.items() if not log.is_closed
+        }
 
     async def _pause(self, seconds: float) -> None:
         """Raises _Stopping when the daemon does."""
@@ -109,102 +117,108 @@ class Cleaner:
             return
         raise _Stopping
 
-    def _dirtiest(self, skipped: set[PartitionLog]) -> tuple[Compactable, Cleanable] | None:
+    def _find_dirtiest(self, skipped: set[PartitionLog]) -> tuple[CompactableLog, LogToClean] | None:
         now_ms = clock.wall_ms()
-        due: list[tuple[Compactable, Cleanable]] = []
+        due: list[tuple[CompactableLog, LogToClean]] = []
         for target in self._logs():
             log = target.log
             if log in skipped or log.failure is not None or log.is_closed:
                 continue
             try:
-                cleaned_to = self._directory.cleaned_to(target.partition)
-                todo = cleanable(log, cleaned_to, target.readable_offset, now_ms)
+                cleaned_to = self._directory.find_cleaned_offset(target.partition)
+                todo = find_log_to_clean(log, cleaned_to, target.readable_offset, now_ms)
             except (LogDamaged, OSError) as error:
-                self._give_up(target, error)
+                self._mark_uncleanable(target, error)
                 continue
-            is_stuck = self._stuck.get(log) == todo.end_offset
+            is_stuck = self._unclosed_transactions.get(log) == todo.end_offset
             if todo.is_due(log.config.min_cleanable_dirty_ratio) and not is_stuck:
                 due.append((target, todo))
         return max(due, key=lambda each: each[1].dirty_ratio, default=None)
 
-    def _give_up(self, target: Compactable, error: Exception) -> None:
+    def _mark_uncleanable(self, target: CompactableLog, error: Exception) -> None:
         """Until the log is opened again: what is damaged stays so."""
         self._uncleanable.add(target.log)
         is_known = isinstance(error, LogDamaged | OSError)
         _LOG.error(
             "%s is not compacted any more: %s",
             target.partition,
-            reason_of(error),
+            format_error_reason(error),
             exc_info=None if is_known else error,
         )
 
-    async def _clean(self, target: Compactable, todo: Cleanable) -> bool:
+    async def _clean_log(self, target: CompactableLog, todo: LogToClean) -> bool:
         """One pass; whether the log is cleaner than before."""
-        terms = Terms(clock.wall_ms(), target.log.config.delete_retention_ms, target.is_last_of_producer)
+        terms = CompactionTerms(
+            clock.wall_ms(), target.log.config.delete_retention_ms, target.is_last_of_producer
+        )
         started_ns = clock.monotonic_ns()
         try:
             if target.log.compactable_offset < todo.end_offset:
                 for draft in self._directory.draft_checkpoints({target.partition: target.log}):
-                    await self._checkpoints.write(draft)
+                    await self._checkpoints.write_checkpoint(draft)
             if target.log.compactable_offset < todo.end_offset:
                 return False  # a later one was begun meanwhile, and says so when it is written
             if target.log.is_pinned:
                 return False  # it is being copied
             compaction = Compaction(target.log, todo, terms)
-            await self._do(compaction.steps())
+            await self._run_steps(compaction.iterate_steps())
         except LogDamaged as error:
-            self._give_up(target, error)
+            self._mark_uncleanable(target, error)
             return False
         except (LogClosed, LogPoisoned) as error:
             _LOG.info("Compaction of %s ended: %s", target.partition, error)
             return False
         except (StorageError, OSError) as error:
-            count = self._failures.counted(error)
+            count = self._failures.count_failure(error)
             if count:
                 _LOG.error(
                     "Compaction of %s failed, and is tried again later: %s%s",
                     target.partition,
-                    reason_of(error),
-                    times(count),
+                    format_error_reason(error),
+                    format_repeats(count),
                 )
             return False
         except _Stopping:
             raise
         except Exception as problem:  # noqa: BLE001 - the other logs are compacted all the same
-            self._give_up(target, problem)
+            self._mark_uncleanable(target, problem)
             return False
         result = compaction.result
         assert result is not None
         if result.end_offset <= todo.first_dirty_offset:
-            self._stuck[target.log] = todo.end_offset
+            self._unclosed_transactions[target.log] = todo.end_offset
             return False
-        return await self._record(target, result, clock.monotonic_ns() - started_ns)
+        return await self._record_result(target, result, clock.monotonic_ns() - started_ns)
 
-    async def _record(self, target: Compactable, result: Compacted, duration_ns: int) -> bool:
+    async def _record_result(
+        self, target: CompactableLog, result: CompactionResult, duration_ns: int
+    ) -> bool:
         self.passes += 1
         self.bytes_removed += result.bytes_before - result.bytes_after
         _LOG.info("Cleaned log %s in %dms (%s)", target.partition, duration_ns // 1_000_000, result)
-        if result.keyless:
-            _LOG.warning("%s: %d records without a key were removed", target.partition, result.keyless)
+        if result.records_without_key:
+            _LOG.warning(
+                "%s: %d records without a key were removed", target.partition, result.records_without_key
+            )
         if target.log.is_closed:
             return False  # deleted meanwhile: a topic of that name would be another one
-        target.log.cleaned_to = result.end_offset
+        target.log.cleaned_offset = result.end_offset
         try:
-            draft = self._directory.draft_cleaned_to(target.partition, result.end_offset)
-            await self._checkpoints.write(draft)
+            draft = self._directory.draft_cleaned_offset(target.partition, result.end_offset)
+            await self._checkpoints.write_checkpoint(draft)
         except OSError as error:
-            count = self._failures.counted(error)
+            count = self._failures.count_failure(error)
             if count:
                 _LOG.error(
                     "How far %s is compacted could not be recorded: %s%s",
                     target.partition,
-                    reason_of(error),
-                    times(count),
+                    format_error_reason(error),
+                    format_repeats(count),
                 )
             return False
         return True
 
-    async def _do(self, steps: Steps) -> None:
+    async def _run_steps(self, steps: CompactionSteps) -> None:
         """Runs a pass to its end, in slices. Raises what it raises, and _Stopping."""
         loop = asyncio.get_running_loop()
         began_ns = clock.monotonic_ns()
@@ -225,3 +239,21 @@ class Cleaner:
             return
         finally:
             steps.close()
+
+
+def list_compactable_logs(
+    hosted: Callable[[], Iterable[HostedPartition]],
+    internal: Mapping[str, Runtime[Any]],
+    kept: Runtime[Any] | None,
+) -> Iterator[CompactableLog]:
+    """In: the partitions that clients produce to, as they are now; the internal topics, of which one may come into
+    being later; that of them which is kept whole.
+    """
+    for each in hosted():
+        if each.log is not None and each.producers is not None and each.log.config.compacts:
+            stable_offset = each.producers.find_last_stable_offset(each.high_watermark)
+            yield CompactableLog(each.name, each.log, stable_offset, each.producers.state.is_last_batch)
+    for partition in chain.from_iterable(each.partitions for each in internal.values() if each is not kept):
+        if partition.log is not None and partition.producers is not None:
+            is_last = partition.producers.state.is_last_batch
+            yield CompactableLog(partition.name, partition.log, partition.last_stable_offset, is_last)

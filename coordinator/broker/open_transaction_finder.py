@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator.engine.runtime import Runtime
-from coordinator.group.shard import Shard
+from coordinator.group.group_shard import GroupShard
+from coordinator.runtime.runtime import Runtime
 from coordinator.topics.data_plane import DataPlane
 from storage.producers.producer_state import ProducerState
 from storage.topic_partition import TopicPartition
@@ -20,21 +20,21 @@ class OpenTransaction(NamedTuple):
     first_offset: int
 
 
-def open_transactions(data_plane: DataPlane, groups: Runtime[Shard]) -> list[OpenTransaction]:
+def find_open_transactions(data_plane: DataPlane, groups: Runtime[GroupShard]) -> list[OpenTransaction]:
     """All that are open in any partition."""
     found: list[OpenTransaction] = []
-    for hosted in data_plane.catalogue.hosted():
+    for hosted in data_plane.catalogue.iterate_hosted():
         if hosted.producers is not None:
-            found += _open(hosted.name, hosted.producers.state)
+            found += _iterate_open(hosted.name, hosted.producers.state)
     for partition in groups.partitions:
         if partition.producers is not None:
-            found += _open(partition.name, partition.producers.state)
+            found += _iterate_open(partition.name, partition.producers.state)
     return found
 
 
-def _open(partition: TopicPartition, state: ProducerState) -> Iterator[OpenTransaction]:
+def _iterate_open(partition: TopicPartition, state: ProducerState) -> Iterator[OpenTransaction]:
     for producer_id, first_offset in state.open_transactions.items():
-        entry = state.entry(producer_id)
+        entry = state.find_entry(producer_id)
         assert entry is not None, producer_id
         yield OpenTransaction(
             partition, producer_id, entry.epoch, max(0, entry.coordinator_epoch), first_offset

@@ -4,29 +4,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from coordinator.security.security_state import SecurityState
-from coordinator.server.cluster.member_directory import is_member
-from coordinator.server.recover import is_data_directory
-from coordinator.topics.cluster_security import read_cluster_security
-from storage.data_directory import LOCK_FILE, SECURITY, missing_security
-from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
+from coordinator.broker.directory_recovery import is_data_directory
+from coordinator.cluster.daemon.cluster_identity import is_member
+from coordinator.security.core.security_state import SecurityState
+from coordinator.topics.kafka_metadata_security import read_cluster_security
+from storage.data_directory import LOCK_FILE, SECURITY, create_missing_security_error
 from storage.files import Files
 from storage.json_document import RESERVE_SUFFIXES, JsonDocument
-from storage.meta_properties import META_PROPERTIES, MetaProperties, read_or_write_meta
-from storage.os_error import reason_of
+from storage.metadata_files import META_PROPERTIES, MetaProperties, read_or_write_meta
+from storage.storage_errors import (
+    DamagedFile,
+    DataDirectoryLocked,
+    DataDirectoryUnusable,
+    format_error_reason,
+)
 
-_WRITTEN_HERE: Final = {LOCK_FILE, SECURITY, *(SECURITY + suffix for suffix in RESERVE_SUFFIXES)}
+_OWN_FILES: Final = {LOCK_FILE, SECURITY, *(SECURITY + suffix for suffix in RESERVE_SUFFIXES)}
 
 
 class SecurityFile:
-    """That of one data directory, which nobody else has open."""
+    """The ACLs and credentials of one data directory that no server uses."""
 
     def __init__(self, files: Files, path: str) -> None:
-        """Raises DamagedFile, OSError. See `security_file`."""
+        """Raises DamagedFile, OSError."""
         self._document = JsonDocument(files, f"{path}/{SECURITY}", is_private=True)
         document = self._document.read()
         if document is None and _had_security(files, path):
-            raise missing_security(path)
+            raise create_missing_security_error(path)
         if document is None:  # a broker may have had the directory
             self.state = read_cluster_security(files, path)
             return
@@ -35,14 +39,14 @@ class SecurityFile:
         except ValueError as error:
             raise DamagedFile(f"{path}/{SECURITY}", f"makes no sense: {error}") from error
 
-    def change(self, new: SecurityState) -> None:
+    def write_state(self, new: SecurityState) -> None:
         """`new` is what is known, durably. Raises OSError."""
-        self._document.write(new.document())
+        self._document.write(new.to_document())
         self.state = new
 
 
 @contextmanager
-def security_file(files: Files, path: str) -> Iterator[SecurityFile]:
+def open_security_file(files: Files, path: str) -> Iterator[SecurityFile]:
     """Holds the lock of a data directory meanwhile; an empty directory will be one.
 
     In: an absolute path. Raises StorageError, OSError."""
@@ -50,14 +54,14 @@ def security_file(files: Files, path: str) -> Iterator[SecurityFile]:
         raise DataDirectoryUnusable(path, "is no directory")
     if is_member(files, path):
         raise DataDirectoryUnusable(path, "is of a cluster, whose users are in etcd: ask one of its brokers")
-    if not is_data_directory(files, path) and set(files.listdir(path)) - _WRITTEN_HERE:
+    if not is_data_directory(files, path) and set(files.listdir(path)) - _OWN_FILES:
         raise DataDirectoryUnusable(path, "is not a data directory, and not empty")
     try:
         lock = files.lock(f"{path}/{LOCK_FILE}")
     except BlockingIOError as error:
         raise DataDirectoryLocked(path, error.strerror or "is in use") from error
     except OSError as error:
-        raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
+        raise DataDirectoryUnusable(path, f"cannot be used: {format_error_reason(error, path)}") from error
     try:
         yield SecurityFile(files, path)
     finally:

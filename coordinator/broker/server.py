@@ -1,76 +1,64 @@
-"""The daemon's parts put together: opened, served, closed.
+"""The server: opens its parts, serves, runs its periodic jobs, and closes.
 
     data directory ─▶ data plane ─▶ handlers ─▶ routes ─▶ endpoints ─▶ connections
                   └─▶ runtime (groups) ─┘
-
-Listeners open before the groups are read: a client that comes early is told that they are loading.
+Topics that the command line declares exist when the server is ready. Listeners open before the groups are
+read; early clients get COORDINATOR_LOAD_IN_PROGRESS.
 """
 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from coordinator import clock
-from coordinator.config.config_key import InvalidConfig
-from coordinator.engine.engine import Engine
-from coordinator.engine.group_clock import GroupClock, ProcessTime
-from coordinator.engine.threads import Threads
-from coordinator.group.config import GroupConfig
-from coordinator.names import CONSUMER_OFFSETS, LogFlush
-from coordinator.net.caller import Caller
-from coordinator.net.connection_limits import connection_limits
-from coordinator.net.connections import Connections
-from coordinator.net.endpoint import Endpoint
-from coordinator.net.lines_per_address import PERIOD_MS
-from coordinator.net.outbox import Outbox
-from coordinator.net.routes import Routes
-from coordinator.net.run_queue import RunQueue
-from coordinator.ongoing_failures import OngoingFailures, times
-from coordinator.server.brokers import Brokers
-from coordinator.server.checkpoints import Checkpoints
-from coordinator.server.cleaner import Cleaner
-from coordinator.server.compactable_logs import compactable_logs
-from coordinator.server.config_views import broker_configs, topics_config
-from coordinator.server.declared_topics import declare_topics
-from coordinator.server.group_events import GroupEvents
-from coordinator.server.group_work import group_workers
-from coordinator.server.handlers.groups import GroupRouter
-from coordinator.server.handlers.topics import TopicsHandler
-from coordinator.server.line_limit import LineLimit
-from coordinator.server.log_lines import log_expiry
-from coordinator.server.metrics import Metrics
-from coordinator.server.offsets_topic import OffsetsTopic, tell_group_configs
-from coordinator.server.routes_by_broker import routes_by_broker
-from coordinator.server.security import Security
-from coordinator.server.settings import ServerSettings
-from coordinator.server.start_failed import StartFailed
-from coordinator.server.topic_images import SHOWN, TopicImages
-from coordinator.server.topic_lines import log_changes, log_found, log_missing
-from coordinator.server.transactions import Transactions
-from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
-from coordinator.server.upkeep import Upkeep
-from coordinator.topics.answer import StoresSet, TopicChange, TopicDeleted
-from coordinator.topics.data_plane import DataPlane
-from coordinator.topics.missing import TopicMissing
+from coordinator.apis.data_plane_handler import DataPlaneHandler
+from coordinator.apis.group_handlers import GroupRouter
+from coordinator.broker.api_routes import create_routes_by_broker
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.broker.broker_set import BrokerSet
+from coordinator.broker.checkpoint_writer import CheckpointWriter
+from coordinator.broker.data_directory_errors import is_nearly_full, why_too_small, why_unusable
+from coordinator.broker.group_event_log import GroupEventObserver, log_expiry
+from coordinator.broker.group_executor import create_group_workers
+from coordinator.broker.internal_topics import IMAGE_CHANGES, OffsetsTopic, TopicImages, send_group_configs
+from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
+from coordinator.broker.log_cleaner import LogCleaner, list_compactable_logs
+from coordinator.broker.server_settings import ServerSettings, create_data_plane_config, list_broker_configs
+from coordinator.broker.topic_log_lines import log_changes, log_missing, log_startup_problems
+from coordinator.config.config_def import InvalidConfig
+from coordinator.core import clock
+from coordinator.core.daemon_log import ADDRESS_PERIOD_MS, LogLineLimit, OngoingFailures, format_repeats
+from coordinator.core.message_text import StartFailed
+from coordinator.core.shared_types import CONSUMER_OFFSETS, LogFlush
+from coordinator.group.group_config import GroupConfig
+from coordinator.network.connection_limits import create_connection_limits
+from coordinator.network.connections import Connections
+from coordinator.network.endpoint import Endpoint
+from coordinator.network.request_context import RequestContext
+from coordinator.network.request_routes import Routes
+from coordinator.network.run_queue import RunQueue, WriteBatcher
+from coordinator.runtime.engine import Engine
+from coordinator.runtime.timers import GroupClock, ProcessClock
+from coordinator.runtime.worker_threads import WorkerThreads
+from coordinator.security.lazy_security import LazySecurity
+from coordinator.topics.data_plane import DataPlane, DeclaredTopicShrinks
+from coordinator.topics.data_plane_answer import MissingTopic, StoresSet, TopicChange, TopicDeleted
+from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
-from storage.errors import StorageError
-from storage.files import most_open_files
+from storage.files import find_open_files_limit
 from storage.log import PartitionLog
-from storage.meta_properties import MetaProperties
-from storage.os_error import reason_of
-from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_to_text
+from storage.metadata_files import MetaProperties
+from storage.storage_errors import StorageError, format_error_reason
+from storage.topic_partition import TopicPartition, uuid_to_text
 
 if TYPE_CHECKING:
-    from coordinator.server.cluster.cluster import EtcdCluster
+    from coordinator.cluster.daemon.etcd_cluster import EtcdCluster
 
 _LOG = logging.getLogger("KafkaServer")
-
 CLOSE_TIMEOUT_S: Final = 5.0
 
 
@@ -80,7 +68,7 @@ class Server:
     def __init__(
         self,
         settings: ServerSettings,
-        threads: Threads | None = None,
+        threads: WorkerThreads | None = None,
         group_clock: GroupClock | None = None,
         cluster: "EtcdCluster | None" = None,
     ) -> None:
@@ -90,25 +78,25 @@ class Server:
         self.cluster = cluster
         self._shared_threads = threads
         self.loop = asyncio.get_running_loop()
-        self.metrics = Metrics()
-        self.line_limit = LineLimit()
-        self.group_events = GroupEvents(self.metrics, self.line_limit)
-        self.arrival = clock.Arrival() if cluster is None else clock.WatchedArrival(cluster.look)
+        self.metrics = BrokerMetrics()
+        self.line_limit = LogLineLimit()
+        self.group_events = GroupEventObserver(self.metrics, self.line_limit)
+        self.arrival = clock.Arrival() if cluster is None else clock.WatchedArrival(cluster.check_session)
         self.disk_failures = OngoingFailures("LogManager")
         """What the disk refuses: of the groups, and of what is written beside them."""
-        self.group_clock = group_clock or ProcessTime(self.arrival)
+        self.group_clock = group_clock or ProcessClock(self.arrival)
         self.topic_listeners: list[Callable[[Sequence[TopicChange]], None]] = []
         """Who is told when there are other topics, or partitions, than before."""
-        self.connections = Connections(self.loop, connection_limits(settings.config))
-        self.outbox = Outbox(self.loop)
+        self.connections = Connections(self.loop, create_connection_limits(settings.config))
+        self.write_batcher = WriteBatcher(self.loop)
         self.run_queue = RunQueue(self.loop)
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
-        self.brokers = Brokers(self)
+        self.brokers = BrokerSet(self)
         self.listeners = self.brokers.listeners[settings.config.node_id]
         """Those of the first broker, which mostly is the only one."""
-        self._upkeep = Upkeep(self.loop, self.disk_failures)
+        self._periodic_jobs = PeriodicJobs(self.loop, self.disk_failures)
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -149,63 +137,69 @@ class Server:
         if owner != config.node_id:
             raise StartFailed(f"{settings.data_dir} belongs to node {owner}; node.id says {config.node_id}")
         if self.cluster is not None:
-            self.cluster.prepare(self.directory)
+            self.cluster.prepare_directory(self.directory)
         try:
             self.data_plane = DataPlane.open(
                 self.directory,
-                topics_config(config, settings.properties, most_open_files()),
-                records=None if self.cluster is None else self.cluster.served.topics,
+                create_data_plane_config(config, settings.properties, find_open_files_limit()),
+                records=None if self.cluster is None else self.cluster.owned_partitions.topics,
             )
             if self.cluster is None:
-                self._changed(declare_topics(self.data_plane, settings.topics))
+                self._record_changes(declare_topics(self.data_plane, settings.topics))
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
         shared = None if self.cluster is None else self.cluster.security
-        self.security = Security(self.directory, config, self.disk_failures, shared)
+        self.security = LazySecurity(self.directory, config, self.disk_failures, shared)
         self.data_plane.ownership = self.brokers.ownership
         self.data_plane.group_bounds = settings.config
-        self.data_plane.broker_configs = broker_configs(settings.properties)
-        self.data_plane.fetch_room = self.connections.unread.room
+        self.data_plane.broker_configs = list_broker_configs(settings.properties)
+        self.data_plane.available_fetch_bytes = self.connections.unread_responses.remaining_bytes
         if settings.initial_topics and self.cluster is None:
-            from coordinator.server.initial_topics import create_initial_topics  # and CreateTopics
+            from coordinator.broker.initial_topic_creation import create_initial_topics  # and CreateTopics
 
-            self._changed(create_initial_topics(self.data_plane, settings.initial_topics))
-        for line in self.data_plane.catalogue.adopted:
+            self._record_changes(create_initial_topics(self.data_plane, settings.initial_topics))
+        for line in self.data_plane.catalogue.adoption_messages:
             _LOG.warning("Taken over from another broker: %s", line)
-        log_found(self.data_plane)
-        self._threads = self._shared_threads or Threads()
+        log_startup_problems(self.data_plane)
+        self._threads = self._shared_threads or WorkerThreads()
         self.flusher = self._threads.flusher
         self.group_config = config.view(GroupConfig)
         self._open_groups()
-        self._doubt_disk()
-        self.checkpoints = Checkpoints(self.directory, self.disk_failures)
+        self._check_disk()
+        self.checkpoints = CheckpointWriter(self.directory, self.disk_failures)
         kept = self.runtime if config.offsets_history == "keep" else None
-        self.cleaner = Cleaner(
+        self.cleaner = LogCleaner(
             self.directory,
             self.checkpoints,
-            partial(compactable_logs, self.data_plane.catalogue.hosted, self.engine.runtimes, kept),
+            partial(
+                list_compactable_logs, self.data_plane.catalogue.iterate_hosted, self.engine.runtimes, kept
+            ),
             max(1, config.log_cleaner_backoff_ms),
             self.disk_failures,
         )
-        self.routes_by_broker = self._make_routes()
+        self.routes_by_broker = self._create_routes()
         if self.cluster is not None:
-            self.cluster.attach(self)
+            self.cluster.attach_server(self)
         self.routes = self.routes_by_broker[config.node_id]
 
-    def _doubt_disk(self) -> None:
+    def _check_disk(self) -> None:
         """What a start finds no room for tells that commits may find none either."""
-        put_off = self.data_plane.put_off
-        for error in put_off:
-            count = self.disk_failures.counted(error)
+        deferred_errors = self.data_plane.deferred_errors
+        for error in deferred_errors:
+            count = self.disk_failures.count_failure(error)
             if count:
-                _LOG.error("Not written at the start, and not needed: %s%s", reason_of(error), times(count))
-        if put_off or is_nearly_full(self.settings.files, self.settings.data_dir):
-            self.engine.doubt()
+                _LOG.error(
+                    "Not written at the start, and not needed: %s%s",
+                    format_error_reason(error),
+                    format_repeats(count),
+                )
+        if deferred_errors or is_nearly_full(self.settings.files, self.settings.data_dir):
+            self.engine.require_write_trials()
 
     def _open_groups(self) -> None:
         settings = self.settings
         self.engine = Engine(
-            self.loop, self._threads, settings.files, self.group_clock, self.disk_failures, self._loaded
+            self.loop, self._threads, settings.files, self.group_clock, self.disk_failures, self._on_loaded
         )
         self.offsets_topic = offsets = OffsetsTopic(
             self.directory, self.data_plane, settings.config, self.group_config
@@ -215,124 +209,136 @@ class Server:
             raise StartFailed(too_small)
         self.topic_images = TopicImages(self.data_plane.catalogue)
         if self.cluster is not None:
-            self.cluster.shape(offsets.logs)
-        topic = offsets.internal_topic(self.topic_images.current, begins_epochs=settings.brokers > 1)
+            self.cluster.apply_shape(offsets.logs)
+        topic = offsets.create_internal_topic(
+            self.topic_images.get_current, starts_leader_epochs=settings.brokers > 1
+        )
         if self.cluster is not None:
-            topic = self.cluster.replicated(topic, offsets.logs)
-        self.runtime = runtime = self.engine.add(topic)
-        self.engine.workers.update(group_workers())
-        runtime.fired = log_expiry
+            topic = self.cluster.create_replicated_topic(topic, offsets.logs)
+        self.runtime = runtime = self.engine.add_topic(topic)
+        self.engine.workers.update(create_group_workers())
+        runtime.on_timer_fired = log_expiry
         self.engine.observers.append(self.group_events.observe)
-        offsets.show(runtime)
-        self.transactions = Transactions(
+        offsets.attach_to_data_plane(runtime, is_needed=self.cluster is not None)
+        self.transactions = LazyTransactionCoordinator(
             self.engine,
             self.directory,
             self.data_plane,
             settings,
             (self.metrics, self.line_limit),
-            self.topics_changed,
+            self.on_topics_changed,
         )
-        self.topic_images.renew()
+        self.topic_images.refresh()
 
-    def _make_routes(self) -> dict[int, Routes]:
+    def _create_routes(self) -> dict[int, Routes]:
         """By node id."""
-        self.topics = TopicsHandler(
+        self.topics = DataPlaneHandler(
             self.loop,
             self.data_plane,
             self._threads,
             self.run_queue,
             self.arrival,
             self.engine.next_waiter,
-            self.topics_changed,
-            self._missed,
-            self.checkpoints.write,
+            self.on_topics_changed,
+            self._on_topics_missing,
+            self.checkpoints.write_checkpoint,
         )
-        self.runtime.advanced = partial(self.topics.internal_advanced, CONSUMER_OFFSETS)
+        self.runtime.on_readable_advanced = partial(self.topics.on_internal_topic_advanced, CONSUMER_OFFSETS)
         router = GroupRouter(self.runtime, self.group_config)
-        of_transactions = self.transactions.connect(
+        transaction_handlers = self.transactions.connect_handlers(
             self.loop, router, self.topics, self.run_queue, self.arrival
         )
-        return routes_by_broker(self, router, of_transactions)
+        return create_routes_by_broker(self, router, transaction_handlers)
 
     async def listen(self, bound: Mapping[str, Sequence[socket.socket]] = MappingProxyType({})) -> None:
         """Opens the listeners and begins to read the groups. In: sockets that are bound already, by the listener's
         name; they belong to the server then. Raises StartFailed."""
         await self.brokers.listen(bound)
-        self._start_upkeep()
+        self._start_periodic_jobs()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
         if self.cluster is not None:
             self.cluster.start()
             return
         for partition in self.runtime.partitions:
-            self.runtime.ownership.take(partition, epoch=0)
-        self.transactions.begin_at_start()
+            self.runtime.lifecycle.take(partition, epoch=0)
+        self.transactions.start_if_needed()
 
-    def _loaded(self) -> None:
-        if failed := self.engine.failed():
+    def _on_loaded(self) -> None:
+        if failed := self.engine.list_failed_partitions():
             _LOG.error("%d partitions of coordinators could not be read", len(failed))
-        elif not any((self.data_plane.failed(), self.data_plane.catalogue.left, self.engine.not_open())):
-            self.directory.forget_deleted()
-        if any(log.awaits_record for log in self.logs().values()):
-            self.checkpoints.write_due(self.logs())
-        self.transactions.groups_read()
+        elif not any(
+            (
+                self.data_plane.list_failed_partitions(),
+                self.data_plane.catalogue.undeleted_partitions,
+                self.engine.list_unopened_partitions(),
+            )
+        ):
+            self.directory.drop_deleted_logs()
+        if any(log.awaits_recovery_point for log in self.logs().values()):
+            self.checkpoints.write_due_checkpoints(self.logs())
+        self.transactions.on_groups_read()
         if self.cluster is None:
             self.ready.set()
 
     # What happens
 
-    def _changed(self, changes: Sequence[TopicChange]) -> None:
+    def _record_changes(self, changes: Sequence[TopicChange]) -> None:
         self.metrics.count_changes(changes)
         log_changes(changes, self.line_limit)
 
-    def topics_changed(self, changes: Sequence[TopicChange]) -> None:
+    def on_topics_changed(self, changes: Sequence[TopicChange]) -> None:
         """Tells everybody what became of topics."""
-        self._changed(changes)
-        tell_group_configs(self.runtime, changes)
+        self._record_changes(changes)
+        send_group_configs(self.runtime, changes)
         if any(isinstance(change, StoresSet) for change in changes):
-            self.brokers.renew_listeners()
+            self.brokers.reload_listeners()
         for change in changes:
             if isinstance(change, TopicDeleted):
-                self.brokers.forget(change.name)
-        if any(isinstance(change, SHOWN) for change in changes):
-            self.runtime.tell_all(self.topic_images.renew())
+                self.brokers.forget_topic(change.name)
+        if any(isinstance(change, IMAGE_CHANGES) for change in changes):
+            self.runtime.notify_all(self.topic_images.refresh())
             for listener in self.topic_listeners:
                 listener(changes)
 
-    def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
-        log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)
+    def _on_topics_missing(self, missing: Sequence[MissingTopic], context: RequestContext) -> None:
+        log_missing(missing, context.api_name, context.client.client_id, context.client.host, self.line_limit)
 
-    # Upkeep
+    # Periodic jobs
 
-    def _start_upkeep(self) -> None:
+    def _start_periodic_jobs(self) -> None:
         config = self.settings.config
         if config.connections_max_idle_ms > 0:
-            self._upkeep.every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
+            self._periodic_jobs.run_every(
+                max(100, config.connections_max_idle_ms // 4), self.connections.close_idle
+            )
         if self.connections.memory.is_bounded:
             stall_ms = self.connections.limits.queued_max_request_stall_ms
-            self._upkeep.every(stall_ms, self.connections.memory.give_up_stalled)
-        self._upkeep.every(PERIOD_MS, self.connections.lines.sum_up)
+            self._periodic_jobs.run_every(stall_ms, self.connections.memory.abort_stalled)
+        self._periodic_jobs.run_every(ADDRESS_PERIOD_MS, self.connections.line_limit.log_summary)
         if config.log_flush_offset_checkpoint_interval_ms > 0:
-            self._upkeep.every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
-        self._upkeep.every(config.log_retention_check_interval_ms, self.topics.sweep)
-        self._upkeep.every(config.log_retention_check_interval_ms, self.engine.expire_producers)
+            self._periodic_jobs.run_every(
+                config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints
+            )
+        self._periodic_jobs.run_every(config.log_retention_check_interval_ms, self.topics.apply_retention)
+        self._periodic_jobs.run_every(config.log_retention_check_interval_ms, self.engine.expire_producers)
         if config.log_flush == LogFlush.INTERVAL:
-            self._upkeep.every(max(1, config.log_flush_interval_ms), self._sync_all)
+            self._periodic_jobs.run_every(max(1, config.log_flush_interval_ms), self._sync_all)
 
     def logs(self) -> dict[TopicPartition, PartitionLog]:
         """Every open log."""
-        return {**self.data_plane.logs(), **self.engine.logs()}
+        return {**self.data_plane.list_logs(), **self.engine.list_open_logs()}
 
     def _write_checkpoints(self) -> None:
         logs = self.logs()
-        self.checkpoints.write_due(logs)
-        self.flusher.settle(log for log in logs.values() if log.journal is not None and log.is_dirty)
-        for states in self.engine.states:
+        self.checkpoints.write_due_checkpoints(logs)
+        self.flusher.settle_logs(log for log in logs.values() if log.journal is not None and log.is_dirty)
+        for states in self.engine.state_keepers:
             states.write_due()
 
     def _sync_all(self) -> None:
         self.engine.sync_dirty()
-        self.topics.sync_dirty()
+        self.topics.sync_dirty_logs()
 
     # Closing
 
@@ -344,39 +350,39 @@ class Server:
         if self.cluster is not None:
             await self.cluster.leave()
         self.brokers.close()
-        self._upkeep.stop()
+        self._periodic_jobs.stop()
         await self.cleaner.stop()
         await self.engine.shut_down()
         self.transactions.close()
-        self.topics.complete_all()
+        self.topics.complete_all_fetches()
         self._sync_all()
-        await self.flusher.drain(self._awaited_logs())
+        await self.flusher.drain(self._find_awaited_logs())
         await self.checkpoints.stop()
-        for states in self.engine.states:
+        for states in self.engine.state_keepers:
             await states.stop()
-        taken = [(states, states.take_last()) for states in self.engine.states]
-        self.engine.give_up_waiters()
-        # One iteration, in which the outbox writes the last answers.
+        taken = [(states, states.capture_final_states()) for states in self.engine.state_keepers]
+        self.engine.fail_waiters()
+        # One iteration, in which the write batcher writes the last answers.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         await self.connections.close_all(CLOSE_TIMEOUT_S)
         for states, last in taken:
-            await states.write_last(last)
-        await self.flusher.drain(self._awaited_logs())
+            await states.write_final_states(last)
+        await self.flusher.drain(self._find_awaited_logs())
         self._close_threads()
         self.topics.stop_steps()
-        failed = [*self.data_plane.failed(), *self.data_plane.catalogue.left]
-        failed += self.engine.failed()
+        failed = [*self.data_plane.list_failed_partitions(), *self.data_plane.catalogue.undeleted_partitions]
+        failed += self.engine.list_failed_partitions()
         if self.cluster is None:
-            failed += self.engine.not_open()
+            failed += self.engine.list_unopened_partitions()
         else:  # its logs are copies
             await self.cluster.close()
         await self.security.stop()
         self.directory.close(self.logs(), failed)
 
-    def _awaited_logs(self) -> set[PartitionLog]:
+    def _find_awaited_logs(self) -> set[PartitionLog]:
         """The logs whose syncs are waited for at a stop: those that are open, and those that somebody waits for."""
-        return {*self.logs().values(), *self.topics.durable.logs}
+        return {*self.logs().values(), *self.topics.produce_purgatory.awaited_logs}
 
     def _close_threads(self) -> None:
         if hasattr(self, "topics"):
@@ -401,3 +407,50 @@ class Server:
         if hasattr(self, "_threads"):
             self._close_threads()
         self.directory.abandon()
+
+
+def declare_topics(data_plane: DataPlane, topics: Iterable[tuple[str, int]]) -> list[TopicChange]:
+    """Makes topics, or lets them grow; what that changed. In: names, and how many partitions. Raises StartFailed,
+    StorageError, OSError."""
+    changes: list[TopicChange] = []
+    for name, partitions in topics:
+        try:
+            change = data_plane.declare_topic(name, partitions)
+        except (ValueError, DeclaredTopicShrinks, TooManyPartitions) as error:
+            raise StartFailed(f"topic {name}:{partitions}: {error}") from error
+        if change is not None:
+            changes.append(change)
+    return changes
+
+
+class PeriodicJobs:
+    """Calls of the event loop, each made anew when it has come."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, failures: OngoingFailures) -> None:
+        """In: who counts what the disk refuses."""
+        self._loop = loop
+        self._failures = failures
+        self._handles: dict[Callable[[], None], asyncio.TimerHandle] = {}
+
+    def run_every(self, interval_ms: int, work: Callable[[], None]) -> None:
+        """Does some work from now on, first after one interval. What the disk refuses is told, and tried again."""
+
+        def run() -> None:
+            self._handles[work] = self._loop.call_later(interval_ms / 1000, run)
+            try:
+                work()
+            except (OSError, StorageError) as error:
+                count = self._failures.count_failure(error)
+                if count:
+                    _LOG.error(
+                        "Upkeep failed, and is tried again: %s%s",
+                        format_error_reason(error),
+                        format_repeats(count),
+                    )
+
+        self._handles[work] = self._loop.call_later(interval_ms / 1000, run)
+
+    def stop(self) -> None:
+        """Nothing of it is done any more."""
+        for handle in self._handles.values():
+            handle.cancel()

@@ -5,16 +5,18 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from coordinator.net.peer import printable
-from coordinator.ongoing_failures import times
-from coordinator.server.line_limit import LineLimit
-from coordinator.server.log_words import client, listed
-from coordinator.topics.answer import (
+from coordinator.core.daemon_log import LogLineLimit, format_repeats
+from coordinator.core.message_text import printable
+from coordinator.group.member_text import format_client, format_list
+from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane_answer import (
     ConfigChanged,
     DirectoryFailed,
     FilesLeft,
     GroupConfigChanged,
     MarkerRepeated,
+    MissingReason,
+    MissingTopic,
     PartitionFailed,
     PartitionsAdded,
     PartitionsRefused,
@@ -25,12 +27,9 @@ from coordinator.topics.answer import (
     TopicCreated,
     TopicDeleted,
 )
-from coordinator.topics.data_plane import DataPlane
-from coordinator.topics.missing import TopicMissing, WhyMissing
-from coordinator.topics.open_files import NoFileLeft
-from storage.os_error import reason_of
-from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_to_text
+from coordinator.topics.open_files import NoFileDescriptorLeft
+from storage.storage_errors import format_error_reason
+from storage.topic_partition import TopicPartition, uuid_to_text
 
 _LOG: Final = logging.getLogger("TopicManager")
 
@@ -39,31 +38,32 @@ FEWER_REPLICAS: Final = "Ask for fewer replicas, or set accept.any.replication.f
 _MAX_NAME: Final = 80
 _MAX_LISTED: Final = 5
 _MAX_LINES: Final = 100
-_SUMMED_UP: Final[dict[type[TopicChange], str]] = {
+_SUMMARIES: Final[dict[type[TopicChange], str]] = {
     TopicCreated: "Created %d topics: %s",
     TopicDeleted: "Deleted %d topics: %s",
     PartitionsAdded: "%d topics have grown: %s",
 }
 
 
-def log_found(plane: DataPlane) -> None:
+def log_startup_problems(plane: DataPlane) -> None:
     """Writes what a start could not remove of deleted topics, and which partitions it could not open, and why."""
-    _log_not_removed(plane.directory.not_removed, plane.catalogue.not_removed)
-    _log_offline(plane.failed())
+    _log_not_removed(plane.directory.not_removed, plane.catalogue.removal_error)
+    _log_offline(plane.list_failed_partitions())
 
 
 def _log_not_removed(directories: Mapping[str, OSError], others: OSError | None) -> None:
     """In: directories that had been given up already, each with its reason; the reason why others were not."""
     reasons = [
-        f"{path}: {reason_of(error, path)}" for path, error in islice(directories.items(), _MAX_LISTED)
+        f"{path}: {format_error_reason(error, path)}"
+        for path, error in islice(directories.items(), _MAX_LISTED)
     ]
     if others is not None:
-        reasons.insert(0, reason_of(others))
+        reasons.insert(0, format_error_reason(others))
     if reasons:
-        _log_left(listed(reasons, len(directories) + (others is not None)))
+        _log_remaining_files(format_list(reasons, len(directories) + (others is not None)))
 
 
-def _log_left(reasons: str) -> None:
+def _log_remaining_files(reasons: str) -> None:
     _LOG.error(
         "Deleted topics are not removed whole, which the next start tries again: %s", printable(reasons)
     )
@@ -71,47 +71,49 @@ def _log_left(reasons: str) -> None:
 
 def _log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
     """One line for all those that had no descriptor."""
-    without_file = {name: reason for name, reason in failed.items() if isinstance(reason, NoFileLeft)}
-    summary = offline(without_file)
+    without_file = {
+        name: reason for name, reason in failed.items() if isinstance(reason, NoFileDescriptorLeft)
+    }
+    summary = describe_offline(without_file)
     if summary is not None:
         _LOG.error("%s", summary)
     for name, reason in failed.items():
         if name not in without_file:
-            _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
+            _LOG.error("Partition %s is offline: %s", name, format_error_reason(reason))
 
 
-def offline(failed: Mapping[TopicPartition, Exception]) -> str | None:
+def describe_offline(failed: Mapping[TopicPartition, Exception]) -> str | None:
     """All partitions that are offline in one line, with the reason of the first; None when there are none."""
     if not failed:
         return None
     names = [str(name) for name in islice(failed, _MAX_LISTED)]
-    reason = printable(reason_of(next(iter(failed.values()))))
+    reason = printable(format_error_reason(next(iter(failed.values()))))
     verb = "partition is" if len(failed) == 1 else "partitions are"
-    return f"{len(failed)} {verb} offline ({listed(names, len(failed))}): {reason}"
+    return f"{len(failed)} {verb} offline ({format_list(names, len(failed))}): {reason}"
 
 
-def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
+def log_changes(changes: Sequence[TopicChange], limit: LogLineLimit) -> None:
     """Writes the lines of what became of topics: one for all of a kind where one request has changed many."""
-    for change in _sum_up(changes):
+    for change in _log_summaries(changes):
         match change:
             case TopicCreated(name, _, partitions, automatic):
-                how = " automatically" if automatic else ""
-                _LOG.info("Created topic %s%s with %d partitions", name, how, partitions)
+                suffix = " automatically" if automatic else ""
+                _LOG.info("Created topic %s%s with %d partitions", name, suffix, partitions)
             case TopicDeleted(name, _):
                 _LOG.info("Deleted topic %s", name)
             case FilesLeft(reason):
-                _log_left(reason)
+                _log_remaining_files(reason)
             case PartitionsAdded(name, _, partitions):
                 _LOG.info("Topic %s has %d partitions now", name, partitions)
             case ConfigChanged(name, configs):
-                told = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
-                _LOG.info("Topic %s has these configs now: %s", name, told)
+                text = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
+                _LOG.info("Topic %s has these configs now: %s", name, text)
             case GroupConfigChanged(group_id, configs):
-                told = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
-                _LOG.info("Group %s has these configs now: %s", printable(group_id), told)
+                text = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
+                _LOG.info("Group %s has these configs now: %s", printable(group_id), text)
             case StoresSet(names):
-                told = ", ".join(map(printable, names))
-                _LOG.info("An admin client has the stores of listeners read again: %s", told)
+                text = ", ".join(map(printable, names))
+                _LOG.info("An admin client has the stores of listeners read again: %s", text)
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
             case ReplicationFactorReduced(name, asked, replicas):
@@ -123,18 +125,21 @@ def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
                     asked,
                 )
             case PartitionFailed() | PartitionsRefused() | ReplicationFactorRefused() | MarkerRepeated():
-                _log_seldom(change, limit)
+                _log_limited(change, limit)
 
 
-def _log_seldom(
-    change: PartitionFailed | PartitionsRefused | ReplicationFactorRefused | MarkerRepeated, limit: LineLimit
+def _log_limited(
+    change: PartitionFailed | PartitionsRefused | ReplicationFactorRefused | MarkerRepeated,
+    limit: LogLineLimit,
 ) -> None:
     """Writes the line of what may come again and again."""
     match change:
         case PartitionFailed(name, partition, reason):
             count = limit.admit("partition failed", name, partition)
             if count:
-                _LOG.error("Partition %s-%d failed: %s%s", name, partition, printable(reason), times(count))
+                _LOG.error(
+                    "Partition %s-%d failed: %s%s", name, partition, printable(reason), format_repeats(count)
+                )
         case PartitionsRefused(topics, reason):
             if count := limit.admit("descriptors"):
                 _LOG.error(
@@ -148,10 +153,10 @@ def _log_seldom(
             if count := limit.admit("replication factor", *shown):
                 _LOG.warning(
                     "Not created: %s: %s %s%s",
-                    listed(shown, len(names)),
+                    format_list(shown, len(names)),
                     reason,
                     FEWER_REPLICAS,
-                    times(count),
+                    format_repeats(count),
                 )
         case MarkerRepeated(name, partition, producer_id, epoch):
             if count := limit.admit("marker repeated", name, partition):
@@ -161,40 +166,40 @@ def _log_seldom(
                     partition,
                     producer_id,
                     epoch,
-                    times(count),
+                    format_repeats(count),
                 )
 
 
-def _sum_up(changes: Sequence[TopicChange]) -> list[TopicChange]:
+def _log_summaries(changes: Sequence[TopicChange]) -> list[TopicChange]:
     """Writes a line for each kind of which there are many; the others."""
     names: dict[type[TopicChange], list[str]] = {}
     for change in changes:
         if isinstance(change, TopicCreated | TopicDeleted | PartitionsAdded):
             names.setdefault(type(change), []).append(change.name)
-    many = {kind: named for kind, named in names.items() if len(named) > _MAX_LINES}
-    for kind, named in many.items():
-        _LOG.info(_SUMMED_UP[kind], len(named), listed(named[:_MAX_LISTED], len(named)))
-    return [change for change in changes if type(change) not in many]
+    summarized = {kind: named for kind, named in names.items() if len(named) > _MAX_LINES}
+    for kind, named in summarized.items():
+        _LOG.info(_SUMMARIES[kind], len(named), format_list(named[:_MAX_LISTED], len(named)))
+    return [change for change in changes if type(change) not in summarized]
 
 
 def log_missing(
-    missing: Sequence[TopicMissing], api: str, client_id: str, client_host: str, limit: LineLimit
+    missing: Sequence[MissingTopic], api: str, client_id: str, client_host: str, limit: LogLineLimit
 ) -> None:
     """Writes who asked in a request of `api` for what is not there: a line for each reason, of those topics that
     `limit` admits."""
-    news: dict[WhyMissing, list[TopicMissing]] = {}
-    for one in missing:
-        if limit.admit("topic", client_id, client_host, one.name, one.topic_id):
-            news.setdefault(one.why, []).append(one)
-    for why, topics in news.items():
-        names = listed([_name(one) for one in topics[:_MAX_LISTED]], len(topics))
-        who = client(printable(client_id, _MAX_NAME), client_host)
+    by_reason: dict[MissingReason, list[MissingTopic]] = {}
+    for topic in missing:
+        if limit.admit("topic", client_id, client_host, topic.name, topic.topic_id):
+            by_reason.setdefault(topic.reason, []).append(topic)
+    for reason, topics in by_reason.items():
+        names = format_list([_format_name(topic) for topic in topics[:_MAX_LISTED]], len(topics))
+        client = format_client(printable(client_id, _MAX_NAME), client_host)
         noun = "topic" if len(topics) == 1 else "topics"
-        _LOG.info("Client %s asks for %s %s (%s): %s", who, noun, names, api, why.value)
+        _LOG.info("Client %s asks for %s %s (%s): %s", client, noun, names, api, reason.value)
 
 
-def _name(one: TopicMissing) -> str:
-    if one.topic_id:
-        return f"with id {uuid_to_text(one.topic_id)}"
-    name = printable(one.name, _MAX_NAME) or "''"
-    return name if one.partition is None else f"{name}-{one.partition}"
+def _format_name(topic: MissingTopic) -> str:
+    if topic.topic_id:
+        return f"with id {uuid_to_text(topic.topic_id)}"
+    name = printable(topic.name, _MAX_NAME) or "''"
+    return name if topic.partition is None else f"{name}-{topic.partition}"

@@ -1,56 +1,73 @@
-"""What happens to transactions, as lines of a log, in Kafka's words where it has some.
-
-What every producer does all the time (begin, commit, abort) has no line above DEBUG. Source: the log statements of
-Kafka's `TransactionCoordinator`, `TransactionStateManager`, `TransactionMarkerChannelManager`.
+"""Observes the events of transactions: counts them and writes their log lines, in Kafka's words where Kafka
+has a line. Begin, commit and abort have lines at DEBUG only. Source: the log statements of Kafka's
+`TransactionCoordinator`, `TransactionStateManager`, `TransactionMarkerChannelManager`.
 """
 
 import logging
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from coordinator.machine.outcome import Event
-from coordinator.net.peer import printable
-from coordinator.server.line_limit import LineLimit
-from coordinator.transactions.events import (
-    Began,
-    Completed,
-    Expired,
-    Fenced,
-    Initialized,
-    MarkersGivenUp,
-    MarkersSentAgain,
-    Prepared,
-    RecordsSkipped,
-    Refused,
-    TimedOut,
-)
-from coordinator.transactions.refusal_facts import (
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.core.daemon_log import LogLineLimit
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import MachineEvent, Now
+from coordinator.core.shared_types import TRANSACTION_STATE
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.transactions.transaction_event_types import (
     AbortsOpenTransaction,
     EndForbidden,
     EpochDiffers,
+    MarkersGivenUp,
     MarkersOutstanding,
+    MarkersSentAgain,
     NoProducerId,
     PartitionsMissing,
+    ProducerFenced,
     ProducerIdDiffers,
+    ProducerInitialized,
     RecordTooLarge,
     RefusalDetail,
     TimeoutOutOfRange,
+    TransactionalIdExpired,
+    TransactionBegan,
+    TransactionCompleted,
+    TransactionPrepared,
+    TransactionRecordsSkipped,
+    TransactionRequestRefused,
+    TransactionTimedOut,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
-
 _NO_LINE: Final = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS})
 """What a producer is told in the course of things, and comes again for."""
-_WARNED_OF: Final = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+_WARNING_ERRORS: Final = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
-def log_transaction(partition: TopicPartition, event: Event, limit: LineLimit) -> None:
+class TransactionEventObserver:
+    """Observes the events of transactions for a server."""
+
+    def __init__(self, metrics: BrokerMetrics, line_limit: LogLineLimit) -> None:
+        self._metrics = metrics
+        self._line_limit = line_limit
+
+    def observe(
+        self, partition: CoordinatorPartition[Any], events: Sequence[MachineEvent], first: int, now: Now
+    ) -> None:
+        if partition.name.topic != TRANSACTION_STATE:
+            return
+        for event in events:
+            self._metrics.transactions[type(event)] += 1
+            log_transaction(partition.name, event, self._line_limit)
+
+
+def log_transaction(partition: TopicPartition, event: MachineEvent, limit: LogLineLimit) -> None:
     """Writes the line of what happened to a transactional id of one partition, if it has one."""
     match event:
-        case Began() | Prepared() | Completed():
+        case TransactionBegan() | TransactionPrepared() | TransactionCompleted():
             _log_step(event)
-        case Initialized():
+        case ProducerInitialized():
             _LOG.info(
                 "Initialized transactionalId %s with producerId %d and producer epoch %d on partition %s",
                 printable(event.transactional_id),
@@ -58,7 +75,7 @@ def log_transaction(partition: TopicPartition, event: Event, limit: LineLimit) -
                 event.producer_epoch,
                 partition,
             )
-        case TimedOut():
+        case TransactionTimedOut():
             _LOG.info(
                 "Completed rollback of ongoing transaction for transactionalId %s due to timeout: it was open for "
                 "%d ms, transaction.timeout.ms=%d, in %d partitions; producer %d of epoch %d is fenced",
@@ -69,40 +86,40 @@ def log_transaction(partition: TopicPartition, event: Event, limit: LineLimit) -
                 event.producer_id,
                 event.producer_epoch,
             )
-        case Refused():
+        case TransactionRequestRefused():
             _log_refused(event, limit)
         case _:
             _log_rare(partition, event)
 
 
-def _log_step(event: Began | Prepared | Completed) -> None:
+def _log_step(event: TransactionBegan | TransactionPrepared | TransactionCompleted) -> None:
     if not _LOG.isEnabledFor(logging.DEBUG):
         return
-    who = printable(event.transactional_id)
+    transactional_id = printable(event.transactional_id)
     match event:
-        case Began():
+        case TransactionBegan():
             _LOG.debug(
                 "TransactionalId %s has begun a transaction in %d partitions (producer %d of epoch %d)",
-                who,
+                transactional_id,
                 event.partitions,
                 event.producer_id,
                 event.producer_epoch,
             )
-        case Prepared():
+        case TransactionPrepared():
             _LOG.debug(
                 "TransactionalId %s %s a transaction in %d partitions, open for %d ms (producer %d of epoch %d)",
-                who,
+                transactional_id,
                 "commits" if event.is_committed else "aborts",
                 event.partitions,
                 event.open_ms,
                 event.producer_id,
                 event.producer_epoch,
             )
-        case Completed():
+        case TransactionCompleted():
             _LOG.debug(
                 "TransactionalId %s has %s a transaction in %d partitions after %d ms, %d ms of them for its "
                 "markers (producer %d of epoch %d is next)",
-                who,
+                transactional_id,
                 "committed" if event.is_committed else "aborted",
                 event.partitions,
                 event.open_ms,
@@ -112,9 +129,9 @@ def _log_step(event: Began | Prepared | Completed) -> None:
             )
 
 
-def _log_rare(partition: TopicPartition, event: Event) -> None:
+def _log_rare(partition: TopicPartition, event: MachineEvent) -> None:
     match event:
-        case Fenced():
+        case ProducerFenced():
             _LOG.info(
                 "TransactionalId %s: aborts a transaction that is open in %d partitions, since a producer with "
                 "that id begins anew; producer %d of epoch %d is fenced",
@@ -141,13 +158,13 @@ def _log_rare(partition: TopicPartition, event: Event) -> None:
                 event.error.name,
                 partition,
             )
-        case Expired():
+        case TransactionalIdExpired():
             _LOG.info(
                 "TransactionalId %s has expired: nothing was heard of it for %d ms",
                 printable(event.transactional_id),
                 event.idle_ms,
             )
-        case RecordsSkipped():
+        case TransactionRecordsSkipped():
             _LOG.warning(
                 "Unknown value version %d while loading transaction metadata from %s: %d records are ignored",
                 event.version,
@@ -156,15 +173,15 @@ def _log_rare(partition: TopicPartition, event: Event) -> None:
             )
 
 
-def _log_refused(event: Refused, limit: LineLimit) -> None:
+def _log_refused(event: TransactionRequestRefused, limit: LogLineLimit) -> None:
     if event.error in _NO_LINE:
         return
     times = limit.admit("transaction", event.request, event.error, event.transactional_id)
     if not times:
         return
-    level = logging.WARNING if event.error in _WARNED_OF else logging.INFO
+    level = logging.WARNING if event.error in _WARNING_ERRORS else logging.INFO
     state = f" ({event.state})" if event.state else ""
-    because = "" if event.detail is None else f": {_because(event.detail)}"
+    reason = "" if event.detail is None else f": {_format_reason(event.detail)}"
     _LOG.log(
         level,
         "TransactionalId %s%s refused %s of producer %d of epoch %d: %s%s.%s",
@@ -174,12 +191,12 @@ def _log_refused(event: Refused, limit: LineLimit) -> None:
         event.producer_id,
         event.producer_epoch,
         event.error.name,
-        because,
+        reason,
         f" ({times - 1} more like this since it was last told)" if times > 1 else "",
     )
 
 
-def _because(detail: RefusalDetail) -> str:
+def _format_reason(detail: RefusalDetail) -> str:
     match detail:
         case EpochDiffers(sent, current):
             return f"it is of epoch {sent}, the present one is {current}"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coordinator.cli.given_settings import given_settings
-from coordinator.cli.standard_streams import warn
-from coordinator.config.errors import ConfigError
+from coordinator.cli.output_streams import warn
+from coordinator.cli.settings_loader import load_settings
+from coordinator.config.config_errors import ConfigError
 
 if TYPE_CHECKING:
     from coordinator.config.properties import Config
@@ -43,17 +43,17 @@ Exit codes: 0 done; 2 it could not be done."""
     "--config", "config_file", metavar="FILE", help="A properties file in Java's form, as Kafka's own."
 )
 @click.option("-o", "options", multiple=True, metavar="NAME=VALUE", help="Set a property; may be repeated.")
-def command(
+def import_cluster(
     data_dirs: tuple[str, ...], node_id: int | None, config_file: str | None, options: tuple[str, ...]
 ) -> None:
     """Make a cluster of what a data directory has that was used without one, or of copies of one that is lost."""
-    from coordinator.server.cluster.local_directory import NotImported
-    from coordinator.server.start_failed import StartFailed
-    from storage.errors import StorageError
-    from storage.os_error import reason_of
+    from coordinator.cluster.daemon.import_source import ImportRefused
+    from coordinator.core.message_text import StartFailed
+    from storage.optional_dependencies import OptionalDependencyError
+    from storage.storage_errors import StorageError, format_error_reason
 
     try:
-        settings = given_settings(config_file, options)
+        settings = load_settings(config_file, options)
         config = settings.parse()
         if not config.is_cluster:
             raise ConfigError(
@@ -61,29 +61,31 @@ def command(
             )
         if node_id is None and "node.id" in settings.origins and len(data_dirs) == 1:
             node_id = config.node_id
-        lines = asyncio.run(_run(settings, config, [os.path.abspath(each) for each in data_dirs], node_id))
-    except (ConfigError, NotImported, StartFailed) as error:
+        lines = asyncio.run(
+            _import_directories(settings, config, [os.path.abspath(each) for each in data_dirs], node_id)
+        )
+    except (ConfigError, ImportRefused, OptionalDependencyError, StartFailed) as error:
         warn(str(error))
         sys.exit(2)
     except (StorageError, OSError) as error:
-        warn(f"{reason_of(error)}: import again")
+        warn(f"{format_error_reason(error)}: import again")
         sys.exit(2)
     for line in lines:
         click.echo(line)
 
 
-async def _run(settings: "Settings", config: "Config", paths: list[str], node_id: int | None) -> list[str]:
-    try:
-        from coordinator.server.cluster.connect import connect
-        from coordinator.server.cluster.importing import import_directories
-    except ImportError as error:
-        raise ConfigError(
-            f"cluster.etcd.endpoints: {error.name} is missing: pip install 'groupd[cluster]'"
-        ) from error
+async def _import_directories(
+    settings: "Settings", config: "Config", paths: list[str], node_id: int | None
+) -> list[str]:
+    from storage.optional_dependencies import require_extra
+
+    with require_extra("cluster", "cluster.etcd.endpoints"):
+        from coordinator.cluster.daemon.cluster_import import import_directories
+        from coordinator.cluster.daemon.etcd_connection import create_etcd_store
     from storage.files import OsFiles
 
     files = OsFiles()
-    engine = connect(config, files)
+    engine = create_etcd_store(config, files)
     try:
         done = await import_directories(
             engine, files, paths, config, settings.texts, node_id, settings.cluster_id

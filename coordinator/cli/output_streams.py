@@ -1,21 +1,24 @@
-"""Standard output and standard error as commands find them, and how a command ends when they do."""
+"""Standard output and standard error of a command: terminal or pipe, the option --color, closed streams, and
+exit codes after an interrupt or a closed pipe.
+"""
 
 import os
 import select
 import signal
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import StringIO, TextIOWrapper
 from threading import Thread
-from typing import Final, NoReturn, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 import click
 
-from coordinator.net.peer import printable
+from coordinator.core.message_text import printable
 
-INTERRUPTED: Final = 130
+EXIT_INTERRUPTED: Final = 130
 """The exit code after Ctrl-C, as shells have it."""
 
 _MAX_LINE: Final = 1000
@@ -26,14 +29,14 @@ def is_closed(stream: TextIO | None) -> bool:
     return stream is None
 
 
-def do_without_standard_error() -> None:
+def replace_closed_stderr() -> None:
     """What would be said there, where it is closed, is said to nobody."""
     if is_closed(sys.stderr):
         sys.stderr = StringIO()
 
 
 @contextmanager
-def taking_output() -> Iterator[None]:
+def guard_output() -> Iterator[None]:
     """What is printed within is flushed at its end. A reader of the output that has had enough ends the command
     with exit code 0 and without a word. What the encoding of the output lacks is written in escapes."""
     if isinstance(sys.stdout, TextIOWrapper):
@@ -46,7 +49,7 @@ def taking_output() -> Iterator[None]:
         sys.exit(0)
 
 
-def end_when_nobody_reads() -> None:
+def exit_when_reader_closes() -> None:
     """A command that waits for what happens ends, with exit code 0 and without a word, as soon as whoever reads its
     output through a pipe has had enough; otherwise it would learn so with its next line."""
     # Only Linux says so to whoever does not write.
@@ -54,10 +57,10 @@ def end_when_nobody_reads() -> None:
     if sys.platform != "linux" or output is None or sys.stdout is not output:
         return
     if stat.S_ISFIFO(os.fstat(output.fileno()).st_mode):
-        Thread(target=_end_with_reader, args=(output.fileno(),), daemon=True).start()
+        Thread(target=_wait_for_reader_close, args=(output.fileno(),), daemon=True).start()
 
 
-def _end_with_reader(descriptor: int) -> None:
+def _wait_for_reader_close(descriptor: int) -> None:
     output = select.poll()
     output.register(descriptor, 0)  # that it has no reader is told whatever is asked
     output.poll()
@@ -70,7 +73,7 @@ def warn(text: str) -> None:
     click.echo(f"{click.style('groupd:', fg='red')} {printable(text, _MAX_LINE)}", err=True)
 
 
-def end_interrupted(code: int = INTERRUPTED) -> NoReturn:
+def exit_interrupted(code: int = EXIT_INTERRUPTED) -> NoReturn:
     """Ends without a word. Interrupted once more, it does not wait until the rest of the output is taken."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -78,3 +81,72 @@ def end_interrupted(code: int = INTERRUPTED) -> NoReturn:
     except BrokenPipeError:
         sys.stdout = StringIO()  # it is flushed once more at the end of the process
     sys.exit(code)
+
+
+AUTO: Final = "auto"
+ALWAYS: Final = "always"
+NEVER: Final = "never"
+
+_PLAIN_TERMINALS: Final = ("dumb", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How a command writes its output."""
+
+    is_terminal: bool
+    """Standard output is a terminal: lines are laid out for its width, and cut where they are very long."""
+    is_colored: bool
+    shows_progress: bool
+    """Standard error is a terminal, and standard output no pipe, whose reader may use that terminal (a pager)."""
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether figures are best shown in tables: on a terminal, or in colours for a pager."""
+        return self.is_terminal or self.is_colored
+
+
+def _detect_output(color: str) -> tuple[Output, bool]:
+    """Standard output and standard error as they are, and whether a terminal may have colours at all."""
+    can_do_more_than_print = os.environ.get("TERM", "").lower() not in _PLAIN_TERMINALS
+    has_colors = can_do_more_than_print and not os.environ.get("NO_COLOR")
+    may_color = color == ALWAYS or (color == AUTO and has_colors)
+    is_terminal = can_do_more_than_print and sys.stdout.isatty()
+    is_colored = may_color and (is_terminal or color == ALWAYS)
+    shows_progress = can_do_more_than_print and sys.stderr.isatty() and not _is_piped()
+    return Output(is_terminal, is_colored, shows_progress), may_color
+
+
+def _is_piped() -> bool:
+    mode = os.fstat(sys.stdout.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _parse_color(context: click.Context, _: click.Parameter, color: str) -> Output:
+    output, may_color = _detect_output(color)
+    if not may_color:
+        context.color = False  # what click prints, such as errors, as well
+    return output
+
+
+_COLOR_NAMES: Final = ("--color", "output")
+_COLOR_OPTION: Final[Mapping[str, Any]] = {
+    "type": click.Choice([AUTO, ALWAYS, NEVER]),
+    "default": AUTO,
+    "show_default": True,
+    "callback": _parse_color,
+    "help": "Whether to use colours. By itself a terminal has them, unless NO_COLOR is set.",
+}
+
+
+def color_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --color, passed on as `output`.
+
+    By itself a terminal has colours unless NO_COLOR is set (https://no-color.org).
+    """
+    return click.option(*_COLOR_NAMES, **_COLOR_OPTION)(command)
+
+
+def color_parameter() -> click.Option:
+    """Create the option --color for a command that is built without decorators."""
+    return click.Option(_COLOR_NAMES, **_COLOR_OPTION)

@@ -14,7 +14,7 @@ class _NoAnswer(Exception):
     """Why the ping failed."""
 
 
-def _read(connection: socket.socket, length: int) -> bytes:
+def _receive(connection: socket.socket, length: int) -> bytes:
     data = b""
     while len(data) < length:
         part = connection.recv(length - len(data))
@@ -26,11 +26,11 @@ def _read(connection: socket.socket, length: int) -> bytes:
     return data
 
 
-def _ping(host: str, port: int, timeout_s: float) -> int:
+def _ping_broker(host: str, port: int, timeout_s: float) -> int:
     """The number of APIs that the broker serves. Raises OSError, _NoAnswer, Malformed."""
     from protocol.apis import ApiKey
     from protocol.codec import decode
-    from protocol.errors import ErrorCode
+    from protocol.error_codes import ErrorCode
     from protocol.framing import encode_request
     from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -38,13 +38,13 @@ def _ping(host: str, port: int, timeout_s: float) -> int:
     with socket.create_connection((host, port), timeout_s) as connection:
         connection.settimeout(timeout_s)
         connection.sendall(request)
-        head = _read(connection, 4)
+        head = _receive(connection, 4)
         size = int.from_bytes(head, "big", signed=True)
         if head.startswith(b"\x15\x03"):
             raise _NoAnswer("it wants TLS (--command-config)")
         if not 4 <= size <= _MAX_RESPONSE_BYTES:
             raise _NoAnswer(f"it announced an answer of {size} bytes")
-        frame = _read(connection, size)
+        frame = _receive(connection, size)
     if int.from_bytes(frame[:4], "big") != _CORRELATION_ID:
         raise _NoAnswer("it answered another question")
     response = decode(ApiVersionsResponse, 0, frame, 4)
@@ -53,21 +53,21 @@ def _ping(host: str, port: int, timeout_s: float) -> int:
     return len(response.api_keys)
 
 
-def _ping_as_client(host: str, port: int, timeout_s: float, path: str) -> int:
-    """The same by way of TLS and SASL, as the properties file at `path` says. Raises _NoAnswer."""
+def _ping_as_configured(host: str, port: int, timeout_s: float, path: str) -> int:
+    """Return how many APIs a broker serves, over TLS and SASL as the properties file at `path` configures them.
+    Raises _NoAnswer."""
     from contextlib import closing
 
-    from coordinator.cli.broker.command_config import read_client
-    from coordinator.cli.broker.connection import BrokerConnection
-    from coordinator.cli.broker.refused import BrokerRefused
-    from coordinator.cli.control.failure import Unreachable
+    from coordinator.cli.broker.broker_connection import BrokerConnection
+    from coordinator.cli.broker.client_security import read_client_security
+    from coordinator.cli.command_errors import BrokerError, ServerUnreachable
 
-    with closing(BrokerConnection(host, port, timeout_s, read_client(path))) as connection:
+    with closing(BrokerConnection(host, port, timeout_s, read_client_security(path))) as connection:
         try:
             return connection.count_apis()
-        except BrokerRefused as error:
+        except BrokerError as error:
             raise _NoAnswer(str(error)) from error
-        except Unreachable as error:
+        except ServerUnreachable as error:
             raise _NoAnswer(str(error).removeprefix(f"{connection.name} does not answer: ")) from error
 
 
@@ -82,12 +82,12 @@ def _ping_as_client(host: str, port: int, timeout_s: float, path: str) -> int:
     help="A client's properties, as Kafka's own commands take them: TLS and the login are tried as well. "
     "[env: GROUPD_COMMAND_CONFIG]",
 )
-def command(address: str, timeout: float, quiet: bool, command_config: str | None) -> None:
+def ping(address: str, timeout: float, quiet: bool, command_config: str | None) -> None:
     """Ask whether the broker at HOST:PORT answers: exit code 0 if it does, 1 if not."""
-    from coordinator.config.errors import ConfigError
+    from coordinator.config.config_errors import ConfigError
     from coordinator.config.listeners import parse_address
-    from protocol.malformed import Malformed
-    from storage.os_error import reason_of
+    from protocol.primitives import Malformed
+    from storage.storage_errors import format_error_reason
 
     try:
         host, port = parse_address(address, "HOST:PORT")
@@ -96,12 +96,12 @@ def command(address: str, timeout: float, quiet: bool, command_config: str | Non
     host = host or "127.0.0.1"
     try:
         if command_config is None:
-            apis = _ping(host, port, timeout)
+            apis = _ping_broker(host, port, timeout)
         else:
-            apis = _ping_as_client(host, port, timeout, command_config)
+            apis = _ping_as_configured(host, port, timeout, command_config)
     except (OSError, _NoAnswer, Malformed) as error:
         if not quiet:
-            click.echo(f"{address} does not answer: {reason_of(error)}", err=True)
+            click.echo(f"{address} does not answer: {format_error_reason(error)}", err=True)
         sys.exit(1)
     except UnicodeError:
         raise click.UsageError(f"HOST:PORT: {host} cannot be the name of a host") from None

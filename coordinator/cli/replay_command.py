@@ -5,11 +5,11 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from coordinator.cli.standard_streams import (
-    do_without_standard_error,
-    end_interrupted,
+from coordinator.cli.output_streams import (
+    exit_interrupted,
+    guard_output,
     is_closed,
-    taking_output,
+    replace_closed_stderr,
     warn,
 )
 
@@ -31,7 +31,7 @@ SAME: Final = 0
 OTHER: Final = 1
 USAGE: Final = 2
 
-_EMITTED: Final = ("scenario", "pytest")
+_EMIT_FORMS: Final = ("scenario", "pytest")
 
 
 @click.command(epilog=EPILOG)
@@ -51,7 +51,7 @@ _EMITTED: Final = ("scenario", "pytest")
     metavar="WORDS",
     help="What if this input had not been? 'fire bob', 'LeaveGroup bob', 12.",
 )
-@click.option("--emit", type=click.Choice(_EMITTED), help="Write a scenario, or a test for pytest.")
+@click.option("--emit", type=click.Choice(_EMIT_FORMS), help="Write a scenario, or a test for pytest.")
 @click.option(
     "--me",
     metavar="CLIENT_ID",
@@ -65,23 +65,23 @@ _EMITTED: Final = ("scenario", "pytest")
     help="Write the recording without hosts and user data.",
 )
 @click.option("--any-version", is_flag=True, help="Play what another version of groupd recorded.")
-def command(path: str, **options: Any) -> NoReturn:
+def replay_recording(path: str, **options: Any) -> NoReturn:
     """Play the recording in FILE again, and say whether the same comes of it."""
-    do_without_standard_error()
+    replace_closed_stderr()
     if is_closed(sys.stdout):
         warn("standard output: is closed")
         sys.exit(USAGE)
-    _check(**options)
+    _check_options(**options)
     try:
-        with taking_output():
-            from coordinator.cli.replay.playing import run
+        with guard_output():
+            from coordinator.cli.replay_playback import replay_file
 
-            sys.exit(run(path, **options))
+            sys.exit(replay_file(path, **options))
     except KeyboardInterrupt:
-        end_interrupted()
+        exit_interrupted()
 
 
-def _check(
+def _check_options(
     until: int | None,
     shows_ledger: bool,
     oracle: str | None,

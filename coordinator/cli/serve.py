@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from coordinator.cli.given_settings import given_settings
-from coordinator.cli.topics_option import topics_option
-from coordinator.config.errors import ConfigError
+from coordinator.cli.click_extensions import topics_option
+from coordinator.cli.settings_loader import load_settings
+from coordinator.config.config_errors import ConfigError, StartNotice
 from coordinator.config.properties import PROPERTIES, Config
+from coordinator.config.setting_sources import PROFILES
 from coordinator.config.settings import Settings
-from coordinator.config.sources import PROFILES
 
 EPILOG = """Properties have Kafka's names and defaults (group.initial.rebalance.delay.ms, ...). Later sources win:
 defaults, --profile, --config, the environment (KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS), -o, named options.
@@ -26,7 +26,7 @@ node.id, a directory and an --advertise of its own (docs/cluster.md).
 Exit codes: 0 stopped, 1 a failure while running, 2 it cannot start."""
 
 
-def _default(name: str) -> str:
+def _format_default(name: str) -> str:
     """A property's default, for a help text; a listener's without its name."""
     return f"[default: {PROPERTIES[name].default.removeprefix('PLAINTEXT://')}]"
 
@@ -36,7 +36,7 @@ def _default(name: str) -> str:
     "--listen",
     multiple=True,
     metavar="HOST:PORT",
-    help=f"Where clients connect. {_default('listeners')}",
+    help=f"Where clients connect. {_format_default('listeners')}",
 )
 @click.option(
     "--advertise",
@@ -47,9 +47,11 @@ def _default(name: str) -> str:
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help=f"Where /health, /ready, /metrics are; `off` for nowhere. {_default('http.listener')}",
+    help=f"Where /health, /ready, /metrics are; `off` for nowhere. {_format_default('http.listener')}",
 )
-@click.option("--data-dir", metavar="DIR", help=f"Where topics and offsets are kept. {_default('log.dirs')}")
+@click.option(
+    "--data-dir", metavar="DIR", help=f"Where topics and offsets are kept. {_format_default('log.dirs')}"
+)
 @topics_option(help_text="Create a topic, or grow it; may be repeated.")
 @click.option(
     "--config", "config_file", metavar="FILE", help="A properties file in Java's form, as Kafka's own."
@@ -65,7 +67,7 @@ def _default(name: str) -> str:
     type=int,
     default=1,
     metavar="N",
-    help="Serve as so many brokers in this process, each a port above the one before; for tests of clients.",
+    help="Serve as so many brokers in this process, with consecutive ports; for tests of clients.",
 )
 @click.option(
     "--log-level",
@@ -74,7 +76,7 @@ def _default(name: str) -> str:
     show_default=True,
     help="What goes to the log.",
 )
-def command(
+def serve(
     listen: tuple[str, ...],
     advertise: tuple[str, ...],
     http: str | None,
@@ -97,30 +99,29 @@ def command(
     if data_dir is not None:
         flags["log.dirs"] = data_dir
     try:
-        settings = given_settings(config_file, options, profile, flags)
+        settings = load_settings(config_file, options, profile, flags)
         config = settings.parse()
-        sys.exit(_run(config, settings, topics, brokers, log_level))
+        sys.exit(_run_server(config, settings, topics, brokers, log_level))
     except ConfigError as error:
         click.echo(f"groupd: {error}", err=True)
         sys.exit(2)
 
 
-def _run(
+def _run_server(
     config: Config, settings: Settings, topics: list[tuple[str, int]], brokers: int, log_level: str
 ) -> int:
     # Nothing that a start makes is garbage; the server switches the collector on when everything is loaded.
     gc.disable()
-    from coordinator.config.broker_listeners import check_brokers
-    from coordinator.config.broker_racks import racks_of
-    from coordinator.config.listeners import access_notices, parse_listeners
+    from coordinator.broker.server_settings import ServerSettings
+    from coordinator.config.in_process_brokers import find_port_step, parse_racks
+    from coordinator.config.listeners import create_access_notices, parse_listeners
+    from coordinator.core.daemon_log import start_log
     from coordinator.daemon import run_daemon
-    from coordinator.logger import start_log
-    from coordinator.server.settings import ServerSettings
 
     start_log(log_level.upper())
     listeners, closed = parse_listeners(config)
-    check_brokers(listeners, brokers)
-    racks_of(config.broker_rack, brokers)
+    step = find_port_step(listeners, brokers)
+    parse_racks(config.broker_rack, brokers)
     server_settings = ServerSettings(
         config=config,
         listeners=listeners,
@@ -128,12 +129,15 @@ def _run(
         topics=topics,
         properties=settings.texts,
         cluster_id=settings.cluster_id,
-        security=settings.security(config, listeners),
+        security=settings.create_listener_settings(config, listeners),
         brokers=brokers,
         initial_topics=settings.initial_topics,
         in_image=settings.in_image,
     )
     notices = settings.start_notices(closed, brokers)
+    if step > 1:
+        text = f"The ports of one broker and the next are {step} apart, so that listeners do not share a port"
+        notices.insert(0, StartNotice(text, is_warning=False))
     return run_daemon(
-        server_settings, [*notices, *access_notices(config, listeners, in_image=settings.in_image)]
+        server_settings, [*notices, *create_access_notices(config, listeners, in_image=settings.in_image)]
     )

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from coordinator.cli.output import Output
-from coordinator.net.peer import printable
+from coordinator.cli.output_streams import Output
+from coordinator.core.message_text import printable
 
-NOTHING: Final = "-"
+EMPTY_CELL: Final = "-"
 """What stands in a cell that has nothing to say, so that every row has as many words as there are columns."""
 _GAP: Final = "  "
 _MAX_CELL: Final = 1000
@@ -17,25 +17,25 @@ class Column(NamedTuple):
     them; whether one that is too narrow may leave it out; the style of a cell, by its text."""
 
     title: str
-    is_figure: bool = False
-    folds: bool = False
-    may_go: bool = False
+    is_number: bool = False
+    wraps: bool = False
+    is_optional: bool = False
     style: Callable[[str], str] = lambda _: ""
 
 
-def cell(value: object) -> str:
+def format_cell(value: object) -> str:
     """What a cell says of a value. Text of clients cannot steer a terminal."""
     text = "" if value is None else printable(str(value), _MAX_CELL)
-    return text or NOTHING
+    return text or EMPTY_CELL
 
 
-def plain_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
+def format_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a table, the first with the titles."""
     cells = [[column.title.upper() for column in columns], *map(list, rows)]
     widths = [max(map(len, texts)) for texts in zip(*cells, strict=True)]
     return [
         _GAP.join(
-            text.rjust(width) if column.is_figure else text.ljust(width)
+            text.rjust(width) if column.is_number else text.ljust(width)
             for text, width, column in zip(row, widths, columns, strict=True)
         ).rstrip()
         for row in cells
@@ -43,15 +43,14 @@ def plain_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], output: Output) -> None:
-    """In: cells as `cell` makes them."""
+    """In: cells as `format_cell` makes them."""
     if output.is_for_people:
-        from coordinator.cli.control.terminal_table import terminal_table
-        from coordinator.cli.rich_console import console_of
+        from coordinator.cli.rich_output import create_console, create_terminal_table
 
-        console = console_of(output)
-        console.print(terminal_table(columns, rows, console.width))
+        console = create_console(output)
+        console.print(create_terminal_table(columns, rows, console.width))
     else:
-        print("\n".join(plain_rows(columns, rows)))
+        print("\n".join(format_rows(columns, rows)))
 
 
 def print_fields(fields: Iterable[tuple[str, str]], output: Output) -> None:
@@ -60,8 +59,8 @@ def print_fields(fields: Iterable[tuple[str, str]], output: Output) -> None:
     width = max(len(label) for label, _ in found)
     for label, text in found:
         if output.is_colored:
-            from coordinator.cli.control.highlight import DIM, highlighted
+            from coordinator.cli.rich_output import DIM_TEMPLATE, highlight_line
 
-            print(f"{DIM % label.ljust(width)}{_GAP}{highlighted(text)}")
+            print(f"{DIM_TEMPLATE % label.ljust(width)}{_GAP}{highlight_line(text)}")
         else:
             print(f"{label.ljust(width)}{_GAP}{text}")

@@ -1,4 +1,6 @@
-"""Times as people read and write them."""
+"""Parses and formats times and durations for command lines. Times are milliseconds since 1970, durations are
+milliseconds.
+"""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -7,18 +9,19 @@ from typing import Final
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class BadTime(Exception):
+class InvalidTime(Exception):
     """A text that is no time."""
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds since 1970 from such a number, or from ISO 8601 (UTC where it names no zone). Raises BadTime."""
+    """Milliseconds since 1970 from such a number, or from ISO 8601 (UTC where it names no zone). Raises
+    InvalidTime."""
     if text.isascii() and text.isdigit():
         return int(text)
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise BadTime(
+        raise InvalidTime(
             f"{text} is neither a time such as 2026-01-31T12:00:00Z nor milliseconds since 1970"
         ) from error
     if time.tzinfo is None:
@@ -37,7 +40,7 @@ def iso_time(timestamp_ms: int) -> str | None:
 
 @lru_cache(maxsize=8)
 def _iso_second(second: int) -> str | None:
-    """The same for many records that come one after the other."""
+    """Format a time to the second. Records of one second follow each other, so a few are cached."""
     try:
         time = _EPOCH + timedelta(seconds=second)
     except OverflowError:
@@ -51,3 +54,16 @@ def time_of_day(timestamp_ms: int) -> str:
         return (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone().strftime("%H:%M:%S.%f")[:-3]
     except (OverflowError, OSError, ValueError):
         return str(timestamp_ms)
+
+
+def format_duration(milliseconds: int) -> str:
+    """`2 ms`, `2.7 s`, `45 s`, `4.8 min`, `3.2 h`."""
+    if milliseconds < 1_000:
+        return f"{milliseconds} ms"
+    seconds = milliseconds / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.1f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

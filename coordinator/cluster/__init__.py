@@ -1,1 +1,1 @@
-"""Which broker owns what: one broker that owns all, or several in one process."""
+"""Ownership of coordinator partitions by one broker, several in one process, or members of an etcd cluster."""

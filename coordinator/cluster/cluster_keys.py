@@ -1,8 +1,15 @@
-"""Where things are in the engine: the names of all keys of one cluster."""
+"""Names of all keys of one cluster in the key-value store, and parsers for their values. Another version of
+groupd, another program or an operator may have written a value, so each parser raises `UnreadableKey` with
+the reason.
+"""
 
-from typing import Final
+import json
+from typing import Any, Final
 
-from coordinator.cluster.engine.engine import end_of
+from coordinator.cluster.key_value_store import find_prefix_end
+
+FORMAT: Final = 1
+"""Of values that are JSON objects. A value without `format` has this one."""
 
 OFFSET_DIGITS: Final = 20
 """As in the names of segments, so that the order of keys is that of offsets."""
@@ -10,7 +17,7 @@ GENERATION_DIGITS: Final = 20
 PIECE_DIGITS: Final = 6
 
 
-class Keys:
+class ClusterKeys:
     """The keys of the cluster `cluster_id`, below `prefix`."""
 
     __slots__ = ("_root",)
@@ -45,33 +52,35 @@ class Keys:
         assert base_offset >= 0, base_offset
         return f"{self._root}log/{topic}/{partition}/{base_offset:0{OFFSET_DIGITS}}".encode()
 
-    def whole_log(self, topic: str, partition: int) -> tuple[bytes, bytes]:
+    def log_range(self, topic: str, partition: int) -> tuple[bytes, bytes]:
         """The range of all that `log` names for a partition."""
         prefix = f"{self._root}log/{topic}/{partition}/".encode()
-        return prefix, end_of(prefix)
+        return prefix, find_prefix_end(prefix)
 
     def piece(self, topic: str, partition: int, base_offset: int, generation: int, number: int) -> bytes:
         """A piece of a sealed segment."""
-        begin, _ = self.segment(topic, partition, base_offset, generation)
+        begin, _ = self.segment_range(topic, partition, base_offset, generation)
         return begin + f"{number:0{PIECE_DIGITS}}".encode()
 
-    def segment(self, topic: str, partition: int, base_offset: int, generation: int) -> tuple[bytes, bytes]:
+    def segment_range(
+        self, topic: str, partition: int, base_offset: int, generation: int
+    ) -> tuple[bytes, bytes]:
         """The range of all pieces of a sealed segment."""
-        begin, _ = self.segments(topic, partition)
+        begin, _ = self.segments_range(topic, partition)
         begin += f"{base_offset:0{OFFSET_DIGITS}}/{generation:0{GENERATION_DIGITS}}/".encode()
-        return begin, end_of(begin)
+        return begin, find_prefix_end(begin)
 
-    def segments(self, topic: str, partition: int) -> tuple[bytes, bytes]:
+    def segments_range(self, topic: str, partition: int) -> tuple[bytes, bytes]:
         """The range of all pieces of a partition."""
         prefix = f"{self._root}seg/{topic}/{partition}/".encode()
-        return prefix, end_of(prefix)
+        return prefix, find_prefix_end(prefix)
 
-    def all_of_topic(self, name: str) -> list[tuple[bytes, bytes]]:
+    def topic_ranges(self, name: str) -> list[tuple[bytes, bytes]]:
         """The ranges of all that there is of the partitions of a topic, but for its key in the catalogue."""
         ranges = []
         for kind in ("owner", "epoch", "pin", "manifest", "log", "seg"):
             prefix = f"{self._root}{kind}/{name}/".encode()
-            ranges.append((prefix, end_of(prefix)))
+            ranges.append((prefix, find_prefix_end(prefix)))
         return ranges
 
     @property
@@ -85,10 +94,10 @@ class Keys:
         return f"{self._root}importing".encode()
 
     @property
-    def all(self) -> tuple[bytes, bytes]:
+    def cluster_range(self) -> tuple[bytes, bytes]:
         """The range of all keys of the cluster."""
         root = self._root.encode()
-        return root, end_of(root)
+        return root, find_prefix_end(root)
 
     def topic(self, name: str) -> bytes:
         """A topic of the catalogue."""
@@ -116,7 +125,7 @@ class Keys:
         return f"{self._root}shape/{topic}".encode()
 
     def topic_bytes(self, node_id: int) -> bytes:
-        """How many bytes the topics have whose partitions a node leads, where the engine has their records."""
+        """How many bytes the topics have whose partitions a node leads, where the store has their records."""
         return f"{self._root}bytes/{node_id}".encode()
 
     def security(self, name: str) -> bytes:
@@ -133,8 +142,55 @@ class Keys:
         """Where the next block of producer ids begins."""
         return f"{self._root}producer_ids/next".encode()
 
-    def all_of(self, kind: str) -> tuple[bytes, bytes]:
+    def kind_range(self, kind: str) -> tuple[bytes, bytes]:
         """The range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`,
         `internal`, `bytes`, `security`."""
         prefix = f"{self._root}{kind}/".encode()
-        return prefix, end_of(prefix)
+        return prefix, find_prefix_end(prefix)
+
+
+class UnreadableKey(ValueError):
+    """A key or its value is not what this version of groupd writes. The text goes on from the name of the key."""
+
+
+def parse_number(value: bytes) -> int:
+    """Return the number of a value. Raises UnreadableKey."""
+    try:
+        return int(value)
+    except ValueError as error:
+        raise UnreadableKey(f"is not a number: {_shorten(value)}") from error
+
+
+def parse_object(value: bytes) -> dict[str, Any]:
+    """Return the fields of a value that is a JSON object. Raises UnreadableKey, also for a newer format."""
+    try:
+        fields = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableKey(f"is not JSON: {_shorten(value)}") from error
+    if not isinstance(fields, dict):
+        raise UnreadableKey(f"is not a JSON object: {_shorten(value)}")
+    found = fields.get("format", FORMAT)
+    if found != FORMAT:
+        raise UnreadableKey(
+            f"has format {found!r} of a newer version of groupd; this version reads format {FORMAT}"
+        )
+    return fields
+
+
+def parse_partition(text: bytes) -> tuple[str, int]:
+    """Return topic and number of `TOPIC/NUMBER`, the end of a key. Raises UnreadableKey."""
+    topic, _, number = text.rpartition(b"/")
+    try:
+        return topic.decode("ascii"), int(number)
+    except ValueError as error:
+        raise UnreadableKey("does not name a partition") from error
+
+
+def format_key(key: bytes) -> str:
+    """Return a key as printable text for a line of the log."""
+    text = key.decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
+
+
+def _shorten(value: bytes) -> str:
+    return repr(value if len(value) <= 60 else value[:60] + b"...")

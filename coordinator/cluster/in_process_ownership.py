@@ -9,25 +9,30 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from coordinator.cluster.broker import Broker
-from coordinator.cluster.ownership import Gained, Lost, MoveCause
-from coordinator.cluster.reassignment import Reassignment
+from coordinator.cluster.partition_ownership import (
+    BrokerInfo,
+    MoveCause,
+    OnPartitionGained,
+    OnPartitionLost,
+    Reassignment,
+)
 from storage.topic_partition import TopicPartition
 
-Moved = Callable[[TopicPartition, int | None, int | None, MoveCause], None]
+OnPartitionMoved = Callable[[TopicPartition, int | None, int | None, MoveCause], None]
 """Takes a partition, its owner before and after, and why."""
 
 
-class NotPossible(Exception):
+class ClusterOperationError(Exception):
     """What was asked for cannot be: the text says why."""
 
 
-class InProcess:
-    """An `Ownership`. `gained` and `lost` are to be set before anything moves."""
+class InProcessOwnership:
+    """The `PartitionOwnership` of several brokers in one process. `on_partition_gained` and
+    `on_partition_lost` are to be set before anything moves."""
 
-    gained: Gained
-    lost: Lost
-    only = None
+    on_partition_gained: OnPartitionGained
+    on_partition_lost: OnPartitionLost
+    single_broker_id = None
 
     def __init__(
         self,
@@ -37,14 +42,14 @@ class InProcess:
     ) -> None:
         """In: what gives all partitions that there are, and how many replicas those of a topic have."""
         assert len(node_ids) > 1
-        self.known = {node_id: Broker(node_id) for node_id in node_ids}
+        self.all_brokers = {node_id: BrokerInfo(node_id) for node_id in node_ids}
         """All brokers, also those that are stopped."""
         self.moves: dict[MoveCause, int] = dict.fromkeys(MoveCause, 0)
         """How often a partition came to another owner, or lost its only one, by why."""
-        self.listeners: list[Moved] = []
+        self.listeners: list[OnPartitionMoved] = []
         """Who is told when that has happened."""
         self._node_ids = tuple(node_ids)
-        self._live = dict(self.known)
+        self._live = dict(self.all_brokers)
         self._partitions = partitions
         self._replication_factor = replication_factor
         self._assigned: dict[TopicPartition, tuple[int, ...]] = {}
@@ -54,54 +59,54 @@ class InProcess:
         """Owners that are another than the first replica that lives."""
 
     @property
-    def brokers(self) -> Mapping[int, Broker]:
+    def brokers(self) -> Mapping[int, BrokerInfo]:
         """Those that live."""
         return self._live
 
     @property
     def registered(self) -> Container[int]:
         """Those that live and those that are stopped."""
-        return self.known
+        return self.all_brokers
 
     @property
     def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
         """What waits for a broker that is stopped."""
         return self._reassigning
 
-    def most_replicas(self, topic: str) -> int:
+    def max_replicas(self, topic: str) -> int:
         """One of records, one at each broker of coordinators."""
         return min(self._replication_factor(topic), len(self._node_ids))
 
-    def replicas(self, partition: TopicPartition) -> Sequence[int]:
+    def find_replicas(self, partition: TopicPartition) -> Sequence[int]:
         """As they were assigned, or else were placed."""
         assigned = self._assigned.get(partition)
         if assigned is not None:
             return assigned
         ids = self._node_ids
         first = crc32(partition.topic.encode()) + partition.partition
-        count = self.most_replicas(partition.topic)
+        count = self.max_replicas(partition.topic)
         return tuple(ids[(first + number) % len(ids)] for number in range(count))
 
-    def owner(self, partition: TopicPartition) -> int | None:
+    def find_owner(self, partition: TopicPartition) -> int | None:
         """One of the replicas, if one lives."""
         owner = self._owners.get(partition)
         if owner is not None:
             return owner
-        return next((node_id for node_id in self.replicas(partition) if node_id in self._live), None)
+        return next((node_id for node_id in self.find_replicas(partition) if node_id in self._live), None)
 
     def owns(self, node_id: int, partition: TopicPartition) -> bool:
         """Whether it is that one."""
-        return self.owner(partition) == node_id
+        return self.find_owner(partition) == node_id
 
-    def is_far(self, _: TopicPartition) -> bool:
+    def is_remote(self, _: TopicPartition) -> bool:
         """All are here."""
         return False
 
-    def owned(self) -> dict[int, list[TopicPartition]]:
+    def list_owned(self) -> dict[int, list[TopicPartition]]:
         """All partitions by owner, those of brokers that live."""
         owned: dict[int, list[TopicPartition]] = {node_id: [] for node_id in self._live}
         for partition in self._partitions():
-            owner = self.owner(partition)
+            owner = self.find_owner(partition)
             if owner is not None:
                 owned[owner].append(partition)
         return owned
@@ -110,17 +115,17 @@ class InProcess:
         """Not known while its log is not open."""
         return 0
 
-    def assign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
+    def assign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         """It has its only replica there."""
         assert len(replicas) == 1, replicas
-        assert replicas[0] in self.known, replicas
+        assert replicas[0] in self.all_brokers, replicas
         self._assigned[partition] = tuple(replicas)
 
-    def unassign(self, partition: TopicPartition) -> None:
+    def unassign_replicas(self, partition: TopicPartition) -> None:
         """It is placed as if it was never assigned."""
         self._assigned.pop(partition, None)
 
-    def forget(self, topic: str) -> None:
+    def forget_topic(self, topic: str) -> None:
         """A topic is gone: one of that name is placed anew."""
         tables: tuple[dict[TopicPartition, Any], ...] = self._owners, self._assigned, self._reassigning
         for table in tables:
@@ -129,100 +134,102 @@ class InProcess:
 
     # Changing
 
-    def move(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
+    def move_partition(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
         """Makes a broker the owner of a partition; whether it was not. A replica comes with it, in the place
-        of the owner's, and what is in progress is cancelled. Raises NotPossible."""
+        of the owner's, and what is in progress is cancelled. Raises ClusterOperationError."""
         if to not in self._live:
-            raise NotPossible(f"broker {to} is stopped" if to in self.known else f"there is no broker {to}")
-        before = self.owner(partition)
+            raise ClusterOperationError(
+                f"broker {to} is stopped" if to in self.all_brokers else f"there is no broker {to}"
+            )
+        before = self.find_owner(partition)
         if before == to:
             return False
         underway = self._reassigning.pop(partition, None)
-        replicas = self.replicas(partition) if underway is None else underway.origin
+        replicas = self.find_replicas(partition) if underway is None else underway.origin
         if to not in replicas:
             gives_way = before if before in replicas else replicas[0]
             replicas = [to if each == gives_way else each for each in replicas]
         self._assigned[partition] = tuple(replicas)
-        return self._own(partition, before, to, MoveCause.MOVED, hold_loading_s)
+        return self._set_owner(partition, before, to, MoveCause.MOVED, hold_loading_s)
 
-    def reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
+    def reassign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         """At once unless a broker that is new to the partition is stopped, or all of them are."""
-        assert 0 < len(set(replicas)) == len(replicas) <= self.most_replicas(partition.topic), replicas
-        assert all(each in self.known for each in replicas), replicas
-        before, current = self.owner(partition), self.replicas(partition)
+        assert 0 < len(set(replicas)) == len(replicas) <= self.max_replicas(partition.topic), replicas
+        assert all(each in self.all_brokers for each in replicas), replicas
+        before, current = self.find_owner(partition), self.find_replicas(partition)
         underway = self._reassigning.pop(partition, None)
-        reassignment = Reassignment.of(current if underway is None else underway.origin, replicas)
+        reassignment = Reassignment.between(current if underway is None else underway.origin, replicas)
         self._assigned[partition] = reassignment.replicas
         self._reassigning[partition] = reassignment
-        self._settle(partition, before)
+        self._try_finish_reassignment(partition, before)
 
     def cancel_reassignment(self, partition: TopicPartition) -> None:
         """If its owner is one that was to be added, the first of the others that lives becomes the owner."""
-        before = self.owner(partition)
+        before = self.find_owner(partition)
         origin = self._reassigning.pop(partition).origin
         self._assigned[partition] = origin
-        self._owned_by_replica(partition, before)
+        self._ensure_owner_is_replica(partition, before)
 
     def elect_preferred(self, partition: TopicPartition) -> None:
         """Moves it there, if it is not."""
-        preferred = self.replicas(partition)[0]
+        preferred = self.find_replicas(partition)[0]
         assert preferred in self._live, preferred
-        self._own(partition, self.owner(partition), preferred, MoveCause.ELECTED)
+        self._set_owner(partition, self.find_owner(partition), preferred, MoveCause.ELECTED)
 
-    def stop(self, node_id: int) -> None:
-        """A broker is no more: what it owns goes to other replicas that live. Raises NotPossible."""
-        if node_id not in self.known:
-            raise NotPossible(f"there is no broker {node_id}")
+    def stop_broker(self, node_id: int) -> None:
+        """A broker is no more: what it owns goes to other replicas that live. Raises ClusterOperationError."""
+        if node_id not in self.all_brokers:
+            raise ClusterOperationError(f"there is no broker {node_id}")
         if node_id not in self._live:
-            raise NotPossible(f"broker {node_id} is stopped already")
+            raise ClusterOperationError(f"broker {node_id} is stopped already")
         if len(self._live) == 1:
-            raise NotPossible(f"broker {node_id} is the last one")
-        owned = [partition for partition in self._partitions() if self.owner(partition) == node_id]
+            raise ClusterOperationError(f"broker {node_id} is the last one")
+        owned = [partition for partition in self._partitions() if self.find_owner(partition) == node_id]
         del self._live[node_id]
         for partition in owned:
             self._owners.pop(partition, None)
-            owner = self.owner(partition)
+            owner = self.find_owner(partition)
             if owner is not None:
                 self._owners[partition] = owner
-            self._changed(partition, node_id, owner, MoveCause.BROKER_STOPPED)
+            self._notify_moved(partition, node_id, owner, MoveCause.BROKER_STOPPED)
 
-    def start(self, node_id: int) -> None:
-        """A broker is back: what nobody owns and it has a replica of is its own. Raises NotPossible."""
-        if node_id not in self.known:
-            raise NotPossible(f"there is no broker {node_id}")
+    def start_broker(self, node_id: int) -> None:
+        """A broker is back: what nobody owns and it has a replica of is its own. Raises ClusterOperationError."""
+        if node_id not in self.all_brokers:
+            raise ClusterOperationError(f"there is no broker {node_id}")
         if node_id in self._live:
-            raise NotPossible(f"broker {node_id} is not stopped")
-        owners = {partition: self.owner(partition) for partition in self._partitions()}
+            raise ClusterOperationError(f"broker {node_id} is not stopped")
+        owners = {partition: self.find_owner(partition) for partition in self._partitions()}
         self._live = {
-            each: broker for each, broker in self.known.items() if each in self._live or each == node_id
+            each: broker for each, broker in self.all_brokers.items() if each in self._live or each == node_id
         }
         for partition, before in owners.items():
             if before is not None:
                 self._owners[partition] = before
-            elif self.owner(partition) == node_id:
-                self._changed(partition, None, node_id, MoveCause.BROKER_STARTED)
+            elif self.find_owner(partition) == node_id:
+                self._notify_moved(partition, None, node_id, MoveCause.BROKER_STARTED)
         for partition in owners:
             if partition in self._reassigning:
-                self._settle(partition, self.owner(partition))
+                self._try_finish_reassignment(partition, self.find_owner(partition))
 
     # What is the same for all
 
-    def _settle(self, partition: TopicPartition, before: int | None) -> None:
+    def _try_finish_reassignment(self, partition: TopicPartition, before: int | None) -> None:
         """Ends a reassignment if it can; its owner is one of its replicas in any case. In: the owner until now."""
         reassignment = self._reassigning[partition]
         if reassignment.can_end(self._live):
             del self._reassigning[partition]
             self._assigned[partition] = reassignment.target
-        self._owned_by_replica(partition, before)
+        self._ensure_owner_is_replica(partition, before)
 
-    def _owned_by_replica(self, partition: TopicPartition, before: int | None) -> None:
-        replicas = self.replicas(partition)
+    def _ensure_owner_is_replica(self, partition: TopicPartition, before: int | None) -> None:
+        replicas = self.find_replicas(partition)
         owner = before
         if before not in replicas:
             owner = next((each for each in replicas if each in self._live), None)
-        self._own(partition, before, owner, MoveCause.REASSIGNED)
+        self._set_owner(partition, before, owner, MoveCause.REASSIGNED)
 
-    def _own(
+    def _set_owner(
         self,
         partition: TopicPartition,
         before: int | None,
@@ -236,10 +243,10 @@ class InProcess:
             self._owners[partition] = owner
         if before == owner:
             return False
-        self._changed(partition, before, owner, cause, hold_loading_s)
+        self._notify_moved(partition, before, owner, cause, hold_loading_s)
         return True
 
-    def _changed(
+    def _notify_moved(
         self,
         partition: TopicPartition,
         before: int | None,
@@ -250,8 +257,8 @@ class InProcess:
         assert owner is None or owner in self._live, partition
         self.moves[cause] += 1
         if before is not None:
-            self.lost(partition, before, cause)
+            self.on_partition_lost(partition, before, cause)
         if owner is not None:
-            self.gained(partition, owner, cause, hold_loading_s)
+            self.on_partition_gained(partition, owner, cause, hold_loading_s)
         for listener in self.listeners:
             listener(partition, before, owner, cause)

@@ -1,13 +1,14 @@
-"""What a cluster asks of the system that replicates its keys: a sorted map with revisions, transactions and leases.
+"""Interface of the replicated key-value store below a cluster: a sorted map with revisions, transactions,
+leases and watches. Also a store that adds a comparison to every transaction (`GuardedKeyValueStore`), and the
+status of a node.
 
-Each change of the map has a revision, a number that grows by one. A key knows the revision at which it came into
-being and the one at which it was last written. A transaction compares such revisions and then does all of its
-operations, or none. Keys that were put under a lease go when the lease ends.
-
-Every call is *one try*. `Unavailable` means that nobody can tell what became of it: it may have happened, may yet
-happen, or never will. Who asks must know why asking again is harmless; that knowledge is in the pure cores
-(`append`, `claims`, `session`), and an engine never repeats anything by itself. The try after a failed one goes
-to another endpoint.
+Each change of the map has a revision, a number that grows by one. A key has the revisions of its creation and
+of its last write. A transaction compares such revisions and then performs all of its operations or none. Keys
+written under a lease disappear when the lease ends.
+Every call is *one attempt*. After `StoreUnavailable` the result is unknown: the request may have taken
+effect, may still do so, or never will. A store never repeats a request. A caller that repeats it must know
+that this is harmless; `partition_appends`, `partition_claims` and `cluster_session` contain that knowledge.
+The attempt after a failed one uses another endpoint.
 """
 
 from collections.abc import AsyncIterator
@@ -17,31 +18,31 @@ ABSENT: Final = 0
 """The revision of a key that does not exist."""
 
 
-class EngineError(Exception):
+class KeyValueStoreError(Exception):
     """What was asked was not answered as hoped for."""
 
 
-class Unavailable(EngineError):
+class StoreUnavailable(KeyValueStoreError):
     """No answer within the deadline, or none that says what became of the request."""
 
 
-class NoSpace(EngineError):
-    """The engine is full, and refuses to write until somebody makes room."""
+class StoreFull(KeyValueStoreError):
+    """The store is full, and refuses to write until somebody makes room."""
 
 
-class Denied(EngineError):
+class StoreAccessDenied(KeyValueStoreError):
     """The user may not do that, or is not known."""
 
 
-class TooLarge(EngineError):
-    """The request is larger than the engine takes. Nothing of it happened."""
+class StoreRequestTooLarge(KeyValueStoreError):
+    """The request is larger than the store takes. Nothing of it happened."""
 
 
-class LeaseGone(EngineError):
+class LeaseExpired(KeyValueStoreError):
     """The lease ended, and its keys with it."""
 
 
-class Compacted(EngineError):
+class RevisionsCompacted(KeyValueStoreError):
     """The revisions that were asked for are forgotten: read what there is now and watch from there on."""
 
 
@@ -74,7 +75,7 @@ class Delete(NamedTuple):
     end: bytes | None = None
 
 
-class Transaction(NamedTuple):
+class StoreTransaction(NamedTuple):
     """All operations happen if all comparisons hold, otherwise none. Without operations it only proves something.
 
     A proof is as linearizable as a write: what it says was true at a moment between question and answer.
@@ -84,7 +85,7 @@ class Transaction(NamedTuple):
     operations: tuple[Put | Delete, ...] = ()
 
 
-class Outcome(NamedTuple):
+class TransactionResult(NamedTuple):
     """What became of a transaction."""
 
     succeeded: bool
@@ -92,7 +93,7 @@ class Outcome(NamedTuple):
     """Of what it wrote, if it did; otherwise the newest of the map."""
 
 
-class Read(NamedTuple):
+class ReadRange(NamedTuple):
     """Reads keys from `key` on, below `end` (without `end` that one key), in their order. Linearizable."""
 
     key: bytes
@@ -103,7 +104,7 @@ class Read(NamedTuple):
     """As the map was then, 0 for now. Later pages name the revision of the first."""
 
 
-class Entry(NamedTuple):
+class KeyEntry(NamedTuple):
     """A key as it was read."""
 
     key: bytes
@@ -113,52 +114,103 @@ class Entry(NamedTuple):
     lease: int
 
 
-class Page(NamedTuple):
+class KeyPage(NamedTuple):
     """What a read found."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[KeyEntry, ...]
     has_more: bool
     revision: int
 
 
-class Changes(NamedTuple):
+class KeyChanges(NamedTuple):
     """What one revision changed, as far as it is watched."""
 
     revision: int
-    written: tuple[Entry, ...]
+    written: tuple[KeyEntry, ...]
     deleted: tuple[bytes, ...]
 
 
-class Engine(Protocol):
-    """A connection to the engine. Every method may raise Unavailable, Denied and what its text names."""
+class KeyValueStore(Protocol):
+    """A connection to the store. Every method may raise StoreUnavailable, StoreAccessDenied and what its
+    text names."""
 
-    async def transact(self, transaction: Transaction) -> Outcome:
-        """Raises NoSpace, TooLarge; LeaseGone where a put names a lease that ended."""
+    async def transact(self, transaction: StoreTransaction) -> TransactionResult:
+        """Raises StoreFull, StoreRequestTooLarge; LeaseExpired where a put names a lease that ended."""
 
-    async def read(self, read: Read) -> Page:
-        """Raises Compacted."""
+    async def read(self, read: ReadRange) -> KeyPage:
+        """Raises RevisionsCompacted."""
 
-    async def grant(self, ttl_s: int) -> int:
-        """A new lease, which ends `ttl_s` after the engine last heard of it. Raises NoSpace."""
+    async def grant_lease(self, ttl_s: int) -> int:
+        """A new lease, which ends `ttl_s` after the store last heard of it. Raises StoreFull."""
 
-    async def keep_alive(self, lease: int) -> None:
-        """Raises LeaseGone."""
+    async def renew_lease(self, lease: int) -> None:
+        """Raises LeaseExpired."""
 
-    async def revoke(self, lease: int) -> None:
+    async def revoke_lease(self, lease: int) -> None:
         """Ends a lease; its keys go. One that is gone already is no error."""
 
-    def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[Changes]:
+    def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[KeyChanges]:
         """Changes of the keys from `begin` on, below `end`, from `revision` on, each once and in order.
 
-        It survives the loss of an endpoint by itself. Raises Compacted.
+        It survives the loss of an endpoint by itself. Raises RevisionsCompacted.
         """
 
     async def close(self) -> None:
         """Lets go of the connections; leases go on until they end."""
 
 
-def end_of(prefix: bytes) -> bytes:
+def find_prefix_end(prefix: bytes) -> bytes:
     """The end of the range of all keys that begin with `prefix`, which is not empty and does not end with 0xff."""
     assert prefix, "a range of everything was asked for"
     assert prefix[-1] < 0xFF, prefix
     return prefix[:-1] + bytes([prefix[-1] + 1])
+
+
+class GuardedKeyValueStore:
+    """A `KeyValueStore` that adds a comparison to every transaction of another one. Leases are not
+    guarded."""
+
+    def __init__(self, store: KeyValueStore, guard: WrittenAt | CreatedAt) -> None:
+        """In: what has to hold for a transaction to be done."""
+        self._store = store
+        self._guard = guard
+
+    async def transact(self, transaction: StoreTransaction) -> TransactionResult:
+        """A transaction that does not succeed may have failed at the guard."""
+        compares = (self._guard, *transaction.compares)
+        return await self._store.transact(transaction._replace(compares=compares))
+
+    async def read(self, read: ReadRange) -> KeyPage:
+        return await self._store.read(read)
+
+    async def grant_lease(self, ttl_s: int) -> int:
+        return await self._store.grant_lease(ttl_s)
+
+    async def renew_lease(self, lease: int) -> None:
+        await self._store.renew_lease(lease)
+
+    async def revoke_lease(self, lease: int) -> None:
+        await self._store.revoke_lease(lease)
+
+    def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[KeyChanges]:
+        return self._store.watch(begin, end, revision)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+class EtcdNodeStatus(NamedTuple):
+    """The status of one endpoint. Where it did not answer, all but `endpoint` and `problem` is empty."""
+
+    endpoint: str
+    version: str = ""
+    is_leader: bool = False
+    has_leader: bool = False
+    size_bytes: int = 0
+    """Of its database."""
+    quota_bytes: int = 0
+    """How large that may grow; 0 where it does not say."""
+    is_full: bool = False
+    """Whether it takes no writes until somebody makes room, and says so to it."""
+    problem: str = ""
+    """Why there is no answer, if there is none."""

@@ -1,4 +1,4 @@
-"""Appends of all partitions of a daemon to the engine, and proofs that it still owns them: one transaction at a
+"""Appends of all partitions of a daemon to the store, and proofs that it still owns them: one transaction at a
 time.
 
 Each transaction compares the token of every partition in it and puts what was appended to that partition
@@ -20,15 +20,22 @@ comes back.
 *Proofs begin later.* An answer leaves when a transaction that **began** after it was made has shown the token.
 What is submitted while one is in flight therefore waits for the next, even where it has nothing to write.
 
-Here is no clock and no input or output: `next` says what to send, `answered` takes what came of it.
+Here is no clock and no input or output: `next_transaction` returns what to send, `apply_answer` takes the answer.
 """
 
 from collections import deque
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from coordinator.cluster.engine.engine import EngineError, Outcome, Put, TooLarge, Transaction, WrittenAt
-from coordinator.cluster.keys import Keys
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import (
+    KeyValueStoreError,
+    Put,
+    StoreRequestTooLarge,
+    StoreTransaction,
+    TransactionResult,
+    WrittenAt,
+)
 
 MAX_PARTITIONS: Final = 128
 """etcd takes no more comparisons in a transaction (`--max-txn-ops`)."""
@@ -36,36 +43,36 @@ MAX_BYTES: Final = 1 << 20
 """etcd takes 1.5 MiB in a request (`--max-request-bytes`), keys and all."""
 
 
-class Partition(NamedTuple):
+class PartitionId(NamedTuple):
     """One partition of a topic."""
 
     topic: str
     number: int
 
 
-class Done(NamedTuple):
+class AppendDone(NamedTuple):
     """All that was submitted with these tickets is durable, and the token was valid after that."""
 
-    partition: Partition
+    partition: PartitionId
     tickets: tuple[Hashable, ...]
 
 
-class Fenced(NamedTuple):
+class AppendFenced(NamedTuple):
     """Another owns the partition. Nothing is known of what was submitted with these tickets."""
 
-    partition: Partition
+    partition: PartitionId
     tickets: tuple[Hashable, ...]
 
 
-class Failed(NamedTuple):
-    """The engine will never take it: the partition has to be taken and loaded again."""
+class AppendRejected(NamedTuple):
+    """The store will never take it: the partition has to be taken and loaded again."""
 
-    partition: Partition
+    partition: PartitionId
     tickets: tuple[Hashable, ...]
-    problem: EngineError
+    problem: KeyValueStoreError
 
 
-class Part:
+class PendingAppend:
     """What is asked for one partition in one transaction."""
 
     __slots__ = ("base_offset", "data", "is_dropped", "next_offset", "size", "tickets", "token")
@@ -82,24 +89,24 @@ class Part:
         """Nobody waits for it any more."""
 
 
-Parts = dict[Partition, Part]
+PendingAppends = dict[PartitionId, PendingAppend]
 
 
-class Appender:
-    """Of one daemon. Every partition in it has one token at a time."""
+class PartitionAppender:
+    """The appends of one daemon. Every partition in it has one token at a time."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: ClusterKeys) -> None:
         self._keys = keys
-        self._waiting: dict[Partition, deque[Part]] = {}
+        self._waiting: dict[PartitionId, deque[PendingAppend]] = {}
         """What no transaction has taken up; all but the first of a partition because those before it are large."""
-        self._alone: deque[tuple[Partition, Part]] = deque()
+        self._retried_alone: deque[tuple[PartitionId, PendingAppend]] = deque()
         """Parts of a refused transaction, to be asked one by one before anything else."""
-        self._in_flight: Parts | None = None
-        self._sent: Transaction | None = None
+        self._in_flight: PendingAppends | None = None
+        self._sent: StoreTransaction | None = None
 
     def append(
         self,
-        partition: Partition,
+        partition: PartitionId,
         token: int,
         base_offset: int,
         next_offset: int,
@@ -109,7 +116,7 @@ class Appender:
         """Has batches made durable: the bytes from `base_offset` on, which end before `next_offset`. Without a
         ticket, what is appended next, at once, has one that stands for both."""
         assert base_offset < next_offset, (base_offset, next_offset)
-        part = self._part(partition, token, len(data))
+        part = self._get_pending(partition, token, len(data))
         if part.base_offset is None:
             part.base_offset = base_offset
         else:
@@ -120,67 +127,69 @@ class Appender:
         if ticket is not None:
             part.tickets.append(ticket)
 
-    def prove(self, partition: Partition, token: int, ticket: Hashable) -> None:
+    def prove_token(self, partition: PartitionId, token: int, ticket: Hashable) -> None:
         """Has the token shown, by a transaction that begins after this."""
-        self._part(partition, token, 0).tickets.append(ticket)
+        self._get_pending(partition, token, 0).tickets.append(ticket)
 
-    def drop(self, partition: Partition) -> None:
+    def drop_partition(self, partition: PartitionId) -> None:
         """The daemon lets go of a partition, or of its token: no ticket of it is heard of again.
 
         What is in flight may still land. Before the partition is read again it needs a new token.
         """
         self._waiting.pop(partition, None)
-        for parts in (self._in_flight or {}).items(), self._alone:
+        for parts in (self._in_flight or {}).items(), self._retried_alone:
             for other, part in parts:
                 if other == partition:
                     part.is_dropped = True
-        self._alone = deque(entry for entry in self._alone if not entry[1].is_dropped)
+        self._retried_alone = deque(entry for entry in self._retried_alone if not entry[1].is_dropped)
 
-    def next(self) -> Transaction | None:
+    def next_transaction(self) -> StoreTransaction | None:
         """What to send now; None while one is in flight, or when there is nothing to do."""
         if self._in_flight is not None:
             return None
-        parts = self._collect()
+        parts = self._collect_pending()
         if not parts:
             return None
         self._in_flight = parts
-        self._sent = self._transaction(parts)
+        self._sent = self._create_transaction(parts)
         return self._sent
 
-    def again(self) -> Transaction:
+    def repeat_transaction(self) -> StoreTransaction:
         """The transaction in flight, to be sent once more."""
         assert self._sent is not None, "nothing is in flight"
         return self._sent
 
-    def answered(self, answer: Outcome | EngineError) -> list[Done | Fenced | Failed]:
+    def apply_answer(
+        self, answer: TransactionResult | KeyValueStoreError
+    ) -> list[AppendDone | AppendFenced | AppendRejected]:
         """What the transaction in flight has come to.
 
-        Of all errors only TooLarge says that nothing happened and nothing ever will. After the others it stays in
-        flight: send `again`, until it is known to be in or the session ends.
+        Of all errors only StoreRequestTooLarge says that nothing happened and nothing ever will. After the
+        others it stays in flight: send `repeat_transaction`, until it is known to be in or the session ends.
         """
         assert self._in_flight is not None, "nothing was asked"
-        if isinstance(answer, EngineError) and not isinstance(answer, TooLarge):
+        if isinstance(answer, KeyValueStoreError) and not isinstance(answer, StoreRequestTooLarge):
             return []
         parts = {partition: part for partition, part in self._in_flight.items() if not part.is_dropped}
         was_alone = len(self._in_flight) == 1
         self._in_flight = self._sent = None
-        if isinstance(answer, Outcome) and answer.succeeded:
-            return [Done(partition, tuple(part.tickets)) for partition, part in parts.items()]
+        if isinstance(answer, TransactionResult) and answer.succeeded:
+            return [AppendDone(partition, tuple(part.tickets)) for partition, part in parts.items()]
         if not was_alone:
-            self._alone.extend(parts.items())
+            self._retried_alone.extend(parts.items())
             return []
-        lost: list[Done | Fenced | Failed] = []
+        lost: list[AppendDone | AppendFenced | AppendRejected] = []
         for partition, part in parts.items():
             tickets = [*part.tickets]
             for later in self._waiting.pop(partition, ()):
                 tickets += later.tickets
-            if isinstance(answer, Outcome):
-                lost.append(Fenced(partition, tuple(tickets)))
+            if isinstance(answer, TransactionResult):
+                lost.append(AppendFenced(partition, tuple(tickets)))
             else:
-                lost.append(Failed(partition, tuple(tickets), answer))
+                lost.append(AppendRejected(partition, tuple(tickets), answer))
         return lost
 
-    def give_up(self, problem: EngineError) -> list[Failed]:
+    def abandon_in_flight(self, problem: KeyValueStoreError) -> list[AppendRejected]:
         """Waits for the transaction in flight no longer: its partitions have to be taken and loaded again, under
         new tokens, since it may still land."""
         assert self._in_flight is not None, "nothing was asked"
@@ -189,7 +198,7 @@ class Appender:
         for partition, part in parts.items():
             if not part.is_dropped:
                 later = [ticket for each in self._waiting.pop(partition, ()) for ticket in each.tickets]
-                lost.append(Failed(partition, (*part.tickets, *later), problem))
+                lost.append(AppendRejected(partition, (*part.tickets, *later), problem))
         return lost
 
     @property
@@ -197,17 +206,17 @@ class Appender:
         """Whether a transaction waits for its answer."""
         return self._in_flight is not None
 
-    def _part(self, partition: Partition, token: int, size: int) -> Part:
+    def _get_pending(self, partition: PartitionId, token: int, size: int) -> PendingAppend:
         waiting = self._waiting.setdefault(partition, deque())
         assert not waiting or waiting[-1].token == token, (partition, waiting[-1].token, token)
         if not waiting or (waiting[-1].size and waiting[-1].size + size > MAX_BYTES):
-            waiting.append(Part(token))
+            waiting.append(PendingAppend(token))
         return waiting[-1]
 
-    def _collect(self) -> Parts:
-        if self._alone:
-            return dict([self._alone.popleft()])
-        parts: Parts = {}
+    def _collect_pending(self) -> PendingAppends:
+        if self._retried_alone:
+            return dict([self._retried_alone.popleft()])
+        parts: PendingAppends = {}
         size = 0
         for partition, waiting in list(self._waiting.items()):
             if len(parts) == MAX_PARTITIONS:
@@ -223,8 +232,8 @@ class Appender:
             size += part.size
         return parts
 
-    def _transaction(self, parts: Parts) -> Transaction:
-        return Transaction(
+    def _create_transaction(self, parts: PendingAppends) -> StoreTransaction:
+        return StoreTransaction(
             tuple(WrittenAt(self._keys.owner(*partition), part.token) for partition, part in parts.items()),
             tuple(
                 Put(self._keys.log(*partition, part.base_offset), b"".join(part.data))

@@ -1,13 +1,19 @@
-"""A topic as the cluster has it, and as the value of its key."""
+"""A topic of the cluster as the value of its key, and the merge of changes that two brokers make to a topic
+or to the configs of a group at the same time.
+
+A broker knows what its own catalogue said before, what it says now, and what the key says, which another
+broker may have changed since.
+"""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from coordinator.cluster.engine.engine import Entry
-from coordinator.cluster.key_values import UnreadableKey, parse_object
-from storage.uuid_text import uuid_from_text
+from coordinator.cluster.cluster_keys import UnreadableKey, parse_object
+from coordinator.cluster.key_value_store import KeyEntry
+from coordinator.cluster.partition_ownership import ClusterChangeRefused, ClusterTopicExists
+from storage.topic_partition import uuid_from_text
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -23,7 +29,7 @@ class SharedTopic(NamedTuple):
     """By partition: the nodes that may lead it, the one first that should. Where its records are on a disk that is
     the one node which has them."""
     is_replicated: bool
-    """Whether the engine has its records, and not the disk of a node."""
+    """Whether the store has its records, and not the disk of a node."""
     created_at: int
     """The revision at which its key came into being: of two topics of one name each has its own."""
 
@@ -38,18 +44,18 @@ class SharedTopic(NamedTuple):
         return {"topic_id": self.topic_id, "partitions": self.partitions, "configs": dict(self.configs)}
 
 
-def encoded(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_replicated: bool) -> bytes:
+def encode_topic(fields: Mapping[str, Any], replicas: Sequence[Sequence[int]], is_replicated: bool) -> bytes:
     """The value of a topic's key."""
     where = {"replicas": replicas} if is_replicated else {"leaders": [each[0] for each in replicas]}
     return json.dumps({**fields, **where}).encode()
 
 
-def parse_topic(name: str, entry: Entry) -> SharedTopic:
+def parse_topic(name: str, entry: KeyEntry) -> SharedTopic:
     """Return the topic of a name from its key. Raises UnreadableKey."""
     if not _NAME.fullmatch(name):
         raise UnreadableKey("does not name a topic")
     try:
-        topic = _decoded(name, parse_object(entry.value), entry.created_at)
+        topic = _decode_topic(name, parse_object(entry.value), entry.created_at)
         is_well_formed = (
             len(uuid_from_text(topic.topic_id)) > 0
             and 0 < topic.partitions <= len(topic.replicas)
@@ -65,7 +71,7 @@ def parse_topic(name: str, entry: Entry) -> SharedTopic:
     return topic
 
 
-def _decoded(name: str, fields: Mapping[str, Any], created_at: int) -> SharedTopic:
+def _decode_topic(name: str, fields: Mapping[str, Any], created_at: int) -> SharedTopic:
     is_replicated = "replicas" in fields
     return SharedTopic(
         name,
@@ -76,3 +82,33 @@ def _decoded(name: str, fields: Mapping[str, Any], created_at: int) -> SharedTop
         is_replicated,
         created_at,
     )
+
+
+def merge_topic(
+    name: str,
+    before: Mapping[str, Any] | None,
+    own: Mapping[str, Any],
+    shared: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The fields that the key is to have: id, partitions, configs; of a new topic all that this broker says. In:
+    what it said before, if it had the topic; what it says now; what is there, if something is. Raises
+    ClusterChangeRefused, ClusterTopicExists."""
+    if shared is None:
+        if before is not None:
+            raise ClusterChangeRefused(f"topic {name} was deleted by another broker")
+        return dict(own)
+    if shared["topic_id"] != own["topic_id"]:
+        raise ClusterTopicExists(f"topic {name} was made by another broker")
+    base: Mapping[str, Any] = before or {"partitions": 0, "configs": {}}
+    has_grown = own["partitions"] > base["partitions"]
+    partitions = max(shared["partitions"], own["partitions"]) if has_grown else shared["partitions"]
+    configs = merge_configs(base["configs"], own["configs"], shared["configs"])
+    return {"topic_id": own["topic_id"], "partitions": partitions, "configs": configs}
+
+
+def merge_configs(
+    before: Mapping[str, str], own: Mapping[str, str], shared: Mapping[str, str]
+) -> dict[str, str]:
+    """The shared configs, with what was set and removed between `before` and `own`."""
+    kept = {key: value for key, value in shared.items() if key in own or key not in before}
+    return kept | {key: value for key, value in own.items() if before.get(key) != value}

@@ -1,16 +1,18 @@
-"""What one property may hold: its type, and the bounds within the type. Source: Kafka's `ConfigDef`.
+"""Definition of one property: its type, its bounds, its default, and its declaration as a field of a class.
+Source: Kafka's `ConfigDef`.
 
-Kafka keeps the text that was given and parses it where it is used, so a value is stored as text here too. Bounds
-are data: what is refused, what an error and the documentation say, and what the tests try are all read from them.
+Kafka stores the given text of a value and parses it at each use, so a value is stored as text here too.
+Bounds are data: validation, error messages, documentation and tests all read them.
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import IntEnum
 from math import isinf
-from typing import Final, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, dataclass_transform
+
+from msgspec import Struct
 
 ConfigValue = bool | int | float | str | list[str]
 
@@ -65,14 +67,14 @@ LIMITS: Final = {
 _BLANKS: Final = "".join(map(chr, range(33)))  # what Java's String.trim takes away
 _INTEGER: Final = re.compile(r"[+-]?\d+")  # Java takes the digits of every script, too
 _DOUBLE: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_MAX_SHOWN: Final = 200
+_MAX_QUOTED: Final = 200
 _MAX_TEXT: Final = 1000
 """Characters of a value in an error that a client gets. Old versions of its answer have room for 32,767 bytes."""
-HIDDEN: Final = "[hidden]"
+HIDDEN_PASSWORD: Final = "[hidden]"
 """Said in place of a password. Source: Kafka's `Password`."""
 
 
-def parse(kind: ConfigType, text: str) -> ConfigValue:
+def parse_value(kind: ConfigType, text: str) -> ConfigValue:
     """The meaning of `text` as a value of that type. Raises ValueError."""
     text = text.strip(_BLANKS)
     if kind in (ConfigType.STRING, ConfigType.PASSWORD, ConfigType.CLASS):
@@ -92,7 +94,7 @@ def parse(kind: ConfigType, text: str) -> ConfigValue:
     return [part.strip(_BLANKS) for part in text.split(",")] if text else []
 
 
-def _java_double(value: float) -> str:
+def _format_java_double(value: float) -> str:
     """As Java's Double.toString: small and large numbers in its scientific form."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return str(value)
@@ -105,60 +107,58 @@ def _java_double(value: float) -> str:
     return f"{sign}{first}.{''.join(rest) or '0'}E{exponent + len(rest)}"
 
 
-def _shown(text: str) -> str:
+def _quote_value(text: str) -> str:
     """A value for a line of a terminal or log, where it can neither end the line nor be overlooked."""
-    if len(text) > _MAX_SHOWN:
-        text = text[:_MAX_SHOWN] + "…"
+    if len(text) > _MAX_QUOTED:
+        text = text[:_MAX_QUOTED] + "…"
     return text if text and text.isprintable() and text == text.strip() else repr(text)
 
 
-def _written(value: ConfigValue) -> str:
+def _format_java_value(value: ConfigValue) -> str:
     """A value as Java writes it into an error."""
     if isinstance(value, list):
         text = f"[{', '.join(value)}]"
     else:
-        text = _java_double(value) if isinstance(value, float) else str(value)
+        text = _format_java_double(value) if isinstance(value, float) else str(value)
     return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
 
 
-def _invalid(name: str, value: ConfigValue, why: str) -> str:
-    return f"Invalid value {_written(value)} for configuration {name}: {why}"
+def _format_invalid(name: str, value: ConfigValue, why: str) -> str:
+    return f"Invalid value {_format_java_value(value)} for configuration {name}: {why}"
 
 
-EMPTY_WORD: Final = "Configuration '{name}' values must not be empty."
+EMPTY_WORD_ERROR: Final = "Configuration '{name}' values must not be empty."
 
 
-class Bounds(Protocol):
+class ValueBounds(Protocol):
     """Which values of its type a property takes."""
 
-    def holds(self, value: ConfigValue) -> bool:
+    def accepts_value(self, value: ConfigValue) -> bool:
         """Whether it takes the value."""
 
-    def in_words(self, kind: ConfigType) -> str:
+    def describe_allowed(self, kind: ConfigType) -> str:
         """What a value must be, for an error and the documentation."""
 
-    def refusal(self, name: str, value: ConfigValue) -> str:
+    def format_error(self, name: str, value: ConfigValue) -> str:
         """Kafka's error for a value of the property `name` that it does not take."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Anything:
+class _AnyValue(Struct, frozen=True):
     """Every value of the type."""
 
-    def holds(self, value: ConfigValue) -> bool:
+    def accepts_value(self, value: ConfigValue) -> bool:
         return True
 
-    def in_words(self, kind: ConfigType) -> str:
+    def describe_allowed(self, kind: ConfigType) -> str:
         if kind in LIMITS:
-            return Within().in_words(kind)
+            return NumberRange().describe_allowed(kind)
         return {ConfigType.BOOLEAN: "true or false", ConfigType.LIST: "a list"}.get(kind, "any text")
 
-    def refusal(self, name: str, value: ConfigValue) -> str:
+    def format_error(self, name: str, value: ConfigValue) -> str:
         raise AssertionError(f"{name} takes {value!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
+class NumberRange(Struct, frozen=True):
     """Numbers from `minimum` to `maximum`, both included (None: as far as the type goes). Besides these `others`,
     and every negative one if `takes_negative`.
     """
@@ -168,7 +168,7 @@ class Within:
     others: tuple[int, ...] = ()
     takes_negative: bool = False
 
-    def holds(self, value: ConfigValue) -> bool:
+    def accepts_value(self, value: ConfigValue) -> bool:
         assert isinstance(value, int | float)
         if value in self.others or (self.takes_negative and value < 0):
             return True
@@ -176,7 +176,7 @@ class Within:
             self.maximum is None or value <= self.maximum
         )
 
-    def in_words(self, kind: ConfigType) -> str:
+    def describe_allowed(self, kind: ConfigType) -> str:
         lowest, highest = LIMITS.get(kind, (None, None))
         minimum = lowest if self.minimum is None else self.minimum
         maximum = highest if self.maximum is None else self.maximum
@@ -185,7 +185,7 @@ class Within:
             words += ", or a negative one"
         return words + "".join(f", or {other}" for other in self.others)
 
-    def refusal(self, name: str, value: ConfigValue) -> str:
+    def format_error(self, name: str, value: ConfigValue) -> str:
         assert isinstance(value, int | float)
         if self.others:
             allowed = f"between {self.minimum} and {self.maximum} or equal to {self.others[0]}"
@@ -193,64 +193,62 @@ class Within:
             allowed = f"at least {self.minimum}"
         else:
             allowed = f"no more than {self.maximum}"
-        return _invalid(name, value, f"Value must be {allowed}")
+        return _format_invalid(name, value, f"Value must be {allowed}")
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(Struct, frozen=True):
     """One of these words, in any case if `ignores_case`; for a list, nothing but these words."""
 
     words: tuple[str, ...]
     ignores_case: bool = False
 
-    def holds(self, value: ConfigValue) -> bool:
+    def accepts_value(self, value: ConfigValue) -> bool:
         given = value if isinstance(value, list) else [value]
         return all((str(word).lower() if self.ignores_case else word) in self.words for word in given)
 
-    def in_words(self, kind: ConfigType) -> str:
+    def describe_allowed(self, kind: ConfigType) -> str:
         words = ", ".join(word or "nothing" for word in self.words)
         return f"a list of {words}" if kind is ConfigType.LIST else f"one of {words}"
 
-    def refusal(self, name: str, value: ConfigValue) -> str:
+    def format_error(self, name: str, value: ConfigValue) -> str:
         if isinstance(value, list):
             if "" in value:
-                return EMPTY_WORD.format(name=name)
+                return EMPTY_WORD_ERROR.format(name=name)
             value = next(word for word in value if word not in self.words)
-        return _invalid(name, value, f"String must be one of: {', '.join(self.words)}")
+        return _format_invalid(name, value, f"String must be one of: {', '.join(self.words)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Shaped:
-    """Text or lists of a form that `matches` knows; `form` tells it to people. Kafka's error is a template with
-    `name` and `value`."""
+class CustomBounds(Struct, frozen=True):
+    """Text or lists of a form that `matches` knows; `description` tells it to people. Kafka's error is a
+    template with `name` and `value`."""
 
-    form: str
+    description: str
     matches: Callable[[ConfigValue], bool]
     kafka_error: str = ""
 
-    def holds(self, value: ConfigValue) -> bool:
+    def accepts_value(self, value: ConfigValue) -> bool:
         return self.matches(value)
 
-    def in_words(self, kind: ConfigType) -> str:
-        return self.form
+    def describe_allowed(self, kind: ConfigType) -> str:
+        return self.description
 
-    def refusal(self, name: str, value: ConfigValue) -> str:
+    def format_error(self, name: str, value: ConfigValue) -> str:
         template = self.kafka_error or "Invalid value {value} for configuration {name}"
-        return template.format(name=name, value=_written(value))
+        return template.format(name=name, value=_format_java_value(value))
 
 
-anything: Final = _Anything()
+ANY_VALUE: Final = _AnyValue()
 """Every value of the type."""
 
 
-def at_least(minimum: int) -> Within:
+def at_least(minimum: int) -> NumberRange:
     """Numbers that are no less than `minimum`."""
-    return Within(minimum)
+    return NumberRange(minimum)
 
 
-def between(minimum: int, maximum: int) -> Within:
+def between(minimum: int, maximum: int) -> NumberRange:
     """Numbers from `minimum` to `maximum`, both included."""
-    return Within(minimum, maximum)
+    return NumberRange(minimum, maximum)
 
 
 def one_of(*words: str) -> OneOf:
@@ -258,8 +256,7 @@ def one_of(*words: str) -> OneOf:
     return OneOf(words)
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerSynonym:
+class BrokerSynonym(Struct, frozen=True):
     """The broker property that a topic property takes its default from, and what its value counts in.
 
     `bounds` None: those of the topic property. Without a default (`has_default`) it is unset in Kafka: where a time
@@ -268,22 +265,21 @@ class BrokerSynonym:
 
     name: str
     factor: int = 1
-    bounds: Bounds | None = None
+    bounds: ValueBounds | None = None
     has_default: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(Struct, frozen=True):
     """One property: type, default as text, what it does, bounds, and for a topic's the broker's names for it."""
 
     name: str
     kind: ConfigType
     default: str
     documentation: str
-    bounds: Bounds = anything
+    bounds: ValueBounds = ANY_VALUE
     synonyms: tuple[BrokerSynonym, ...] = ()
 
-    def broker_key(self, synonym: BrokerSynonym) -> "ConfigKey":
+    def create_broker_key(self, synonym: BrokerSynonym) -> "ConfigKey":
         """The broker property of that name, which gives topics their default."""
         is_same = synonym.factor == 1
         default = self.default if is_same else str(int(self.default) // synonym.factor)
@@ -298,9 +294,9 @@ class ConfigKey:
     @property
     def allowed(self) -> str:
         """What a value must be, in words."""
-        return self.bounds.in_words(self.kind)
+        return self.bounds.describe_allowed(self.kind)
 
-    def canonical(self, text: str) -> str:
+    def format_canonical(self, text: str) -> str:
         """The value as Kafka shows it, whatever was around it when it was set. Raises InvalidConfig.
 
         Source: Kafka's `ConfigDef.convertToString`.
@@ -310,17 +306,17 @@ class ConfigKey:
             return str(value).lower()
         if isinstance(value, list):
             return ",".join(value)
-        return _java_double(value) if isinstance(value, float) else str(value)
+        return _format_java_double(value) if isinstance(value, float) else str(value)
 
     def parse(self, text: str) -> ConfigValue:
         """What `text` means. Raises InvalidConfig naming the property, the value and what is allowed."""
         value: ConfigValue | None
         try:
-            value = parse(self.kind, text)
+            value = parse_value(self.kind, text)
         except ValueError:
             value = None
-        if value is None or not self.bounds.holds(value):
-            shown = HIDDEN if self.kind is ConfigType.PASSWORD else _shown(text)
+        if value is None or not self.bounds.accepts_value(value):
+            shown = HIDDEN_PASSWORD if self.kind is ConfigType.PASSWORD else _quote_value(text)
             raise InvalidConfig(
                 f"Invalid value {shown} for {self.name}: it must be {self.allowed}", self.name
             )
@@ -332,13 +328,89 @@ class ConfigKey:
         Source: Kafka's `ConfigDef.parseType` and its validators.
         """
         try:
-            value = parse(self.kind, text)
+            value = parse_value(self.kind, text)
         except ValueError as error:
             if self.kind is ConfigType.BOOLEAN:
                 why = "Expected value to be either true or false"
             else:
                 why = f"Not a number of type {self.kind.name}"
-            raise InvalidConfig(_invalid(self.name, text, why), self.name) from error
-        if not self.bounds.holds(value):
-            raise InvalidConfig(self.bounds.refusal(self.name, value), self.name)
+            raise InvalidConfig(_format_invalid(self.name, text, why), self.name) from error
+        if not self.bounds.accepts_value(value):
+            raise InvalidConfig(self.bounds.format_error(self.name, value), self.name)
         return value
+
+
+class PropertyDeclaration(NamedTuple):
+    """The type of a property, its default as text and as value, its documentation and its bounds."""
+
+    kind: ConfigType
+    text: str
+    default: Any
+    documentation: str
+    bounds: ValueBounds
+
+
+def kafka_property(
+    kind: ConfigType, default: Any, documentation: str, bounds: ValueBounds = ANY_VALUE
+) -> Any:
+    """Declare the property of a field; the text of its default is derived from the value."""
+    if isinstance(default, bool):
+        text = str(default).lower()
+    elif isinstance(default, tuple):
+        text = ",".join(default)
+    else:
+        text = str(default)
+    return PropertyDeclaration(kind, text, default, documentation, bounds)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Properties:
+    """Immutable values of declared properties: defaults in the class, the values that are set in an instance."""
+
+    declarations: ClassVar[Mapping[str, PropertyDeclaration]] = {}
+    """By the name of the field, those of base classes first, from the last base to the first."""
+
+    def __init_subclass__(cls) -> None:
+        declarations: dict[str, PropertyDeclaration] = {}
+        for base in reversed(cls.__bases__):
+            declarations |= vars(base).get("declarations", {})
+        own = {name: each for name, each in vars(cls).items() if isinstance(each, PropertyDeclaration)}
+        for name, declaration in own.items():
+            setattr(cls, name, declaration.default)
+        cls.declarations = declarations | own
+
+    def __init__(self, **values: Any) -> None:
+        """Set values by the names of their fields.
+
+        Raises TypeError for an unknown name, ConfigError for values that contradict each other.
+        """
+        unknown = values.keys() - self.declarations.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
+        vars(self).update(values)
+        self.check()
+
+    def check(self) -> None:
+        """Raise ConfigError for values that contradict each other."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be changed")
+
+
+def build_config_keys(of: type[Properties]) -> dict[str, ConfigKey]:
+    """Return the properties that a class and its bases declare, by Kafka's names."""
+    keys = (
+        ConfigKey(kafka_name(field), each.kind, each.text, each.documentation, each.bounds)
+        for field, each in of.declarations.items()
+    )
+    return {key.name: key for key in keys}
+
+
+def kafka_name(field: str) -> str:
+    """Return the name of the property of a field: `group.max.size` for `group_max_size`."""
+    return field.replace("_", ".")
+
+
+def list_property_names(*classes: type[Properties]) -> frozenset[str]:
+    """Return the names of the properties that these classes declare themselves, without those of their bases."""
+    return frozenset(kafka_name(field) for each in classes for field in each.__annotations__)

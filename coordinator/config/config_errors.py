@@ -1,6 +1,8 @@
-"""Why a start cannot be."""
+"""Errors in the configuration, which stop a start, and notices about it, which a start logs."""
 
-from coordinator.printable_text import escape_unprintable
+from typing import NamedTuple
+
+from coordinator.core.message_text import escape_unprintable
 
 
 class ConfigError(Exception):
@@ -14,6 +16,13 @@ class ConfigError(Exception):
         self.names = names
 
 
-def contradiction(name: str, value: int, how: str, other_name: str, other: int) -> ConfigError:
+def create_contradiction(name: str, value: int, how: str, other_name: str, other: int) -> ConfigError:
     """What is wrong with two values that do not go together: how the first one is to the other."""
     return ConfigError(f"{name} ({value}) {how} {other_name} ({other})", name, other_name)
+
+
+class StartNotice(NamedTuple):
+    """One line, a warning or for information. A warning names a problem and its remedy."""
+
+    text: str
+    is_warning: bool = True

@@ -3,19 +3,16 @@
 Source: Kafka's `GroupCoordinatorConfig`, its `verifyConsumerGroupConfigs`, and `AbstractKafkaConfig`.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
-from coordinator.config.config_key import ConfigType, OneOf, at_least
-from coordinator.config.errors import contradiction
-from coordinator.config.property import declared
-from coordinator.config.shapes import ASSIGNORS, PROTOCOLS
-from coordinator.config.transaction_properties import TransactionProperties
+from coordinator.config.config_def import ConfigType, OneOf, Properties, at_least, kafka_property
+from coordinator.config.config_errors import create_contradiction
+from coordinator.config.validators import ASSIGNORS, PROTOCOLS
 
 _INT, _LIST, _STRING = ConfigType.INT, ConfigType.LIST, ConfigType.STRING
 _MAX_INT: Final = 2**31 - 1
 _PREFIX: Final = "group.consumer."
-_ORDERED: Final = (
+_ORDERED_PROPERTIES: Final = (
     ("min.heartbeat.interval.ms", "heartbeat.interval.ms"),
     ("heartbeat.interval.ms", "max.heartbeat.interval.ms"),
     ("min.session.timeout.ms", "session.timeout.ms"),
@@ -26,71 +23,71 @@ _ORDERED: Final = (
 """What must not exceed what."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupProperties(TransactionProperties):
-    """Times in the unit that the name ends with. It has those of transactions as well: a class with slots has one
-    base."""
+class ConsumerGroupProperties(Properties):
+    """Times in the unit that the name ends with."""
 
-    group_coordinator_rebalance_protocols: tuple[str, ...] = declared(
+    group_coordinator_rebalance_protocols: tuple[str, ...] = kafka_property(
         _LIST,
         ("classic", "consumer", "streams"),
         "The group protocols that are enabled. classic always is; without consumer its requests are unsupported; "
         "streams and share are not served here.",
         PROTOCOLS,
     )
-    group_consumer_session_timeout_ms: int = declared(
+    group_consumer_session_timeout_ms: int = kafka_property(
         _INT,
         45_000,
         "How long a member of a consumer group may be silent; a group may have its own.",
         at_least(1),
     )
-    group_consumer_min_session_timeout_ms: int = declared(
+    group_consumer_min_session_timeout_ms: int = kafka_property(
         _INT, 45_000, "The shortest session of members that a consumer group may have.", at_least(1)
     )
-    group_consumer_max_session_timeout_ms: int = declared(
+    group_consumer_max_session_timeout_ms: int = kafka_property(
         _INT, 60_000, "The longest session of members that a consumer group may have.", at_least(1)
     )
-    group_consumer_heartbeat_interval_ms: int = declared(
+    group_consumer_heartbeat_interval_ms: int = kafka_property(
         _INT,
         5000,
         "How often members of a consumer group are told to send heartbeats, shorter than their session; a group "
         "may have its own.",
         at_least(1),
     )
-    group_consumer_min_heartbeat_interval_ms: int = declared(
+    group_consumer_min_heartbeat_interval_ms: int = kafka_property(
         _INT, 5000, "The shortest heartbeat interval that a consumer group may have.", at_least(1)
     )
-    group_consumer_max_heartbeat_interval_ms: int = declared(
+    group_consumer_max_heartbeat_interval_ms: int = kafka_property(
         _INT, 15_000, "The longest heartbeat interval that a consumer group may have.", at_least(1)
     )
-    group_consumer_assignment_interval_ms: int = declared(
+    group_consumer_assignment_interval_ms: int = kafka_property(
         _INT,
         1000,
         "The least time between two target assignments of a consumer group; a group may have its own.",
         at_least(0),
     )
-    group_consumer_min_assignment_interval_ms: int = declared(
+    group_consumer_min_assignment_interval_ms: int = kafka_property(
         _INT, 0, "The shortest assignment interval that a consumer group may have.", at_least(0)
     )
-    group_consumer_max_assignment_interval_ms: int = declared(
+    group_consumer_max_assignment_interval_ms: int = kafka_property(
         _INT, 15_000, "The longest assignment interval that a consumer group may have.", at_least(0)
     )
-    group_consumer_max_size: int = declared(_INT, _MAX_INT, "Members of one consumer group.", at_least(1))
-    group_consumer_assignors: tuple[str, ...] = declared(
+    group_consumer_max_size: int = kafka_property(
+        _INT, _MAX_INT, "Members of one consumer group.", at_least(1)
+    )
+    group_consumer_assignors: tuple[str, ...] = kafka_property(
         _LIST,
         ("uniform", "range"),
         "Who may assign the partitions of consumer groups, by short name or by Kafka's class; the first one does "
         "where members name none.",
         ASSIGNORS,
     )
-    group_consumer_migration_policy: str = declared(
+    group_consumer_migration_policy: str = kafka_property(
         _STRING,
         "bidirectional",
         "Whether groups with members are converted from classic to consumer (upgrade), back (downgrade), both "
         "(bidirectional), or not (disabled).",
         OneOf(("disabled", "downgrade", "upgrade", "bidirectional"), ignores_case=True),
     )
-    group_consumer_regex_refresh_interval_ms: int = declared(
+    group_consumer_regex_refresh_interval_ms: int = kafka_property(
         _INT,
         600_000,
         "How often the topics are looked up anew that regular expressions of consumer groups match.",
@@ -99,17 +96,19 @@ class ConsumerGroupProperties(TransactionProperties):
 
     def check_consumer_groups(self) -> None:
         """Raises ConfigError for values that contradict each other."""
-        for smaller, larger in _ORDERED:
-            if self._value(smaller) > self._value(larger):
-                raise self._contradiction(smaller, "exceeds", larger)
+        for smaller, larger in _ORDERED_PROPERTIES:
+            if self._get_value(smaller) > self._get_value(larger):
+                raise self._create_contradiction(smaller, "exceeds", larger)
         interval, session = "heartbeat.interval.ms", "session.timeout.ms"
-        if self._value(interval) >= self._value(session):
-            raise self._contradiction(interval, "is no less than", session)
+        if self._get_value(interval) >= self._get_value(session):
+            raise self._create_contradiction(interval, "is no less than", session)
 
-    def _value(self, name: str) -> int:
+    def _get_value(self, name: str) -> int:
         value = getattr(self, (_PREFIX + name).replace(".", "_"))
         assert isinstance(value, int), name
         return value
 
-    def _contradiction(self, name: str, how: str, other: str) -> Exception:
-        return contradiction(_PREFIX + name, self._value(name), how, _PREFIX + other, self._value(other))
+    def _create_contradiction(self, name: str, how: str, other: str) -> Exception:
+        return create_contradiction(
+            _PREFIX + name, self._get_value(name), how, _PREFIX + other, self._get_value(other)
+        )

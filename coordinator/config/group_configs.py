@@ -7,19 +7,13 @@ Source: Kafka's `GroupConfig`.
 from collections.abc import Mapping
 from typing import Final
 
-from coordinator.config.config_key import (
-    ConfigKey,
-    ConfigType,
-    ConfigValue,
-    InvalidConfig,
-    at_least,
-)
+from coordinator.config.config_def import ConfigKey, ConfigType, ConfigValue, InvalidConfig, at_least
 from coordinator.config.consumer_group_properties import ConsumerGroupProperties
-from coordinator.config.unserved_group_configs import (
+from coordinator.config.unsupported_group_configs import (
     RACK_TAGS,
-    UNSERVED_GROUP_CONFIG_KEYS,
-    UNSERVED_SYNONYMS,
-    check_unserved_configs,
+    UNSUPPORTED_GROUP_CONFIG_KEYS,
+    UNSUPPORTED_SYNONYMS,
+    check_unsupported_configs,
 )
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
@@ -51,17 +45,17 @@ GROUP_CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = {
             "The interval between assignment updates for a consumer group.",
             at_least(0),
         ),
-        *UNSERVED_GROUP_CONFIG_KEYS,
+        *UNSUPPORTED_GROUP_CONFIG_KEYS,
     )
 }
 """By name, in the order in which Kafka defines them."""
-_RANGED: Final = (HEARTBEAT_INTERVAL, SESSION_TIMEOUT, "consumer.assignment.interval.ms")
+_RANGED_CONFIGS: Final = (HEARTBEAT_INTERVAL, SESSION_TIMEOUT, "consumer.assignment.interval.ms")
 """Those that the broker bounds, in the order in which Kafka looks."""
 
 
-def broker_synonym(name: str) -> str:
+def find_broker_synonym(name: str) -> str:
     """The property of the broker that groups without such a config obey; the config itself where there is none."""
-    return UNSERVED_SYNONYMS.get(name, f"group.{name}")
+    return UNSUPPORTED_SYNONYMS.get(name, f"group.{name}")
 
 
 def check_group_configs(overrides: Mapping[str, str], broker: ConsumerGroupProperties) -> None:
@@ -75,13 +69,13 @@ def check_group_configs(overrides: Mapping[str, str], broker: ConsumerGroupPrope
         for name, key in GROUP_CONFIG_KEYS.items()
         if name in overrides
     }
-    for name in _RANGED:
-        least, most = _bound(broker, name, "min"), _bound(broker, name, "max")
-        if name in values and not least <= _number(values[name]) <= most:
+    for name in _RANGED_CONFIGS:
+        least, most = _find_bound(broker, name, "min"), _find_bound(broker, name, "max")
+        if name in values and not least <= _as_int(values[name]) <= most:
             raise InvalidConfig(f"{name} must be in the range {least} to {most} inclusive.", name)
-    check_unserved_configs(values)
-    session_ms = _number(values.get(SESSION_TIMEOUT, broker.group_consumer_session_timeout_ms))
-    interval_ms = _number(values.get(HEARTBEAT_INTERVAL, broker.group_consumer_heartbeat_interval_ms))
+    check_unsupported_configs(values)
+    session_ms = _as_int(values.get(SESSION_TIMEOUT, broker.group_consumer_session_timeout_ms))
+    interval_ms = _as_int(values.get(HEARTBEAT_INTERVAL, broker.group_consumer_heartbeat_interval_ms))
     if values.keys() & {SESSION_TIMEOUT, HEARTBEAT_INTERVAL} and session_ms <= interval_ms:
         raise InvalidConfig(f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}", SESSION_TIMEOUT)
 
@@ -92,12 +86,12 @@ def _check_tags(text: str) -> None:
         raise InvalidConfig(f"{RACK_TAGS} must not contain duplicate tag keys.", RACK_TAGS)
 
 
-def _number(value: ConfigValue) -> int:
+def _as_int(value: ConfigValue) -> int:
     assert isinstance(value, int), value
     return value
 
 
-def _bound(broker: ConsumerGroupProperties, name: str, which: str) -> int:
+def _find_bound(broker: ConsumerGroupProperties, name: str, which: str) -> int:
     field = "group_consumer_" + which + "_" + name.removeprefix("consumer.").replace(".", "_")
     value = getattr(broker, field)
     assert isinstance(value, int), field

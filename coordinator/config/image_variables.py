@@ -1,16 +1,241 @@
-"""Variables by which the images of Kafka are told of TLS and of users in their own way, as what their start scripts
-make of them.
+"""Environment variables and volumes of Kafka's images, translated into properties as their start scripts do
+it.
 
-`apache/kafka` and Confluent's: names of files in one directory. Bitnami's: certificates of fixed names, and the
-users of PLAIN. Besides, `KAFKA_OPTS` may name a JAAS file for Java.
+TLS and users: `apache/kafka` and Confluent's images name files in one directory; Bitnami's have certificates
+with fixed names, and the users of PLAIN in variables. `KAFKA_OPTS` may name a JAAS file for Java. The
+advertised address may have a host and a port in variables of their own, as before Kafka 3.0.
 
-Source: the script `configure` of `apache/kafka`, the documentation of `bitnami/kafka`.
+Node id, cluster id, topics, listeners, and the volume for the data: outside of a container another program
+may use a variable such as NODE_ID or a path such as /kafka. Such ambiguous names count only with
+GROUPD_IMAGE=true, which groupd's own image sets.
+
+Source: the script `configure` of `apache/kafka`; the documentation of `bitnami/kafka`;
+`KafkaConfig.advertisedListeners` of Kafka 2.8; the Dockerfiles and start scripts of the images that
+`IMAGE_VARIABLES` names, and of wurstmeister/kafka, debezium/kafka, spotify/kafka and lensesio/fast-data-dev.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from coordinator.config.errors import ConfigError
+from msgspec import Struct
+
+from coordinator.config.config_errors import ConfigError, StartNotice
+from coordinator.config.initial_topics import (
+    CREATE_TOPICS,
+    KAFKA_CREATE_TOPICS,
+    SEPARATOR,
+    parse_initial_topics,
+)
+from coordinator.config.listeners import DEFAULT_NAME, find_listener_address, find_names_without_protocol
+from coordinator.config.properties import parse_config
+from coordinator.config.settings import DEFAULTS, ENVIRONMENT, Origin, Settings
+
+IN_IMAGE: Final = "GROUPD_IMAGE"
+_NODE_ID_VARIABLES: Final = ("BROKER_ID", "NODE_ID")
+"""The later one wins, as in debezium/kafka."""
+_CLUSTER_ID_VARIABLES: Final = ("CLUSTER_ID",)
+_IMAGE_CLUSTER_ID_VARIABLES: Final = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
+_LISTENERS: Final = "listeners"
+_ADVERTISED: Final = "advertised.listeners"
+_CONTROLLERS: Final = "controller.listener.names"
+_PROTOCOLS: Final = "listener.security.protocol.map"
+_CONTROLLER: Final = "CONTROLLER"
+_LOG_DIRS: Final = "log.dirs"
+_NODE_ID: Final = "node.id"
+
+DATA_VOLUMES: Final[Mapping[str, str]] = {
+    "/var/lib/kafka/data": "/var/lib/kafka/data",
+    "/var/lib/kafka": "/var/lib/kafka/data",
+    "/bitnami/kafka": "/bitnami/kafka/data",
+    "/bitnami": "/bitnami/kafka/data",
+    "/kafka/data": "/kafka/data/{node}",
+    "/kafka": "/kafka/kafka-logs",
+    "/tmp/kraft-combined-logs": "/tmp/kraft-combined-logs",
+}
+"""The data directory by the path of a volume: where an image of Kafka that has a volume there keeps its data.
+
+`{node}` stands for node.id. wurstmeister/kafka adds the name of the container to its directory below /kafka, and a
+new container then finds no data; groupd leaves the name out.
+"""
+
+
+class ContainerVolumes(NamedTuple):
+    """The volumes of a container: their paths, and whether the process may write to the directory at a path."""
+
+    mount_points: Collection[str]
+    is_writable: Callable[[str], bool]
+
+
+def is_in_image(environment: Mapping[str, str]) -> bool:
+    """Whether the environment is that of groupd's image."""
+    return environment.get(IN_IMAGE, "").strip().lower() == "true"
+
+
+def find_cluster_id(environment: Mapping[str, str], *, in_image: bool) -> tuple[str, str]:
+    """Return the variable that has the id of a new cluster, and the id; an empty id where none has."""
+    for variable in _IMAGE_CLUSTER_ID_VARIABLES if in_image else _CLUSTER_ID_VARIABLES:
+        if text := environment.get(variable, "").strip():
+            return variable, text
+    return _CLUSTER_ID_VARIABLES[0], ""
+
+
+def apply_image_variables(settings: Settings, environment: Mapping[str, str]) -> set[str]:
+    """Set what variables of images say about node id and topics; properties that are set as such win. Return the
+    variables that have an effect."""
+    used = set()
+    if settings.in_image:
+        used.add(find_cluster_id(environment, in_image=True)[0])
+        for variable in _NODE_ID_VARIABLES:
+            if text := environment.get(variable, "").strip():
+                settings.set(_NODE_ID, text, Origin(ENVIRONMENT, variable))
+    topics, problems = parse_initial_topics(environment, in_image=settings.in_image)
+    settings.initial_topics = topics
+    for problem in problems:
+        settings.add_warning(problem)
+    return used | {KAFKA_CREATE_TOPICS, CREATE_TOPICS, SEPARATOR}
+
+
+def apply_listener_variables(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Set what variables say about listeners where the properties for it are not set. Raises ConfigError."""
+    if settings.is_default(_ADVERTISED):
+        with settings.locate_errors():
+            _advertise_host(settings, environment)
+    settings.listen_where_advertised()
+    with settings.locate_errors():
+        _close_controller(settings)
+
+
+def _advertise_host(settings: Settings, environment: Mapping[str, str]) -> None:
+    listeners = None
+    if not settings.is_default(_LISTENERS):
+        listeners = parse_config({_LISTENERS: settings.texts[_LISTENERS]}).listeners
+    found = find_advertised_host(environment, listeners, in_image=settings.in_image)
+    if found is None:
+        return
+    settings.mark_effective(found.read)
+    origin = Origin(ENVIRONMENT, found.variable)
+    if found.problem:
+        settings.add_warning(found.problem)
+    if found.listeners:
+        settings.set(_LISTENERS, found.listeners, origin)
+    if found.advertised_listeners:
+        settings.set(_ADVERTISED, found.advertised_listeners, origin)
+
+
+def _close_controller(settings: Settings) -> None:
+    """Close a listener CONTROLLER of the environment that has no protocol, unless controller.listener.names is set.
+
+    Images of Kafka set both by default.
+    """
+    origin = settings.origins.get(_LISTENERS)
+    if origin is None or origin.source != ENVIRONMENT or not settings.is_default(_CONTROLLERS):
+        return
+    names = (_LISTENERS, _PROTOCOLS)
+    config = parse_config({name: settings.texts[name] for name in names if name in settings.texts})
+    if _CONTROLLER in find_names_without_protocol(config):
+        settings.set(_CONTROLLERS, _CONTROLLER, origin)
+
+
+def use_data_volume(settings: Settings, find_volumes: Callable[[], ContainerVolumes]) -> None:
+    """Put the data into the volume that is mounted where an image of Kafka has its own, unless log.dirs is set."""
+    if not (settings.in_image and settings.is_default(_LOG_DIRS)):
+        return
+    volumes = find_volumes()
+    path = next((path for path in DATA_VOLUMES if path in volumes.mount_points), None)
+    if path is None:
+        return
+    directory = DATA_VOLUMES[path].format(node=settings.texts.get(_NODE_ID, "1"))
+    if volumes.is_writable(directory):
+        settings.set(_LOG_DIRS, directory, Origin(DEFAULTS, f"the volume {path}"))
+        text = f"The data directory is {directory}, because {path} is a volume and log.dirs is not set"
+        settings.notices.append(StartNotice(text, is_warning=False))
+    else:
+        settings.add_warning(
+            f"{path} is a volume that groupd cannot write to, so that the data is in "
+            f"{settings.texts.get(_LOG_DIRS, 'log.dirs')} instead: give the volume to groupd's user "
+            "(chown -R 10001:10001), or run the container as the owner of the volume (user: in a compose file)"
+        )
+
+
+_HOST_VARIABLES: Final = ("KAFKA_ADVERTISED_HOST_NAME", "KAFKA_CFG_ADVERTISED_HOST_NAME")
+_PORT_VARIABLES: Final = ("KAFKA_ADVERTISED_PORT", "KAFKA_CFG_ADVERTISED_PORT")
+_IMAGE_HOST_VARIABLES: Final = (*_HOST_VARIABLES, "ADVERTISED_HOST_NAME", "ADVERTISED_HOST", "ADV_HOST")
+_IMAGE_PORT_VARIABLES: Final = (*_PORT_VARIABLES, "ADVERTISED_PORT")
+_LISTEN_PORT_VARIABLES: Final = ("KAFKA_PORT",)
+_DEFAULT_PORT: Final = "9092"
+
+
+class AdvertisedHost(Struct, frozen=True):
+    """Values for properties, "" for a property that stays as it is.
+
+    `variable` is the one to name for them; `read` are all that count. `problem` is a sentence where the variable
+    cannot be followed, else "".
+    """
+
+    variable: str
+    read: frozenset[str]
+    listeners: str = ""
+    advertised_listeners: str = ""
+    problem: str = ""
+
+
+def find_advertised_host(
+    environment: Mapping[str, str], listeners: Iterable[str] | None, *, in_image: bool
+) -> AdvertisedHost | None:
+    """Return what the variables ask for, None where they ask for nothing.
+
+    `listeners` is None where the default listeners are in force. Without `in_image` only Kafka's own variables are
+    read. Call it where advertised.listeners is not set. Raises ConfigError.
+    """
+    host_variable, host = _find_first(environment, _IMAGE_HOST_VARIABLES if in_image else _HOST_VARIABLES)
+    port_variable, port = _find_first(environment, _IMAGE_PORT_VARIABLES if in_image else _PORT_VARIABLES)
+    listen_variable, listen_port = _find_first(environment, _LISTEN_PORT_VARIABLES if in_image else ())
+    if not (host or port or listen_port):
+        return None
+    read = frozenset({host_variable, port_variable, listen_variable})
+    if listeners is None:
+        bound_port, new_listeners = listen_port or _DEFAULT_PORT, ""
+        if host or listen_port:
+            new_listeners = f"{DEFAULT_NAME}://0.0.0.0:{bound_port}"
+    else:
+        bound, new_listeners = find_listener_address(listeners, DEFAULT_NAME), ""
+        if bound is None and host:
+            return AdvertisedHost(host_variable, read, problem=_format_no_listener(host_variable))
+        bound_port = "" if bound is None else str(bound.port)
+    if not host and port not in ("", bound_port):
+        return AdvertisedHost(port_variable, read, new_listeners, problem=_format_no_host(port_variable))
+    if not host:
+        return AdvertisedHost(listen_variable, read, new_listeners)
+    advertised = f"{DEFAULT_NAME}://{_bracket_host(host)}:{port or bound_port}"
+    return AdvertisedHost(host_variable, read, new_listeners, advertised)
+
+
+def _find_first(environment: Mapping[str, str], variables: Iterable[str]) -> tuple[str, str]:
+    """The first of these variables that has a value, and the value; two empty texts where none has.
+
+    Kubernetes puts a URL into variables that are named like a service: it counts as no value.
+    """
+    for variable in variables:
+        value = environment.get(variable, "").strip()
+        if value and "://" not in value:
+            return variable, value
+    return "", ""
+
+
+def _bracket_host(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _format_no_listener(variable: str) -> str:
+    return (
+        f"{variable} has no effect, because no listener has the name {DEFAULT_NAME}: set "
+        "KAFKA_ADVERTISED_LISTENERS to NAME://HOST:PORT for each listener"
+    )
+
+
+def _format_no_host(variable: str) -> str:
+    return f"{variable} has no effect without a host: set KAFKA_ADVERTISED_HOST_NAME as well"
+
 
 _SECRETS: Final = "/etc/kafka/secrets/"
 _LOCATIONS: Final = {
@@ -38,17 +263,17 @@ _BITNAMI_PEMS: Final = {
 _USERS: Final = "KAFKA_CLIENT_USERS"
 _PASSWORDS: Final = "KAFKA_CLIENT_PASSWORDS"
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_LISTENERS: Final = ("LISTENERS", "ADVERTISED_LISTENERS", "LISTENER_SECURITY_PROTOCOL_MAP")
-_OPTIONS: Final = "KAFKA_OPTS"
+_LISTENER_SUFFIXES: Final = ("LISTENERS", "ADVERTISED_LISTENERS", "LISTENER_SECURITY_PROTOCOL_MAP")
+_JAVA_OPTIONS: Final = "KAFKA_OPTS"
 _LOGIN_CONFIG: Final = "-Djava.security.auth.login.config="
-JAAS_VARIABLES: Final = frozenset({_OPTIONS, _USERS, _PASSWORDS})
-"""Those that `jaas_file` reads."""
+JAAS_VARIABLES: Final = frozenset({_JAVA_OPTIONS, _USERS, _PASSWORDS})
+"""Those that `find_jaas_reader` reads."""
 
 ReadFile = Callable[[str], str]
 """The text of the file at a path. Raises ConfigError beginning with the path."""
 
 
-class Told(NamedTuple):
+class ImageProperty(NamedTuple):
     """A property, and the variable that tells it."""
 
     name: str
@@ -56,74 +281,80 @@ class Told(NamedTuple):
     variable: str
 
 
-def told_properties(environment: Mapping[str, str], read: ReadFile) -> list[Told]:
+def read_image_properties(environment: Mapping[str, str], read: ReadFile) -> list[ImageProperty]:
     """The properties that the images' own variables stand for. Files are read where a listener has TLS. Raises
     ConfigError beginning with the variable."""
-    found: list[Told] = []
-    if _value(environment, _USERS):
-        found.append(Told("sasl.enabled.mechanisms", "PLAIN", _USERS))
-    if any("SSL" in environment.get(f"KAFKA_{cfg}{name}", "") for cfg in ("", "CFG_") for name in _LISTENERS):
-        found += _of_bitnami(environment, read)
+    found: list[ImageProperty] = []
+    if _get_value(environment, _USERS):
+        found.append(ImageProperty("sasl.enabled.mechanisms", "PLAIN", _USERS))
+    if any(
+        "SSL" in environment.get(f"KAFKA_{cfg}{name}", "")
+        for cfg in ("", "CFG_")
+        for name in _LISTENER_SUFFIXES
+    ):
+        found += _read_bitnami_properties(environment, read)
         for variable, name in _LOCATIONS.items():
-            if file := _value(environment, variable):
-                found.append(Told(name, _SECRETS + file, variable))
+            if file := _get_value(environment, variable):
+                found.append(ImageProperty(name, _SECRETS + file, variable))
         for variable, name in _CREDENTIALS.items():
-            if file := _value(environment, variable):
-                found.append(_told_by_file(name, _SECRETS + file, variable, read))
+            if file := _get_value(environment, variable):
+                found.append(_read_secret_file(name, _SECRETS + file, variable, read))
     return found
 
 
-def _of_bitnami(environment: Mapping[str, str], read: ReadFile) -> Iterator[Told]:
-    variable = next((each for each in (_BITNAMI_TYPE, _BITNAMI_PASSWORD) if _value(environment, each)), None)
+def _read_bitnami_properties(environment: Mapping[str, str], read: ReadFile) -> Iterator[ImageProperty]:
+    variable = next(
+        (each for each in (_BITNAMI_TYPE, _BITNAMI_PASSWORD) if _get_value(environment, each)), None
+    )
     if variable is None:
         return
-    password = _value(environment, _BITNAMI_PASSWORD)
-    is_pem = _value(environment, _BITNAMI_TYPE).upper() == "PEM"
+    password = _get_value(environment, _BITNAMI_PASSWORD)
+    is_pem = _get_value(environment, _BITNAMI_TYPE).upper() == "PEM"
     for store in ("keystore", "truststore"):
-        yield Told(f"ssl.{store}.type", "PEM" if is_pem else "JKS", variable)
+        yield ImageProperty(f"ssl.{store}.type", "PEM" if is_pem else "JKS", variable)
     if is_pem:
         for name, file in _BITNAMI_PEMS.items():
-            yield _told_by_file(name, _BITNAMI_SECRETS + file, variable, read)
+            yield _read_secret_file(name, _BITNAMI_SECRETS + file, variable, read)
     else:
         for name, file in _BITNAMI_STORES.items():
-            yield Told(name, _BITNAMI_SECRETS + file, variable)
-            yield Told(name.replace("location", "password"), password, _BITNAMI_PASSWORD)
-    yield Told("ssl.key.password", password, _BITNAMI_PASSWORD)
-    auth = _value(environment, _BITNAMI_CLIENT_AUTH) or "required"
-    yield Told("ssl.client.auth", auth, _BITNAMI_CLIENT_AUTH)
+            yield ImageProperty(name, _BITNAMI_SECRETS + file, variable)
+            yield ImageProperty(name.replace("location", "password"), password, _BITNAMI_PASSWORD)
+    yield ImageProperty("ssl.key.password", password, _BITNAMI_PASSWORD)
+    auth = _get_value(environment, _BITNAMI_CLIENT_AUTH) or "required"
+    yield ImageProperty("ssl.client.auth", auth, _BITNAMI_CLIENT_AUTH)
 
 
-def _told_by_file(name: str, path: str, variable: str, read: ReadFile) -> Told:
+def _read_secret_file(name: str, path: str, variable: str, read: ReadFile) -> ImageProperty:
     try:
-        return Told(name, read(path).strip("\r\n"), variable)
+        return ImageProperty(name, read(path).strip("\r\n"), variable)
     except ConfigError as error:
         raise ConfigError(f"{variable}: {error}") from error
 
 
-def _value(environment: Mapping[str, str], variable: str) -> str:
+def _get_value(environment: Mapping[str, str], variable: str) -> str:
     return environment.get(variable, "").strip()
 
 
-def jaas_file(environment: Mapping[str, str], read: ReadFile) -> Callable[[], tuple[str, str]] | None:
+def find_jaas_reader(environment: Mapping[str, str], read: ReadFile) -> Callable[[], tuple[str, str]] | None:
     """What reads the JAAS file of the process, where the environment tells of one: what to call it, and its text.
     Raises ConfigError."""
-    path = _jaas_path(environment)
+    path = _find_jaas_path(environment)
     if path is not None:
-        return lambda: (f"{_OPTIONS}: {path}", _read_jaas(path, read))
-    if _value(environment, _USERS):
-        return lambda: (_USERS, _jaas_of_users(environment))
+        return lambda: (f"{_JAVA_OPTIONS}: {path}", _read_jaas(path, read))
+    if _get_value(environment, _USERS):
+        return lambda: (_USERS, _create_jaas(environment))
     return None
 
 
-def _jaas_path(environment: Mapping[str, str]) -> str | None:
-    if _LOGIN_CONFIG not in environment.get(_OPTIONS, ""):
+def _find_jaas_path(environment: Mapping[str, str]) -> str | None:
+    if _LOGIN_CONFIG not in environment.get(_JAVA_OPTIONS, ""):
         return None
     import shlex  # for whoever has such a file
 
     try:
-        options = shlex.split(environment[_OPTIONS])
+        options = shlex.split(environment[_JAVA_OPTIONS])
     except ValueError as error:
-        raise ConfigError(f"{_OPTIONS}: {error}") from error
+        raise ConfigError(f"{_JAVA_OPTIONS}: {error}") from error
     found = [option.removeprefix(_LOGIN_CONFIG) for option in options if option.startswith(_LOGIN_CONFIG)]
     return found[-1].removeprefix("=").removeprefix("file:") if found else None
 
@@ -132,27 +363,27 @@ def _read_jaas(path: str, read: ReadFile) -> str:
     try:
         return read(path)
     except ConfigError as error:
-        raise ConfigError(f"{_OPTIONS}: {error}") from error
+        raise ConfigError(f"{_JAVA_OPTIONS}: {error}") from error
 
 
-def _jaas_of_users(environment: Mapping[str, str]) -> str:
-    users, passwords = (_list(environment, variable) for variable in (_USERS, _PASSWORDS))
+def _create_jaas(environment: Mapping[str, str]) -> str:
+    users, passwords = (_split_list(environment, variable) for variable in (_USERS, _PASSWORDS))
     if len(users) != len(passwords):
         raise ConfigError(
             f"{_USERS} names {len(users)} users, and {_PASSWORDS} has {len(passwords)} passwords"
         )
     options = (
-        f"{_quoted(f'user_{user}')}={_quoted(password)}"
+        f"{_quote(f'user_{user}')}={_quote(password)}"
         for user, password in zip(users, passwords, strict=True)
     )
     return f"KafkaServer {{ {_PLAIN} required {' '.join(options)}; }};"
 
 
-def _list(environment: Mapping[str, str], variable: str) -> list[str]:
-    return _value(environment, variable).replace(";", ",").split(",")
+def _split_list(environment: Mapping[str, str], variable: str) -> list[str]:
+    return _get_value(environment, variable).replace(";", ",").split(",")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
         text = text.replace(character, escaped)
     return f'"{text}"'

@@ -5,8 +5,9 @@ put options of kafka-topics.sh there as well; the entry point of debezium/kafka,
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 KAFKA_CREATE_TOPICS: Final = "KAFKA_CREATE_TOPICS"
 CREATE_TOPICS: Final = "CREATE_TOPICS"
@@ -19,8 +20,7 @@ _MAX_INT: Final = 2**31 - 1
 _FORM: Final = "NAME:PARTITIONS:REPLICAS, or NAME:PARTITIONS:REPLICAS:CLEANUP_POLICY"
 
 
-@dataclass(frozen=True, slots=True)
-class InitialTopic:
+class InitialTopic(Struct, frozen=True):
     """A topic to create unless it exists. -1 stands for the broker's default. `variable` asks for it."""
 
     variable: str

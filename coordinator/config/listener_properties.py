@@ -5,26 +5,27 @@ Source: Kafka's `ListenerName`, `AbstractConfig.valuesWithPrefixOverride`.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from coordinator.config.config_key import ConfigKey, InvalidConfig
-from coordinator.config.errors import ConfigError
-from coordinator.config.ignored_names import IGNORED_PROPERTIES
-from coordinator.config.properties import PROPERTIES, Config
+from msgspec.structs import replace
 
-PREFIX: Final = "listener.name."
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+from coordinator.config.config_def import ConfigKey, InvalidConfig
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.properties import PROPERTIES, Config
+from coordinator.config.unsupported_settings import IGNORED_PROPERTIES
+
+LISTENER_PREFIX: Final = "listener.name."
+SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """Those of SASL that are served."""
-_KNOWN_MECHANISMS: Final = tuple(f"{name.lower()}." for name in (*MECHANISMS, "GSSAPI"))
-_OF_MECHANISMS: Final = (
+_KNOWN_MECHANISMS: Final = tuple(f"{name.lower()}." for name in (*SASL_MECHANISMS, "GSSAPI"))
+_MECHANISM_PROPERTIES: Final = (
     "connections.max.reauth.ms",
     "sasl.jaas.config",
     "sasl.oauthbearer.",
     "sasl.server.callback.handler.class",
 )
-_OF_LISTENERS: Final = (
-    *_OF_MECHANISMS,
+_LISTENER_PROPERTIES: Final = (
+    *_MECHANISM_PROPERTIES,
     "principal.builder.class",
     "sasl.enabled.mechanisms",
     "sasl.server.max.receive.size",
@@ -43,55 +44,59 @@ class ListenerProperty(NamedTuple):
     name: str
 
 
-def _split(name: str) -> ListenerProperty | None:
+def _split_name(name: str) -> ListenerProperty | None:
     """The parts of a name that begins as that of a listener's property does; None for every other name."""
-    listener, _, rest = name.removeprefix(PREFIX).partition(".")
-    if not name.startswith(PREFIX) or not listener:
+    listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
+    if not name.startswith(LISTENER_PREFIX) or not listener:
         return None
     mechanism = next((each for each in _KNOWN_MECHANISMS if rest.startswith(each)), "")
     return ListenerProperty(listener, mechanism.removesuffix("."), rest.removeprefix(mechanism))
 
 
-def parse_name(name: str) -> ListenerProperty | None:
+def parse_listener_property(name: str) -> ListenerProperty | None:
     """What the name of a listener's property stands for; None for every other name."""
-    found = _split(name)
+    found = _split_name(name)
     if found is None or found.name not in PROPERTIES:
         return None
-    return found if found.name.startswith(_OF_MECHANISMS if found.mechanism else _OF_LISTENERS) else None
+    return (
+        found
+        if found.name.startswith(_MECHANISM_PROPERTIES if found.mechanism else _LISTENER_PROPERTIES)
+        else None
+    )
 
 
-def is_ignored(name: str) -> bool:
+def is_ignored_listener_property(name: str) -> bool:
     """Whether this is the name of a listener's property that means something to Kafka, and nothing here."""
-    found = _split(name)
-    if found is None or parse_name(name) is not None:
+    found = _split_name(name)
+    if found is None or parse_listener_property(name) is not None:
         return False
     return found.name in PROPERTIES or found.name in IGNORED_PROPERTIES
 
 
-def key_of(name: str, found: ListenerProperty) -> ConfigKey:
+def create_listener_key(name: str, found: ListenerProperty) -> ConfigKey:
     """The declaration of a listener's property, under its whole name."""
     return replace(PROPERTIES[found.name], name=name)
 
 
-def check_values(texts: Mapping[str, str]) -> None:
+def check_listener_values(texts: Mapping[str, str]) -> None:
     """Raises ConfigError for a listener's property that has a bad value."""
     for name, text in texts.items():
-        found = parse_name(name)
+        found = parse_listener_property(name)
         if found is None:
             continue
         try:
-            key_of(name, found).parse(text)
+            create_listener_key(name, found).parse(text)
         except InvalidConfig as error:
             raise ConfigError(str(error), name) from error
 
 
-def check_listeners(texts: Mapping[str, str], known: set[str]) -> None:
+def check_listener_names(texts: Mapping[str, str], known: set[str]) -> None:
     """Raises ConfigError for properties of a listener that is not there. In: the names of all, in lower case."""
     for name in texts:
-        found = parse_name(name)
+        found = parse_listener_property(name)
         if found is not None and found.listener not in known:
-            there = ", ".join(sorted(known))
-            raise ConfigError(f"{name}: there is no listener {found.listener}; there is: {there}", name)
+            names = ", ".join(sorted(known))
+            raise ConfigError(f"{name}: there is no listener {found.listener}; there is: {names}", name)
 
 
 class ListenerValues:
@@ -101,9 +106,9 @@ class ListenerValues:
         """In: what was set, by Kafka's names, already checked; the listener's name in any case."""
         self._config = config
         self._texts = texts
-        self._prefix = f"{PREFIX}{listener.lower()}."
+        self._prefix = f"{LISTENER_PREFIX}{listener.lower()}."
 
-    def name_of(self, name: str, mechanism: str = "") -> str:
+    def find_name(self, name: str, mechanism: str = "") -> str:
         """What sets a property for this listener: the narrowest of its names that is set, or else the plain one."""
         names = [f"{self._prefix}{mechanism.lower()}.{name}"] if mechanism else []
         names.append(self._prefix + name)
@@ -111,23 +116,23 @@ class ListenerValues:
 
     def is_set(self, name: str, mechanism: str = "") -> bool:
         """Whether a property was set, for this listener or for all."""
-        return self.name_of(name, mechanism) in self._texts
+        return self.find_name(name, mechanism) in self._texts
 
-    def text(self, name: str) -> str | None:
+    def find_text(self, name: str) -> str | None:
         """What was set under exactly this name of a property, behind the listener's prefix."""
         return self._texts.get(self._prefix + name)
 
     def get(self, name: str, mechanism: str = "") -> Any:
         """The value of a property for this listener."""
-        narrowest = self.name_of(name, mechanism)
+        narrowest = self.find_name(name, mechanism)
         if narrowest == name:
             return getattr(self._config, name.replace(".", "_"))
         value = PROPERTIES[name].parse(self._texts[narrowest])
         return tuple(value) if isinstance(value, list) else value
 
-    def view(self, of: type[Any], mechanism: str = "", **others: Any) -> Any:
+    def view(self, view_class: type[Any], mechanism: str = "", **others: Any) -> Any:
         """An instance of a class whose fields are properties, or among the `others`; see `Config.view`."""
         from dataclasses import fields
 
-        names = [entry.name for entry in fields(of) if entry.name not in others]
-        return of(**{name: self.get(name.replace("_", "."), mechanism) for name in names}, **others)
+        names = [entry.name for entry in fields(view_class) if entry.name not in others]
+        return view_class(**{name: self.get(name.replace("_", "."), mechanism) for name in names}, **others)

@@ -1,26 +1,102 @@
-"""What a listener that is not PLAINTEXT asks of a client, from the properties, and every reason why it cannot.
+"""Security settings of listeners that are not PLAINTEXT, and the inter-broker listener with its login.
 
-Source: Kafka's `ChannelBuilders`, `DefaultSslEngineFactory`, `SaslChannelBuilder`, `JaasContext`,
-`BrokerJwtValidator`; KIP-684.
+Every reason why a setting cannot work is a ConfigError, without secrets. Source: Kafka's `ChannelBuilders`,
+`DefaultSslEngineFactory`, `SaslChannelBuilder`, `JaasContext`, `BrokerJwtValidator`,
+`AbstractKafkaConfig.interBrokerListenerNameAndSecurityProtocol`, `KafkaConfig.validateValues`; KIP-684.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from coordinator.config.between_brokers import (
-    check_host_check,
-    is_between_brokers,
-    login_between_brokers,
-)
 from coordinator.config.cipher_suites import TLS_1_3
-from coordinator.config.errors import ConfigError
-from coordinator.config.listener_properties import MECHANISMS, PREFIX, ListenerValues
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.listener_properties import LISTENER_PREFIX, SASL_MECHANISMS, ListenerValues
 from coordinator.config.listener_settings import ListenerSettings, OauthSettings, TlsSettings
 from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
 from coordinator.config.security_properties import OAUTH_VALIDATORS
-from coordinator.security.jaas import JaasError, LoginModule, parse_file, parse_property
-from coordinator.security.principal_mapping import MappingError, PrincipalMapping
+from coordinator.core.shared_types import SecurityProtocol
+from coordinator.security.core.jaas import JaasError, LoginModule, parse_jaas_file, parse_jaas_property
+from coordinator.security.core.principal_mapping import MappingError, PrincipalMapping
+from coordinator.security.core.sasl_login import LOGIN_MECHANISMS, Login
+
+_NAME: Final = "inter.broker.listener.name"
+_PROTOCOL: Final = "security.inter.broker.protocol"
+_MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+_ENDPOINT_IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
+_HTTPS: Final = "https"
+
+
+def find_inter_broker_name(config: Config, properties: Mapping[str, str]) -> str:
+    """The name of the listener that was asked for, in capitals; "" where none was. In: also what was set, by
+    Kafka's names. Raises ConfigError."""
+    name = config.inter_broker_listener_name.upper()
+    if name and _PROTOCOL in properties:
+        raise ConfigError(
+            f"{_NAME} and {_PROTOCOL} are two ways to say the same: one is enough", _NAME, _PROTOCOL
+        )
+    return name or (config.security_inter_broker_protocol if _PROTOCOL in properties else "")
+
+
+def find_inter_broker_listener(
+    config: Config, properties: Mapping[str, str], listeners: Sequence[Listener]
+) -> Listener | None:
+    """That listener, or the first that is PLAINTEXT where none was asked for; None: there is none. Raises
+    ConfigError."""
+    name = find_inter_broker_name(config, properties)
+    if not name:
+        return next((each for each in listeners if each.protocol is SecurityProtocol.PLAINTEXT), None)
+    found = next((each for each in listeners if each.name == name), None)
+    property_name = _NAME if config.inter_broker_listener_name else _PROTOCOL
+    if found is None:
+        names = ", ".join(each.name for each in listeners)
+        raise ConfigError(f"{property_name}: there is no listener {name}; there is: {names}", property_name)
+    if property_name == _PROTOCOL and found.protocol != name:
+        raise ConfigError(
+            f"{property_name}: the listener {name} is {found.protocol} (listener.security.protocol.map)",
+            property_name,
+        )
+    return found
+
+
+def is_inter_broker_listener(config: Config, properties: Mapping[str, str], listener: Listener) -> bool:
+    """Whether a listener that is not PLAINTEXT is that of the brokers of a cluster. Raises ConfigError."""
+    return config.is_cluster and find_inter_broker_name(config, properties) == listener.name
+
+
+def check_endpoint_identification(values: ListenerValues, listener: Listener) -> None:
+    """Raises ConfigError for a way of making sure of a host that there is not."""
+    algorithm = values.get(_ENDPOINT_IDENTIFICATION)
+    if algorithm.lower() not in ("", _HTTPS):
+        name = values.find_name(_ENDPOINT_IDENTIFICATION)
+        raise ConfigError(
+            f"{name}: for the listener {listener.name} there is {_HTTPS}, or nothing, and not {algorithm}",
+            name,
+        )
+
+
+def create_inter_broker_login(
+    config: Config, listener: Listener, jaas_options: Mapping[str, Mapping[str, str]]
+) -> Login:
+    """As whom this broker logs in at others by a listener with SASL. In: the options of its login modules, by
+    mechanism. Raises ConfigError."""
+    mechanism = config.sasl_mechanism_inter_broker_protocol
+    where = f"the brokers reach each other by the listener {listener.name}, which is {listener.protocol}"
+    usable = [each for each in jaas_options if each in LOGIN_MECHANISMS]
+    if mechanism not in usable:
+        mechanisms = ", ".join(usable) or "nothing"
+        raise ConfigError(
+            f"{_MECHANISM}={mechanism}: {where}, and for that it has {mechanisms} (sasl.enabled.mechanisms)",
+            _MECHANISM,
+            "sasl.enabled.mechanisms",
+        )
+    options = jaas_options[mechanism]
+    missing = [each for each in ("username", "password") if not options.get(each)]
+    if missing:
+        name = f"{LISTENER_PREFIX}{listener.name.lower()}.{mechanism.lower()}.sasl.jaas.config"
+        raise ConfigError(f"{name}: {' and '.join(missing)} missing, and {where}", name)
+    return Login(mechanism, options["username"], options["password"])
+
 
 _PEM: Final = "PEM"
 _ENABLED: Final = "sasl.enabled.mechanisms"
@@ -39,63 +115,63 @@ _LOGIN_MODULES: Final = {
     "SCRAM-SHA-512": _SCRAM,
     "OAUTHBEARER": f"{_PACKAGE}oauthbearer.OAuthBearerLoginModule",
 }
-JaasFile = Callable[[], tuple[str, str]]
+JaasFileReader = Callable[[], tuple[str, str]]
 """Reads the file that the process was started with: its path and its text. Raises ConfigError."""
 
 
-def listener_security(
-    config: Config, properties: Mapping[str, str], listener: Listener, jaas_file: JaasFile | None = None
+def create_listener_settings(
+    config: Config, properties: Mapping[str, str], listener: Listener, jaas_file: JaasFileReader | None = None
 ) -> ListenerSettings:
     """What is asked of clients of a listener. In: also all that was set, by Kafka's names, each value being one of
     its property. Raises ConfigError naming what is wrong, and none of the secrets."""
     values = ListenerValues(config, properties, listener.name)
     has_sasl = listener.protocol.has_sasl
-    mechanisms = _mechanisms(values, listener) if has_sasl else ()
-    jaas_options = _jaas_options(values, listener, mechanisms, jaas_file)
-    is_between = is_between_brokers(config, properties, listener)
+    mechanisms = _parse_mechanisms(values, listener) if has_sasl else ()
+    jaas_options = _read_jaas_options(values, listener, mechanisms, jaas_file)
+    is_between = is_inter_broker_listener(config, properties, listener)
     if is_between and listener.protocol.has_tls:
-        check_host_check(values, listener)
+        check_endpoint_identification(values, listener)
     return ListenerSettings(
         name=listener.name,
         protocol=listener.protocol,
-        tls=_tls(values, listener) if listener.protocol.has_tls else None,
+        tls=_create_tls_settings(values, listener) if listener.protocol.has_tls else None,
         mechanisms=mechanisms,
         jaas_options=jaas_options,
         connections_max_reauth_ms={
             each: values.get("connections.max.reauth.ms", each) for each in mechanisms
         },
-        oauth=_oauth(values, listener) if "OAUTHBEARER" in mechanisms else None,
+        oauth=_create_oauth_settings(values, listener) if "OAUTHBEARER" in mechanisms else None,
         sasl_server_max_receive_size=values.get("sasl.server.max.receive.size"),
         connection_failed_authentication_delay_ms=config.connection_failed_authentication_delay_ms,
         authentication_timeout_ms=config.authentication_timeout_ms,
-        is_between_brokers=is_between,
-        login=login_between_brokers(config, listener, jaas_options) if is_between and has_sasl else None,
+        is_inter_broker=is_between,
+        login=create_inter_broker_login(config, listener, jaas_options) if is_between and has_sasl else None,
     )
 
 
 # TLS
 
 
-def _tls(values: ListenerValues, listener: Listener) -> TlsSettings:
+def _create_tls_settings(values: ListenerValues, listener: Listener) -> TlsSettings:
     for store in ("keystore", "truststore"):
         _check_store(values, listener, store)
     if not (values.get("ssl.keystore.location") or values.get("ssl.keystore.key")):
         name = "ssl.keystore.location"
         where = f"the listener {listener.name} is {listener.protocol}"
         raise ConfigError(f"{name} is not set, and {where}", name, "listeners")
-    client_auth = _client_auth(values, listener)
+    client_auth = _find_client_auth(values, listener)
     if client_auth != "none" and not (
         values.get("ssl.truststore.location") or values.get("ssl.truststore.certificates")
     ):
-        name = values.name_of(_CLIENT_AUTH)
+        name = values.find_name(_CLIENT_AUTH)
         raise ConfigError(
             f"{name}={client_auth}: the listener {listener.name} needs ssl.truststore.location, or "
             "ssl.truststore.certificates, to know whose clients' certificates are good",
             name,
         )
-    _check_suites(values, listener)
+    _check_cipher_suites(values, listener)
     if not listener.protocol.has_sasl:
-        _check_rules(values, listener)
+        _check_mapping_rules(values, listener)
     settings: TlsSettings = values.view(
         TlsSettings,
         ssl_client_auth=client_auth,
@@ -116,8 +192,8 @@ def _check_store(values: ListenerValues, listener: Listener, store: str) -> None
     is_pem = values.get(type_) == _PEM
 
     def refuse(what: str, *names: str) -> None:
-        said = [values.name_of(name) for name in names]
-        raise ConfigError(f"{said[0]}: for the listener {listener.name} {what}", *said)
+        property_names = [values.find_name(name) for name in names]
+        raise ConfigError(f"{property_names[0]}: for the listener {listener.name} {what}", *property_names)
 
     if is_keystore and values.get(chain) and not values.get(texts):
         refuse(f"{texts} is missing", chain)
@@ -137,15 +213,15 @@ def _check_store(values: ListenerValues, listener: Listener, store: str) -> None
         refuse(f"{password} is missing", location)
 
 
-def _client_auth(values: ListenerValues, listener: Listener) -> str:
+def _find_client_auth(values: ListenerValues, listener: Listener) -> str:
     """Whose certificate is asked for. With SASL the property counts that is this listener's own (KIP-684)."""
-    if listener.protocol.has_sasl and values.text(_CLIENT_AUTH) is None:
+    if listener.protocol.has_sasl and values.find_text(_CLIENT_AUTH) is None:
         return "none"
     found: str = values.get(_CLIENT_AUTH)
     return found
 
 
-def _check_suites(values: ListenerValues, listener: Listener) -> None:
+def _check_cipher_suites(values: ListenerValues, listener: Listener) -> None:
     """Raises ConfigError where no suite is left for one of the versions."""
     name, suites = "ssl.cipher.suites", set(values.get("ssl.cipher.suites"))
     versions = values.get("ssl.enabled.protocols")
@@ -155,68 +231,71 @@ def _check_suites(values: ListenerValues, listener: Listener) -> None:
         suites - TLS_1_3 if "TLSv1.2" in versions else set()
     )
     if not usable:
-        said = values.name_of(name)
+        property_name = values.find_name(name)
         raise ConfigError(
-            f"{said}: the listener {listener.name} has none of them for {', '.join(versions)}", said
+            f"{property_name}: the listener {listener.name} has none of them for {', '.join(versions)}",
+            property_name,
         )
 
 
-def _check_rules(values: ListenerValues, listener: Listener) -> None:
+def _check_mapping_rules(values: ListenerValues, listener: Listener) -> None:
     """Raises ConfigError for rules that cannot be followed."""
     try:
         PrincipalMapping(values.get(_RULES))
     except MappingError as error:
-        name = values.name_of(_RULES)
+        name = values.find_name(_RULES)
         raise ConfigError(f"{name}: for the listener {listener.name} {error}", name) from None
 
 
 # SASL
 
 
-def _mechanisms(values: ListenerValues, listener: Listener) -> tuple[str, ...]:
-    name = values.name_of(_ENABLED)
+def _parse_mechanisms(values: ListenerValues, listener: Listener) -> tuple[str, ...]:
+    name = values.find_name(_ENABLED)
     where = f"the listener {listener.name} is {listener.protocol}"
-    there = ", ".join(MECHANISMS)
+    accepted = ", ".join(SASL_MECHANISMS)
     if not values.is_set(_ENABLED):
         raise ConfigError(
             f"{_ENABLED} is not set, and {where}: its default is GSSAPI, which is not served here; there is: "
-            f"{there}",
+            f"{accepted}",
             _ENABLED,
             "listeners",
         )
     mechanisms: tuple[str, ...] = tuple(dict.fromkeys(values.get(_ENABLED)))
     if not mechanisms:
-        raise ConfigError(f"{name} names no mechanism, and {where}; there is: {there}", name)
+        raise ConfigError(f"{name} names no mechanism, and {where}; there is: {accepted}", name)
     for mechanism in mechanisms:
         if mechanism == "GSSAPI":
             raise ConfigError(
-                f"{name}: GSSAPI (Kerberos) is not served here, and {where}; there is: {there}", name
+                f"{name}: GSSAPI (Kerberos) is not served here, and {where}; there is: {accepted}", name
             )
-        if mechanism not in MECHANISMS:
-            raise ConfigError(f"{name}: {mechanism} is no mechanism, and {where}; there is: {there}", name)
+        if mechanism not in SASL_MECHANISMS:
+            raise ConfigError(f"{name}: {mechanism} is no mechanism, and {where}; there is: {accepted}", name)
         _check_handler(values, listener, mechanism)
     return mechanisms
 
 
 def _check_handler(values: ListenerValues, listener: Listener, mechanism: str) -> None:
-    name = f"{PREFIX}{listener.name.lower()}.{mechanism.lower()}.{_HANDLER}"
-    if mechanism != "OAUTHBEARER" and values.name_of(_HANDLER, mechanism) == name:
+    name = f"{LISTENER_PREFIX}{listener.name.lower()}.{mechanism.lower()}.{_HANDLER}"
+    if mechanism != "OAUTHBEARER" and values.find_name(_HANDLER, mechanism) == name:
         raise ConfigError(f"{name}: {mechanism} has no callback handler here", name)
 
 
-def _jaas_options(
-    values: ListenerValues, listener: Listener, mechanisms: tuple[str, ...], jaas_file: JaasFile | None
+def _read_jaas_options(
+    values: ListenerValues, listener: Listener, mechanisms: tuple[str, ...], jaas_file: JaasFileReader | None
 ) -> dict[str, Mapping[str, str]]:
     options: dict[str, Mapping[str, str]] = {}
     of_file: list[LoginModule] | None = None
     for mechanism in mechanisms:
         name = f"{mechanism.lower()}.{_JAAS}"
-        text = values.text(name)
+        text = values.find_text(name)
         if text:
-            options[mechanism] = _of_property(f"{PREFIX}{listener.name.lower()}.{name}", text, mechanism)
+            options[mechanism] = _parse_jaas_property(
+                f"{LISTENER_PREFIX}{listener.name.lower()}.{name}", text, mechanism
+            )
             continue
         if of_file is None:
-            of_file = _of_file(listener, jaas_file) if jaas_file is not None else []
+            of_file = _parse_jaas_file(listener, jaas_file) if jaas_file is not None else []
         options[mechanism] = {
             option: value
             for module in of_file
@@ -224,13 +303,13 @@ def _jaas_options(
             for option, value in module.options.items()
         }
     if "PLAIN" in mechanisms and not any(option.startswith(_USER) for option in options["PLAIN"]):
-        raise _no_users(values, listener)
+        raise _create_no_users_error(values, listener)
     return options
 
 
-def _of_property(name: str, text: str, mechanism: str) -> Mapping[str, str]:
+def _parse_jaas_property(name: str, text: str, mechanism: str) -> Mapping[str, str]:
     try:
-        modules = parse_property(text)
+        modules = parse_jaas_property(text)
     except JaasError as error:
         raise ConfigError(f"{name}: {error}", name) from None
     if len(modules) != 1:
@@ -240,32 +319,32 @@ def _of_property(name: str, text: str, mechanism: str) -> Mapping[str, str]:
     return modules[0].options
 
 
-def _of_file(listener: Listener, read: JaasFile) -> list[LoginModule]:
+def _parse_jaas_file(listener: Listener, read: JaasFileReader) -> list[LoginModule]:
     path, text = read()
     try:
-        sections = parse_file(text)
+        sections = parse_jaas_file(text)
     except JaasError as error:
         raise ConfigError(f"{path}: {error}") from None
     return sections.get(f"{listener.name.lower()}.{_SECTION}", sections.get(_SECTION, []))
 
 
-def _no_users(values: ListenerValues, listener: Listener) -> ConfigError:
-    name = f"{PREFIX}{listener.name.lower()}.plain.{_JAAS}"
+def _create_no_users_error(values: ListenerValues, listener: Listener) -> ConfigError:
+    name = f"{LISTENER_PREFIX}{listener.name.lower()}.plain.{_JAAS}"
     text = f'{name} has no users of PLAIN ({_USER}NAME="PASSWORD")'
     if values.is_set(_JAAS):
-        text += f"; {values.name_of(_JAAS)} is not that: it has to be of a listener and a mechanism"
-    return ConfigError(text, name, values.name_of(_JAAS), values.name_of(_ENABLED))
+        text += f"; {values.find_name(_JAAS)} is not that: it has to be of a listener and a mechanism"
+    return ConfigError(text, name, values.find_name(_JAAS), values.find_name(_ENABLED))
 
 
-def _oauth(values: ListenerValues, listener: Listener) -> OauthSettings:
+def _create_oauth_settings(values: ListenerValues, listener: Listener) -> OauthSettings:
     mechanism = "OAUTHBEARER"
-    prefixed = f"{PREFIX}{listener.name.lower()}.oauthbearer.{_HANDLER}"
+    prefixed = f"{LISTENER_PREFIX}{listener.name.lower()}.oauthbearer.{_HANDLER}"
     # As in Kafka, the validator is that of the mechanism: the plain property says nothing.
     is_secured = (
-        values.name_of(_HANDLER, mechanism) == prefixed
+        values.find_name(_HANDLER, mechanism) == prefixed
         and values.get(_HANDLER, mechanism) in OAUTH_VALIDATORS
     )
-    url = values.name_of(_JWKS_URL, mechanism)
+    url = values.find_name(_JWKS_URL, mechanism)
     if not is_secured and values.get(_JWKS_URL, mechanism):
         raise ConfigError(
             f"{url}: nobody validates tokens by it; {prefixed}={OAUTH_VALIDATORS[0]} is missing", url

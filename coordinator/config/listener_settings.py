@@ -1,4 +1,5 @@
-"""What a listener that is not PLAINTEXT is set to, checked. `listener_security.py` makes it.
+"""What a listener that is not PLAINTEXT is set to, checked.
+`coordinator/config/listener_security.py` makes it.
 
 A field that is named as a property has its value for this listener; "" where it is not set. What is secret is not
 in a `repr`.
@@ -7,8 +8,8 @@ in a `repr`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from coordinator.names import SecurityProtocol
-from coordinator.security.sasl_login import Login
+from coordinator.core.shared_types import SecurityProtocol
+from coordinator.security.core.sasl_login import Login
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,8 @@ class OauthSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """See the top of this file. `tls` is there where the protocol has TLS; the mechanisms, where it has SASL."""
+    """The settings of one listener. `tls` is there where the protocol has TLS; the mechanisms, where it has
+    SASL."""
 
     name: str
     protocol: SecurityProtocol
@@ -78,7 +80,7 @@ class ListenerSettings:
     sasl_server_max_receive_size: int
     connection_failed_authentication_delay_ms: int
     authentication_timeout_ms: int
-    is_between_brokers: bool
+    is_inter_broker: bool
     """Whether the brokers of a cluster reach each other by it."""
     login: Login | None
     """As whom this one logs in at others then, where there is SASL."""

@@ -8,13 +8,13 @@ address that the client used.
 import re
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from coordinator.config.errors import ConfigError
+from msgspec import Struct
+
+from coordinator.config.config_errors import ConfigError, StartNotice
 from coordinator.config.properties import Config
-from coordinator.config.start_notices import StartNotice
-from coordinator.names import SecurityProtocol
+from coordinator.core.shared_types import SecurityProtocol
 
 DEFAULT_NAME: Final = "PLAINTEXT"
 HTTP_OFF: Final = "off"
@@ -35,7 +35,7 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
-    def bound(self, port: int) -> "Address":
+    def with_bound_port(self, port: int) -> "Address":
         """As people and programs are told it once it is open: with the port that was taken, and 0.0.0.0 for "", as
         they want a host to connect to."""
         return Address(self.host or "0.0.0.0", port)
@@ -43,7 +43,7 @@ class Address(NamedTuple):
     @property
     def is_wildcard(self) -> bool:
         """Whether it stands for every interface: no host, 0.0.0.0, or ::, however it is written."""
-        packed = packed_address(self.host)
+        packed = pack_address(self.host)
         return not self.host or (bool(packed) and not any(packed))
 
     @property
@@ -57,11 +57,11 @@ def is_loopback(host: str) -> bool:
     host = host.lower().removesuffix(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    packed = packed_address(host)
+    packed = pack_address(host)
     return packed == _IPV6_LOOPBACK or (len(packed) == 4 and packed[0] == 127)
 
 
-def packed_address(host: str) -> bytes:
+def pack_address(host: str) -> bytes:
     """The 4 or 16 bytes of an IPv4 or IPv6 address; nothing for what is none."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
@@ -71,8 +71,7 @@ def packed_address(host: str) -> bytes:
     return b""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """One listener. `advertised` None: its own address, or for a wildcard the one that the client used."""
 
     name: str
@@ -81,7 +80,7 @@ class Listener:
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
 
     @property
-    def is_open(self) -> bool:
+    def has_open_access(self) -> bool:
         """Whether others than this machine reach it, and nobody asks them who they are."""
         return self.protocol is SecurityProtocol.PLAINTEXT and not self.address.is_loopback
 
@@ -98,15 +97,15 @@ def parse_address(text: str, what: str) -> Address:
     return Address(host, int(port))
 
 
-def address_of_listener(listeners: Iterable[str], name: str) -> Address | None:
+def find_listener_address(listeners: Iterable[str], name: str) -> Address | None:
     """Return where the listener of this name, in capitals, is bound; None where `listeners` has none. Raises
     ConfigError."""
     return _parse_all(listeners, "listeners").get(name)
 
 
-def names_without_protocol(config: Config) -> set[str]:
+def find_names_without_protocol(config: Config) -> set[str]:
     """Return the names of listeners that listener.security.protocol.map does not have. Raises ConfigError."""
-    return _parse_all(config.listeners, "listeners").keys() - _protocols(config).keys()
+    return _parse_all(config.listeners, "listeners").keys() - _parse_protocols(config).keys()
 
 
 def parse_http_listener(config: Config) -> Address | None:
@@ -145,7 +144,7 @@ def _parse_all(parts: Iterable[str], what: str) -> dict[str, Address]:
     return found
 
 
-def _protocols(config: Config) -> dict[str, SecurityProtocol]:
+def _parse_protocols(config: Config) -> dict[str, SecurityProtocol]:
     what = "listener.security.protocol.map"
     protocols: dict[str, SecurityProtocol] = {}
     for part in filter(None, (part.strip() for part in config.listener_security_protocol_map.split(","))):
@@ -161,7 +160,7 @@ def parse_listeners(config: Config) -> tuple[list[Listener], list[str]]:
     addresses = _parse_all(config.listeners, "listeners")
     advertised = _parse_all(config.advertised_listeners, "advertised.listeners")
     controllers = {name.upper() for name in config.controller_listener_names}
-    protocols = _protocols(config)
+    protocols = _parse_protocols(config)
     listeners: list[Listener] = []
     for name, address in addresses.items():
         if name in controllers:
@@ -172,25 +171,27 @@ def parse_listeners(config: Config) -> tuple[list[Listener], list[str]]:
                 f"listeners: {name} has no protocol in listener.security.protocol.map",
                 *("listeners", "listener.security.protocol.map"),
             )
-        listeners.append(Listener(name, address, _advertised(name, address, advertised.get(name)), protocol))
+        listeners.append(
+            Listener(name, address, _check_advertised(name, address, advertised.get(name)), protocol)
+        )
     _refuse_unknown(advertised, addresses)
     if not listeners:
         raise ConfigError("listeners: there is none for clients", "listeners")
     return listeners, [name for name in addresses if name in controllers]
 
 
-def known_names(config: Config) -> set[str]:
+def find_listener_names(config: Config) -> set[str]:
     """The names of all listeners that are spoken of, in lower case: also those of a controller, and those that have
     a protocol only. Raises ConfigError."""
     named = (
         *_parse_all(config.listeners, "listeners"),
         *config.controller_listener_names,
-        *_protocols(config),
+        *_parse_protocols(config),
     )
     return {name.lower() for name in named}
 
 
-def access_notices(
+def create_access_notices(
     config: Config, listeners: Iterable[Listener], *, in_image: bool = False
 ) -> list[StartNotice]:
     """Return a notice for each setting that gives clients more access than may be meant.
@@ -198,7 +199,7 @@ def access_notices(
     Open access is a warning, but for information `in_image`: there Kafka's images give it as well.
     """
     notices: list[StartNotice] = []
-    names = ", ".join(listener.name for listener in listeners if listener.is_open)
+    names = ", ".join(listener.name for listener in listeners if listener.has_open_access)
     if names and not config.authorizer_class_name:
         text = (
             f"Whoever reaches this machine may do everything ({names}): nobody authenticates, and there is no "
@@ -212,13 +213,13 @@ def access_notices(
     return notices
 
 
-def _advertised(name: str, bound: Address, told: Address | None) -> Address | None:
-    if told is None or told == Address("", bound.port):
+def _check_advertised(name: str, bound: Address, advertised: Address | None) -> Address | None:
+    if advertised is None or advertised == Address("", bound.port):
         return None
-    if told.is_wildcard:
+    if advertised.is_wildcard:
         what = "advertised.listeners"
-        raise ConfigError(f"{what}: {name} cannot be {told}: nobody can connect to that", what)
-    return told
+        raise ConfigError(f"{what}: {name} cannot be {advertised}: nobody can connect to that", what)
+    return advertised
 
 
 def _refuse_unknown(advertised: Iterable[str], known: Iterable[str]) -> None:
@@ -230,7 +231,7 @@ def _refuse_unknown(advertised: Iterable[str], known: Iterable[str]) -> None:
             )
 
 
-def listening_everywhere(advertised: Iterable[str]) -> str:
+def format_wildcard_listeners(advertised: Iterable[str]) -> str:
     """Listeners of the names and ports of `advertised.listeners`, on every address.
 
     So the images of Kafka choose them where only the advertised ones are told. Raises ConfigError.

@@ -10,78 +10,95 @@ groups in `consumer_group_properties.py`, of security in `security_properties.py
 `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
-from coordinator.config.cluster_properties import ClusterProperties
-from coordinator.config.config_key import (
+from msgspec import Struct
+
+from coordinator.config.cluster_properties import ClusterProperties, NamespaceProperties
+from coordinator.config.config_def import (
     ConfigKey,
     ConfigType,
     InvalidConfig,
-    Within,
+    NumberRange,
+    PropertyDeclaration,
     at_least,
     between,
+    build_config_keys,
+    kafka_property,
     one_of,
 )
-from coordinator.config.connection_counts import parse_counts
-from coordinator.config.errors import ConfigError, contradiction
-from coordinator.config.property import declared
-from coordinator.config.shapes import COUNTS, DIRECTORY, FILE, LISTENERS, NAMES, TOKEN
+from coordinator.config.config_errors import ConfigError, create_contradiction
+from coordinator.config.consumer_group_properties import ConsumerGroupProperties
+from coordinator.config.security_properties import SecurityProperties
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
-from coordinator.names import LogFlush
+from coordinator.config.transaction_properties import TransactionProperties
+from coordinator.config.validators import (
+    CONNECTION_COUNTS,
+    DIRECTORY,
+    FILE,
+    LISTENERS,
+    NAME_LIST,
+    TOKEN,
+    parse_connection_counts,
+)
+from coordinator.core.shared_types import LogFlush
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
 _BOOLEAN, _LIST, _PASSWORD = ConfigType.BOOLEAN, ConfigType.LIST, ConfigType.PASSWORD
 _MAX_INT: Final = 2**31 - 1
 _QUEUED_BYTES: Final = 256 * 1024 * 1024
-V = TypeVar("V")
+V = TypeVar("V", bound=Struct)
 
 
 _TOPIC_DEFAULTS: Final = {
-    synonym.name: key.broker_key(synonym) for key in TOPIC_CONFIG_KEYS.values() for synonym in key.synonyms
+    synonym.name: key.create_broker_key(synonym)
+    for key in TOPIC_CONFIG_KEYS.values()
+    for synonym in key.synonyms
 }
 
 
-def _topic_default(name: str) -> Any:
+def _topic_default_property(name: str) -> Any:
     """A field that is one of the broker's properties which give topics their default, and acts by itself, too."""
     key = _TOPIC_DEFAULTS[name]
-    return field(
-        default=key.parse(key.default),
-        metadata={"declared": (key.kind, key.default, key.documentation, key.bounds)},
-    )
+    return PropertyDeclaration(key.kind, key.default, key.parse(key.default), key.documentation, key.bounds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ClusterProperties):
+class Config(
+    ClusterProperties,
+    NamespaceProperties,
+    ConsumerGroupProperties,
+    TransactionProperties,
+    SecurityProperties,
+):
     """The properties, parsed. Times in the unit that the name ends with, sizes in bytes."""
 
     # The process
-    node_id: int = declared(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
-    listeners: tuple[str, ...] = declared(
+    node_id: int = kafka_property(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
+    listeners: tuple[str, ...] = kafka_property(
         _LIST, ("PLAINTEXT://127.0.0.1:9092",), "Where clients connect: NAME://HOST:PORT, …", LISTENERS
     )
-    advertised_listeners: tuple[str, ...] = declared(
+    advertised_listeners: tuple[str, ...] = kafka_property(
         _LIST,
         (),
         "What clients are told to connect to, by listener name; default: where the listener is bound, and for one "
         "that is bound to every address, the address that the client used.",
         LISTENERS,
     )
-    listener_security_protocol_map: str = declared(
+    listener_security_protocol_map: str = kafka_property(
         _STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "NAME:PROTOCOL, …: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
     )
-    controller_listener_names: tuple[str, ...] = declared(
-        _LIST, (), "Listeners of these names are not opened: there is no controller here.", NAMES
+    controller_listener_names: tuple[str, ...] = kafka_property(
+        _LIST, (), "Listeners of these names are not opened: there is no controller here.", NAME_LIST
     )
-    http_listener: str = declared(
+    http_listener: str = kafka_property(
         _STRING,
         "127.0.0.1:9080",
         "Where the API, /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
     )
-    http_max_connections: int = declared(
+    http_max_connections: int = kafka_property(
         _INT,
         100,
         "Connections to the HTTP port at one time, and never more than an eighth of the process's descriptors; a "
@@ -89,14 +106,14 @@ class Config(ClusterProperties):
         "them is kept from waits and streams. groupd's own.",
         at_least(1),
     )
-    http_request_timeout_ms: int = declared(
+    http_request_timeout_ms: int = kafka_property(
         _INT,
         20_000,
         "How long a request to the HTTP port may take to come, counted from the connection or from the last "
         "answer, and how long its answer may go unread. groupd's own.",
         at_least(1),
     )
-    control_enable: str = declared(
+    control_enable: str = kafka_property(
         _STRING,
         "auto",
         "Who may change groups over HTTP: `auto`, whoever reaches a port that is bound to this machine only, and "
@@ -106,118 +123,118 @@ class Config(ClusterProperties):
         "groupd's own.",
         one_of("auto", "true", "false", "open"),
     )
-    control_token: str = declared(
+    control_token: str = kafka_property(
         _PASSWORD,
         "",
         "What whoever changes groups over HTTP has to know, wherever the port is bound: `Authorization: Bearer "
         "TOKEN`. groupd's own.",
         TOKEN,
     )
-    control_token_file: str = declared(
+    control_token_file: str = kafka_property(
         _STRING,
         "",
         "A file that has the token, in place of control.token. groupd's own.",
         FILE,
     )
-    control_hosts: tuple[str, ...] = declared(
+    control_hosts: tuple[str, ...] = kafka_property(
         _LIST,
         (),
         "Names by which the HTTP port may be asked to change groups, besides those of this machine and the address "
         "in http.listener: that of its service or container. groupd's own.",
-        NAMES,
+        NAME_LIST,
     )
-    ledger_bytes: int = declared(
+    ledger_bytes: int = kafka_property(
         _LONG,
         16 * 1024 * 1024,
         "What the rebalance ledger may take of memory, all groups together. The oldest entry of the group that has "
         "most goes first; the last two of each group stay as long as there is room for those. groupd's own.",
         at_least(0),
     )
-    ledger_file: str = declared(
+    ledger_file: str = kafka_property(
         _STRING,
         "",
         "Where the rebalance ledger is written as well, as JSON lines; after 64 MiB the file becomes `….1`. "
         "Default: nowhere. groupd's own.",
         FILE,
     )
-    log_dirs: tuple[str, ...] = declared(
+    log_dirs: tuple[str, ...] = kafka_property(
         _LIST,
         ("./data",),
         "The data directory; `log.dir` means the same.",
         DIRECTORY,
     )
     # Sockets
-    socket_request_max_bytes: int = declared(
+    socket_request_max_bytes: int = kafka_property(
         _INT,
         100 * 1024 * 1024,
         "The largest request that is read; a larger one closes the connection.",
         at_least(1),
     )
-    socket_listen_backlog_size: int = declared(
+    socket_listen_backlog_size: int = kafka_property(
         _INT, 4096, "Connections that may wait to be accepted.", at_least(1)
     )
-    connections_max_idle_ms: int = declared(
+    connections_max_idle_ms: int = kafka_property(
         _LONG,
         600_000,
         "A connection that is silent for this long is closed; a negative value keeps it.",
-        Within(1, takes_negative=True),
+        NumberRange(1, takes_negative=True),
     )
-    open_files_reserved: int = declared(
+    open_files_reserved: int = kafka_property(
         _INT,
         256,
         "File descriptors that are kept for connections, listeners and small files, at most half of those that the "
         "process may have; topics get no more partitions than there are left. groupd's own.",
         at_least(0),
     )
-    queued_max_request_bytes: int = declared(
+    queued_max_request_bytes: int = kafka_property(
         _LONG,
         _QUEUED_BYTES,
         "What all requests that are being received may take together; while it is taken, no further request is "
         "read. Not above 0: anything; else no less than socket.request.max.bytes, which the default grows to.",
     )
-    queued_max_request_stall_ms: int = declared(
+    queued_max_request_stall_ms: int = kafka_property(
         _INT,
         30_000,
         "While requests wait for queued.max.request.bytes, a tenth of each that was begun has to come in this "
         "time, or its connection is closed. groupd's own.",
         at_least(1),
     )
-    max_connections: int = declared(
+    max_connections: int = kafka_property(
         _INT, _MAX_INT, "Connections at one time; further ones wait until one is closed.", at_least(0)
     )
-    max_connections_per_ip: int = declared(
+    max_connections_per_ip: int = kafka_property(
         _INT,
         _MAX_INT,
         "Connections of one address at one time; further ones are closed at once. 0 needs "
         "max.connections.per.ip.overrides.",
         at_least(0),
     )
-    max_connections_per_ip_overrides: str = declared(
-        _STRING, "", "HOST:COUNT, …: other limits for some addresses.", COUNTS
+    max_connections_per_ip_overrides: str = kafka_property(
+        _STRING, "", "HOST:COUNT, …: other limits for some addresses.", CONNECTION_COUNTS
     )
     # Groups
-    group_min_session_timeout_ms: int = declared(
+    group_min_session_timeout_ms: int = kafka_property(
         _INT, 6000, "The shortest session that a member may ask for.", at_least(0)
     )
-    group_max_session_timeout_ms: int = declared(
+    group_max_session_timeout_ms: int = kafka_property(
         _INT,
         1_800_000,
         "The longest session that a member may ask for; no less than group.min.session.timeout.ms.",
         at_least(0),
     )
-    group_initial_rebalance_delay_ms: int = declared(
+    group_initial_rebalance_delay_ms: int = kafka_property(
         _INT, 3000, "How long the first rebalance of an empty group waits for more members.", at_least(0)
     )
-    group_max_size: int = declared(_INT, _MAX_INT, "Members of one group.", at_least(1))
+    group_max_size: int = kafka_property(_INT, _MAX_INT, "Members of one group.", at_least(1))
     # Oracles
-    oracle_orphan_ms: int = declared(
+    oracle_orphan_ms: int = kafka_property(
         _INT,
         5000,
         "How long a partition that a Stable group reads may have no owner before that is a violation. "
         "groupd's own.",
         at_least(0),
     )
-    oracle_stuck_ms: int = declared(
+    oracle_stuck_ms: int = kafka_property(
         _INT,
         30_000,
         "How long a rebalance may go on after the group's own deadline, which follows from the session and "
@@ -225,71 +242,71 @@ class Config(ClusterProperties):
         "has passed in reality, too. groupd's own.",
         at_least(1),
     )
-    oracle_commits: bool = declared(
+    oracle_commits: bool = kafka_property(
         _BOOLEAN,
         False,
         "Whether commits that lower an offset, or pass the end of the log, are reported as notices. Namespaces and "
         "--profile test have it on. groupd's own.",
     )
     # Offsets
-    offset_metadata_max_bytes: int = declared(
+    offset_metadata_max_bytes: int = kafka_property(
         _INT, 4096, "The longest metadata of a committed offset.", at_least(0)
     )
-    offsets_retention_minutes: int = declared(
+    offsets_retention_minutes: int = kafka_property(
         _INT, 7 * 24 * 60, "How long the offsets of a group without members are kept.", at_least(1)
     )
-    offsets_retention_check_interval_ms: int = declared(
+    offsets_retention_check_interval_ms: int = kafka_property(
         _LONG, 600_000, "How often expired offsets are looked for.", at_least(1)
     )
-    offsets_topic_num_partitions: int = declared(
+    offsets_topic_num_partitions: int = kafka_property(
         _INT, 50, "Partitions of __consumer_offsets when it is created.", at_least(1)
     )
-    offsets_topic_segment_bytes: int = declared(
+    offsets_topic_segment_bytes: int = kafka_property(
         _INT, 100 * 1024 * 1024, "Size of a segment of __consumer_offsets.", at_least(1)
     )
-    offsets_topic_compression_codec: int = declared(
+    offsets_topic_compression_codec: int = kafka_property(
         _INT,
         0,
         "Codec of the batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
         between(0, 4),
     )
-    offsets_history: str = declared(
+    offsets_history: str = kafka_property(
         _STRING,
         "compact",
         "What becomes of superseded records in __consumer_offsets: `compact` removes them as Kafka does, `keep` "
         "keeps the whole history. groupd's own.",
         one_of("compact", "keep"),
     )
-    message_max_bytes: int = _topic_default("message.max.bytes")
+    message_max_bytes: int = _topic_default_property("message.max.bytes")
     # Topics
-    num_partitions: int = declared(
+    num_partitions: int = kafka_property(
         _INT, 1, "Partitions of a topic that is created automatically.", at_least(1)
     )
-    accept_any_replication_factor: bool = declared(
+    accept_any_replication_factor: bool = kafka_property(
         _BOOLEAN,
         False,
         "Whether a new topic may have a replication factor above the number of brokers. The topic gets as many "
         "replicas as possible, and a warning names it. Otherwise the error is INVALID_REPLICATION_FACTOR, as in "
         "Kafka. groupd's own.",
     )
-    auto_create_topics_enable: bool = declared(_BOOLEAN, True, "Whether asking for a topic creates it.")
-    delete_topic_enable: bool = declared(_BOOLEAN, True, "Whether topics can be deleted.")
-    fetch_max_bytes: int = declared(
+    auto_create_topics_enable: bool = kafka_property(_BOOLEAN, True, "Whether asking for a topic creates it.")
+    delete_topic_enable: bool = kafka_property(_BOOLEAN, True, "Whether topics can be deleted.")
+    fetch_max_bytes: int = kafka_property(
         _INT, 55 * 1024 * 1024, "The most that one fetch returns.", at_least(1024)
     )
-    max_incremental_fetch_session_cache_slots: int = declared(
+    max_incremental_fetch_session_cache_slots: int = kafka_property(
         _INT, 1000, "Incremental fetch sessions that are kept.", at_least(0)
     )
-    max_incremental_fetch_session_cache_partitions: int = declared(
+    max_incremental_fetch_session_cache_partitions: int = kafka_property(
         _INT,
         200_000,
         "Partitions of all incremental fetch sessions together, of some 400 bytes each. groupd's own.",
         at_least(0),
     )
-    max_request_partition_size_limit: int = declared(
+    max_request_partition_size_limit: int = kafka_property(
         _INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", at_least(1)
     )
-    producer_id_expiration_ms: int = declared(
+    producer_id_expiration_ms: int = kafka_property(
         _INT,
         86_400_000,
         "How long an idle producer's sequence numbers are remembered. A partition remembers up to 1,000,000 "
@@ -297,49 +314,53 @@ class Config(ClusterProperties):
         at_least(1),
     )
     # The log
-    log_flush: str = declared(
+    log_flush: str = kafka_property(
         _STRING,
         "",
         "When records reach the disk: `always` before the answer, `interval` every log.flush.interval.ms, `os` as "
         "the operating system likes. Unset: always for __consumer_offsets, os for other topics. groupd's own.",
         one_of("", *LogFlush),
     )
-    log_flush_interval_ms: int = declared(_LONG, 1000, "The interval of log.flush=interval.", at_least(0))
-    log_journal_file_bytes: int = declared(
+    log_flush_interval_ms: int = kafka_property(
+        _LONG, 1000, "The interval of log.flush=interval.", at_least(0)
+    )
+    log_journal_file_bytes: int = kafka_property(
         _INT,
         8 * 1024 * 1024,
         "With log.flush=always, how large one of the two to four files of the journal may be; 0: no journal, every "
         "segment is synced by itself. groupd's own.",
         at_least(0),
     )
-    log_flush_offset_checkpoint_interval_ms: int = declared(
+    log_flush_offset_checkpoint_interval_ms: int = kafka_property(
         _INT,
         60_000,
         "How often is written down how far each log is synced; 0: only at a clean stop.",
         at_least(0),
     )
-    log_retention_check_interval_ms: int = declared(
+    log_retention_check_interval_ms: int = kafka_property(
         _LONG, 300_000, "How often segments that are too old or too many are looked for.", at_least(1)
     )
 
-    log_cleaner_enable: bool = declared(_BOOLEAN, True, "Whether logs are compacted.")
-    log_cleaner_backoff_ms: int = declared(
+    log_cleaner_enable: bool = kafka_property(_BOOLEAN, True, "Whether logs are compacted.")
+    log_cleaner_backoff_ms: int = kafka_property(
         _LONG, 15_000, "How long compaction rests when there is nothing to do.", at_least(0)
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raises ConfigError for values that contradict each other."""
         shortest, longest = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
         if shortest > longest:
-            raise contradiction(
+            raise create_contradiction(
                 "group.min.session.timeout.ms", shortest, "exceeds", "group.max.session.timeout.ms", longest
             )
         queued, largest = self.queued_max_request_bytes, self.socket_request_max_bytes
         if 0 < queued < largest and queued != _QUEUED_BYTES:
-            raise contradiction(
+            raise create_contradiction(
                 "queued.max.request.bytes", queued, "is less than", "socket.request.max.bytes", largest
             )
-        if self.max_connections_per_ip == 0 and not parse_counts(self.max_connections_per_ip_overrides):
+        if self.max_connections_per_ip == 0 and not parse_connection_counts(
+            self.max_connections_per_ip_overrides
+        ):
             name = "max.connections.per.ip"
             raise ConfigError(f"{name} (0) lets nobody in unless {name}.overrides does", name)
         if self.control_token and self.control_token_file:
@@ -358,19 +379,13 @@ class Config(ClusterProperties):
                 "offsets.history=keep is not for a cluster: etcd is too small for it", "offsets.history"
             )
 
-    def view(self, of: type[V], **others: Any) -> V:
+    def view(self, view_class: type[V], **others: Any) -> V:
         """What one part obeys: an instance of its class, whose fields are properties, or among the `others`."""
-        shared = _FIELD_NAMES.intersection(entry.name for entry in fields(cast("Any", of)))
-        return of(**{name: getattr(self, name) for name in shared} | others)
+        shared = self.declarations.keys() & view_class.__struct_fields__
+        return view_class(**{name: getattr(self, name) for name in shared} | others)
 
 
-_FIELD_NAMES: Final = frozenset(entry.name for entry in fields(Config))
-PROPERTIES: Final[Mapping[str, ConfigKey]] = {
-    key.name: key
-    for key in (
-        ConfigKey(entry.name.replace("_", "."), *entry.metadata["declared"]) for entry in fields(Config)
-    )
-}
+PROPERTIES: Final[Mapping[str, ConfigKey]] = build_config_keys(Config)
 """By Kafka's name, in the order of `Config`."""
 
 SYNONYMS: Final[Mapping[str, str]] = {"broker.id": "node.id", "log.dir": "log.dirs"}

@@ -11,31 +11,36 @@ the environment it is a warning.
 from collections.abc import Callable, Container, Mapping
 from typing import Final
 
-from coordinator.config.errors import ConfigError
-from coordinator.config.ignored_names import (
-    IGNORED_PROPERTIES,
-    is_ignored_property,
-    is_ignored_variable,
-)
-from coordinator.config.image_settings import (
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.image_variables import (
+    JAAS_VARIABLES,
     ContainerVolumes,
+    ReadFile,
     apply_image_variables,
     apply_listener_variables,
     find_cluster_id,
+    find_jaas_reader,
     is_in_image,
+    read_image_properties,
     use_data_volume,
 )
-from coordinator.config.image_variables import JAAS_VARIABLES, ReadFile, jaas_file, told_properties
-from coordinator.config.listener_properties import PREFIX, is_ignored, parse_name
+from coordinator.config.listener_properties import (
+    LISTENER_PREFIX,
+    is_ignored_listener_property,
+    parse_listener_property,
+)
 from coordinator.config.properties import PROPERTIES, SYNONYMS, TOPIC_PROPERTIES, is_property
 from coordinator.config.properties_file import parse_properties
 from coordinator.config.settings import DEFAULTS, ENVIRONMENT, Origin, Settings
-from coordinator.config.unserved_names import (
-    UNSERVED_IMAGE_VARIABLES,
-    UNSERVED_VARIABLES,
-    describe_unserved,
+from coordinator.config.unsupported_settings import (
+    IGNORED_PROPERTIES,
+    UNSUPPORTED_IMAGE_VARIABLES,
+    UNSUPPORTED_VARIABLES,
+    describe_unsupported_setting,
+    is_ignored_property,
+    is_ignored_variable,
 )
-from coordinator.suggestions import nearest_names, suggest
+from coordinator.core.message_text import nearest_names, suggest
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "test": {
@@ -65,11 +70,11 @@ _FLAGS: Final = {
     "log.dirs": "--data-dir",
 }
 _ALL_LISTED: Final = "docs/configuration.md lists all properties"
-_REMOVE: Final = f"remove it, or take the property that it stands for ({_ALL_LISTED})"
+_REMOVE_HINT: Final = f"remove it, or take the property that it stands for ({_ALL_LISTED})"
 _BROKER_ID: Final = "broker.id"
 _ANY_ID: Final = "-1"
 """Kafka before 4 takes the next free broker id for this one, and wurstmeister/kafka has it as its default."""
-_ALIKE: Final = 0.75
+_MIN_LIKENESS: Final = 0.75
 """From which likeness on a name is taken for another one misspelt."""
 
 
@@ -103,7 +108,7 @@ def read_settings(
     used = apply_image_variables(settings, environment)
     used |= _read_image_files(settings, environment, read)
     _read_environment(settings, environment, used)
-    settings.cluster_id = _cluster_id(environment, in_image=settings.in_image)
+    settings.cluster_id = _read_cluster_id(environment, in_image=settings.in_image)
     for option in options:
         name, equals, text = option.partition("=")
         if not equals:
@@ -128,42 +133,42 @@ def _read_file(settings: Settings, path: str, text: str) -> None:
 
 
 def _set_known(settings: Settings, name: str, text: str, origin: Origin) -> None:
-    if is_property(name) or parse_name(name):
+    if is_property(name) or parse_listener_property(name):
         settings.set(name, text, origin)
-    elif is_ignored_property(name) or is_ignored(name):
-        settings.ignore(name, text, origin)
+    elif is_ignored_property(name) or is_ignored_listener_property(name):
+        settings.note_ignored(name, text, origin)
     else:
-        raise ConfigError(f"{origin.label}: {unknown_property(name)}")
+        raise ConfigError(f"{origin.label}: {format_unknown_property(name)}")
 
 
-def unknown_property(name: str) -> str:
+def format_unknown_property(name: str) -> str:
     """Return the sentence that refuses the name of a property, with the nearest one or where all are listed."""
-    near = _nearest(name)
+    near = _find_nearest(name)
     hint = f"did you mean {near}?" if near else _ALL_LISTED
     return f"{name} is not a property; {hint}"
 
 
-def _nearest(name: str) -> str:
+def _find_nearest(name: str) -> str:
     """The property that a name may be meant for, or nothing."""
-    if name.startswith(PREFIX):
-        listener, dot, rest = name.removeprefix(PREFIX).partition(".")
-        near = _nearest(rest)
-        return near and f"{PREFIX}{listener}{dot}{near}"
+    if name.startswith(LISTENER_PREFIX):
+        listener, dot, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
+        near = _find_nearest(rest)
+        return near and f"{LISTENER_PREFIX}{listener}{dot}{near}"
     known = [*PROPERTIES, *TOPIC_PROPERTIES, *IGNORED_PROPERTIES]
-    return next(iter(nearest_names(name, known, cutoff=_ALIKE)), "")
+    return next(iter(nearest_names(name, known, cutoff=_MIN_LIKENESS)), "")
 
 
-def property_of_variable(variable: str) -> str:
+def parse_variable_name(variable: str) -> str:
     """The property that a variable of the environment sets: KAFKA_LOG_DIRS is log.dirs."""
-    name = variable.removeprefix(_prefix(variable)).lower()
+    name = variable.removeprefix(_find_prefix(variable)).lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
-def _variable_of(name: str, prefix: str) -> str:
+def _format_variable(name: str, prefix: str) -> str:
     return prefix + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
 
 
-def _prefix(variable: str) -> str:
+def _find_prefix(variable: str) -> str:
     """With which of the prefixes a variable begins; "" for none."""
     prefixes = (_BITNAMI_PREFIX, _PREFIX, _DEFAULT_PREFIX)
     return next((prefix for prefix in prefixes if variable.startswith(prefix)), "")
@@ -173,13 +178,13 @@ def _read_defaults(settings: Settings, environment: Mapping[str, str]) -> None:
     for variable in sorted(name for name in environment if name.startswith(_DEFAULT_PREFIX)):
         _set_known(
             settings,
-            property_of_variable(variable),
+            parse_variable_name(variable),
             environment[variable].strip(),
             Origin(DEFAULTS, variable),
         )
 
 
-def _cluster_id(environment: Mapping[str, str], *, in_image: bool) -> str | None:
+def _read_cluster_id(environment: Mapping[str, str], *, in_image: bool) -> str | None:
     variable, text = find_cluster_id(environment, in_image=in_image)
     if not text.isprintable() or " " in text:  # it becomes a line of meta.properties
         raise ConfigError(f"{variable}: {text!r} is not valid: it must be printable text without blanks")
@@ -190,43 +195,43 @@ def _read_image_files(settings: Settings, environment: Mapping[str, str], read: 
     """The variables that mean something. A property that is set as such wins."""
     if read is None:
         return set()
-    told = told_properties(environment, read)
-    for name, text, variable in told:
+    properties = read_image_properties(environment, read)
+    for name, text, variable in properties:
         settings.set(name, text, Origin(ENVIRONMENT, variable))
-    settings.jaas_file = jaas_file(environment, read)
-    return {each.variable for each in told} | (JAAS_VARIABLES if settings.jaas_file else set())
+    settings.jaas_file = find_jaas_reader(environment, read)
+    return {each.variable for each in properties} | (JAAS_VARIABLES if settings.jaas_file else set())
 
 
 def _read_environment(settings: Settings, environment: Mapping[str, str], used: Container[str]) -> None:
     """Of two forms of one name Kafka's wins, as in Bitnami's image. In: variables that are already read."""
-    names = {name: property_of_variable(name) for name in environment if name.startswith(_PREFIX)}
+    names = {name: parse_variable_name(name) for name in environment if name.startswith(_PREFIX)}
 
     def rank(variable: str) -> tuple[bool, bool, str]:
         return names[variable] not in SYNONYMS, not variable.startswith(_BITNAMI_PREFIX), variable
 
-    warned = _warn_of_unserved(settings, environment)
+    warned = _warn_of_unsupported_settings(settings, environment)
     for variable in sorted(names, key=rank):
         name, text, origin = names[variable], environment[variable].strip(), Origin(ENVIRONMENT, variable)
         if name == _BROKER_ID and text == _ANY_ID:
             settings.ignored.setdefault(ENVIRONMENT, []).append(variable)
-        elif is_property(name) or parse_name(name):
+        elif is_property(name) or parse_listener_property(name):
             settings.set(name, text, origin)
         elif variable in used or variable in warned:
             continue
-        elif is_ignored_property(name) or is_ignored(name):
-            settings.ignore(name, text, origin)
+        elif is_ignored_property(name) or is_ignored_listener_property(name):
+            settings.note_ignored(name, text, origin)
         elif is_ignored_variable(variable):
             settings.ignored.setdefault(ENVIRONMENT, []).append(variable)
         else:
-            near = _nearest(name)
-            hint = f"did you mean {_variable_of(near, _prefix(variable))}?" if near else _REMOVE
-            settings.warn(f"{variable} is not a property and has no effect: {hint}")
+            near = _find_nearest(name)
+            hint = f"did you mean {_format_variable(near, _find_prefix(variable))}?" if near else _REMOVE_HINT
+            settings.add_warning(f"{variable} is not a property and has no effect: {hint}")
 
 
-def _warn_of_unserved(settings: Settings, environment: Mapping[str, str]) -> set[str]:
+def _warn_of_unsupported_settings(settings: Settings, environment: Mapping[str, str]) -> set[str]:
     """Warn of variables, beside properties, that ask for a function which groupd lacks. Return their names."""
-    names = {**UNSERVED_VARIABLES, **(UNSERVED_IMAGE_VARIABLES if settings.in_image else {})}
-    asking = {name for name in names if names[name].asks(environment.get(name, "").strip())}
-    for variable in sorted(asking):
-        settings.warn(describe_unserved(variable, names[variable]))
-    return asking
+    names = {**UNSUPPORTED_VARIABLES, **(UNSUPPORTED_IMAGE_VARIABLES if settings.in_image else {})}
+    requested = {name for name in names if names[name].is_requested(environment.get(name, "").strip())}
+    for variable in sorted(requested):
+        settings.add_warning(describe_unsupported_setting(variable, names[variable]))
+    return requested

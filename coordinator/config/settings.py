@@ -2,24 +2,24 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator.config.errors import ConfigError
+from msgspec import Struct, field
+
+from coordinator.config.config_errors import ConfigError, StartNotice
 from coordinator.config.initial_topics import InitialTopic
-from coordinator.config.listener_properties import check_listeners, check_values
+from coordinator.config.listener_properties import check_listener_names, check_listener_values
 from coordinator.config.listeners import (
     Listener,
-    known_names,
-    listening_everywhere,
+    find_listener_names,
+    format_wildcard_listeners,
     parse_http_listener,
     parse_listeners,
 )
 from coordinator.config.properties import SYNONYMS, Config, parse_config
-from coordinator.config.start_notices import StartNotice
-from coordinator.config.unserved_names import UNSERVED_PROPERTIES, describe_unserved
-from coordinator.names import SecurityProtocol
-from coordinator.printable_text import escape_unprintable
+from coordinator.config.unsupported_settings import UNSUPPORTED_PROPERTIES, describe_unsupported_setting
+from coordinator.core.message_text import escape_unprintable
+from coordinator.core.shared_types import SecurityProtocol
 
 if TYPE_CHECKING:
     from coordinator.config.listener_settings import ListenerSettings
@@ -41,8 +41,7 @@ class Origin(NamedTuple):
     label: str
 
 
-@dataclass(slots=True)
-class Settings:
+class Settings(Struct):
     """Properties as text, each with what set it last, and what a start says about all that was read."""
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -72,10 +71,10 @@ class Settings:
         """The configuration. Raises ConfigError naming property and source."""
         with self.locate_errors():
             config = parse_config(self.texts)
-            check_values(self.texts)
+            check_listener_values(self.texts)
             listeners, _ = parse_listeners(config)
-            check_listeners(self.texts, known_names(config))
-            self.security(config, listeners)
+            check_listener_names(self.texts, find_listener_names(config))
+            self.create_listener_settings(config, listeners)
             parse_http_listener(config)
             if config.is_cluster and "/" in (self.cluster_id or ""):
                 raise ConfigError(
@@ -84,14 +83,16 @@ class Settings:
                 )
         return config
 
-    def security(self, config: Config, listeners: Iterable[Listener]) -> dict[str, "ListenerSettings"]:
+    def create_listener_settings(
+        self, config: Config, listeners: Iterable[Listener]
+    ) -> dict[str, "ListenerSettings"]:
         """What each listener that is not PLAINTEXT asks of a client, by its name. Raises ConfigError."""
         found: dict[str, ListenerSettings] = {}
         for listener in listeners:
             if listener.protocol is not SecurityProtocol.PLAINTEXT:
-                from coordinator.config.listener_security import listener_security  # slow to load
+                from coordinator.config.listener_security import create_listener_settings  # slow to load
 
-                found[listener.name] = listener_security(config, self.texts, listener, self.jaas_file)
+                found[listener.name] = create_listener_settings(config, self.texts, listener, self.jaas_file)
         return found
 
     def is_default(self, name: str) -> bool:
@@ -129,15 +130,15 @@ class Settings:
         if self.is_default(_LISTENERS) and advertised is not None and advertised.source == ENVIRONMENT:
             with self.locate_errors():
                 addresses = parse_config({_ADVERTISED: self.texts[_ADVERTISED]}).advertised_listeners
-                self.set(_LISTENERS, listening_everywhere(addresses), advertised)
+                self.set(_LISTENERS, format_wildcard_listeners(addresses), advertised)
 
-    def ignore(self, name: str, text: str, origin: Origin) -> None:
+    def note_ignored(self, name: str, text: str, origin: Origin) -> None:
         """Note a property of Kafka's, or of a distribution of it, that does not act here."""
         label = f"{origin.label}: {name}" if origin.label == origin.source else origin.label
-        unserved = UNSERVED_PROPERTIES.get(name)
+        unsupported = UNSUPPORTED_PROPERTIES.get(name)
         controllers = len(set(text.split(","))) if name in _QUORUMS else 1
-        if unserved is not None and unserved.asks(text):
-            self.warn(describe_unserved(label, unserved))
+        if unsupported is not None and unsupported.is_requested(text):
+            self.add_warning(describe_unsupported_setting(label, unsupported))
         elif controllers > 1:
             self.quorum[label] = controllers
         else:
@@ -149,7 +150,7 @@ class Settings:
         names = self.ignored.get(ENVIRONMENT, [])
         names[:] = [name for name in names if name not in variables]
 
-    def warn(self, text: str) -> None:
+    def add_warning(self, text: str) -> None:
         """Add a warning to the notices."""
         self.notices.append(StartNotice(text))
 
@@ -171,11 +172,11 @@ class Settings:
         ]
         found += self.notices
         if not self.texts.get("cluster.etcd.endpoints"):
-            found += map(StartNotice, self._missing_brokers(brokers))
+            found += map(StartNotice, self._warn_of_missing_brokers(brokers))
         found.sort(key=lambda notice: notice.is_warning)
         return [notice._replace(text=escape_unprintable(notice.text)) for notice in found]
 
-    def _missing_brokers(self, brokers: int) -> Iterator[str]:
+    def _warn_of_missing_brokers(self, brokers: int) -> Iterator[str]:
         """Return a warning for each property that needs other brokers than this process has."""
         for label, controllers in self.quorum.items():
             if brokers == 1:

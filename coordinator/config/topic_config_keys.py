@@ -7,15 +7,15 @@ All are kept and reported; the documentation of each says whether it does anythi
 import re
 from typing import Final
 
-from coordinator.config.config_key import (
-    Bounds,
+from coordinator.config.config_def import (
+    ANY_VALUE,
     BrokerSynonym,
     ConfigKey,
     ConfigType,
     ConfigValue,
-    Shaped,
-    Within,
-    anything,
+    CustomBounds,
+    NumberRange,
+    ValueBounds,
     at_least,
     between,
     one_of,
@@ -31,6 +31,11 @@ LOG_APPEND_TIME: Final = "LogAppendTime"
 MAX_ARRAY: Final = 2**31 - 9  # the longest array of a JVM
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 60 * 60 * 1000
+DYNAMIC_DEFAULTS: Final = frozenset({"min.insync.replicas"})
+"""Properties that the controller of a new cluster sets for all brokers, to the value that they have.
+
+Source: KIP-966, Kafka's `ConfigurationControlManager.maybeGenerateElrSafetyRecords`.
+"""
 NO_EFFECT: Final = " Kept for clients that set it; it has no effect here."
 
 _LOG: Final = LogConfig()
@@ -41,22 +46,22 @@ def _are_replicas(value: ConfigValue) -> bool:
     return isinstance(value, list) and (value == ["*"] or all(map(_REPLICA.fullmatch, value)))
 
 
-_REPLICAS: Final = Shaped(
+_REPLICAS: Final = CustomBounds(
     "* or a list of PARTITION:BROKER",
     _are_replicas,
     "Invalid value {value} for configuration {name}: {name} must be the literal '*' or a list of replicas in the "
     "following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
 )
-_SOME_TIME: Final = Within(1, takes_negative=True)
+_RETENTION_BOUNDS: Final = NumberRange(1, takes_negative=True)
 """A broker takes no retention of nothing, though a topic does; every negative one is for ever."""
 
 
-def _key(
+def _create_key(
     name: str,
     kind: ConfigType,
     default: object,
     documentation: str,
-    bounds: Bounds = anything,
+    bounds: ValueBounds = ANY_VALUE,
     *synonyms: str | BrokerSynonym,
 ) -> ConfigKey:
     as_synonyms = tuple(
@@ -66,7 +71,7 @@ def _key(
 
 
 _RETENTION: Final = (
-    _key(
+    _create_key(
         "cleanup.policy",
         LIST,
         _LOG.cleanup_policy,
@@ -75,25 +80,25 @@ _RETENTION: Final = (
         one_of(COMPACT, DELETE),
         "log.cleanup.policy",
     ),
-    _key(
+    _create_key(
         "retention.ms",
         LONG,
         _LOG.retention_ms,
         "How long records are kept at least, in milliseconds; -1 keeps them for ever.",
         at_least(-1),
-        BrokerSynonym("log.retention.ms", bounds=_SOME_TIME, has_default=False),
-        BrokerSynonym("log.retention.minutes", 60_000, _SOME_TIME, has_default=False),
-        BrokerSynonym("log.retention.hours", HOUR_MS, _SOME_TIME),
+        BrokerSynonym("log.retention.ms", bounds=_RETENTION_BOUNDS, has_default=False),
+        BrokerSynonym("log.retention.minutes", 60_000, _RETENTION_BOUNDS, has_default=False),
+        BrokerSynonym("log.retention.hours", HOUR_MS, _RETENTION_BOUNDS),
     ),
-    _key(
+    _create_key(
         "retention.bytes",
         LONG,
         _LOG.retention_bytes,
         "How many bytes of a partition are kept at least; -1 sets no limit.",
-        anything,
+        ANY_VALUE,
         "log.retention.bytes",
     ),
-    _key(
+    _create_key(
         "delete.retention.ms",
         LONG,
         _LOG.delete_retention_ms,
@@ -101,7 +106,7 @@ _RETENTION: Final = (
         at_least(0),
         "log.cleaner.delete.retention.ms",
     ),
-    _key(
+    _create_key(
         "min.compaction.lag.ms",
         LONG,
         _LOG.min_compaction_lag_ms,
@@ -109,7 +114,7 @@ _RETENTION: Final = (
         at_least(0),
         "log.cleaner.min.compaction.lag.ms",
     ),
-    _key(
+    _create_key(
         "max.compaction.lag.ms",
         LONG,
         _LOG.max_compaction_lag_ms,
@@ -117,7 +122,7 @@ _RETENTION: Final = (
         at_least(1),
         "log.cleaner.max.compaction.lag.ms",
     ),
-    _key(
+    _create_key(
         "min.cleanable.dirty.ratio",
         DOUBLE,
         _LOG.min_cleanable_dirty_ratio,
@@ -125,7 +130,7 @@ _RETENTION: Final = (
         between(0, 1),
         "log.cleaner.min.cleanable.ratio",
     ),
-    _key(
+    _create_key(
         "file.delete.delay.ms",
         LONG,
         60_000,
@@ -136,7 +141,7 @@ _RETENTION: Final = (
 )
 
 _SEGMENTS: Final = (
-    _key(
+    _create_key(
         "segment.bytes",
         INT,
         _LOG.segment_bytes,
@@ -144,7 +149,7 @@ _SEGMENTS: Final = (
         at_least(SEGMENT_BYTES_MIN),
         "log.segment.bytes",
     ),
-    _key(
+    _create_key(
         "segment.ms",
         LONG,
         _LOG.segment_ms,
@@ -153,7 +158,7 @@ _SEGMENTS: Final = (
         BrokerSynonym("log.roll.ms", has_default=False),
         BrokerSynonym("log.roll.hours", HOUR_MS),
     ),
-    _key(
+    _create_key(
         "segment.jitter.ms",
         LONG,
         0,
@@ -162,7 +167,7 @@ _SEGMENTS: Final = (
         BrokerSynonym("log.roll.jitter.ms", has_default=False),
         BrokerSynonym("log.roll.jitter.hours", HOUR_MS),
     ),
-    _key(
+    _create_key(
         "segment.index.bytes",
         INT,
         _LOG.segment_index_bytes,
@@ -170,7 +175,7 @@ _SEGMENTS: Final = (
         at_least(4),
         "log.index.size.max.bytes",
     ),
-    _key(
+    _create_key(
         "index.interval.bytes",
         INT,
         _LOG.index_interval_bytes,
@@ -178,15 +183,15 @@ _SEGMENTS: Final = (
         at_least(0),
         "log.index.interval.bytes",
     ),
-    _key(
+    _create_key(
         "preallocate",
         BOOLEAN,
         "false",
         "Whether a new segment's file is given its full size at once." + NO_EFFECT,
-        anything,
+        ANY_VALUE,
         "log.preallocate",
     ),
-    _key(
+    _create_key(
         "flush.messages",
         LONG,
         MAX_LONG,
@@ -194,7 +199,7 @@ _SEGMENTS: Final = (
         at_least(1),
         "log.flush.interval.messages",
     ),
-    _key(
+    _create_key(
         "flush.ms",
         LONG,
         MAX_LONG,
@@ -205,7 +210,7 @@ _SEGMENTS: Final = (
 )
 
 _RECORDS: Final = (
-    _key(
+    _create_key(
         "max.message.bytes",
         INT,
         1024 * 1024 + 12,
@@ -213,7 +218,7 @@ _RECORDS: Final = (
         at_least(0),
         "message.max.bytes",
     ),
-    _key(
+    _create_key(
         "max.decompressed.message.bytes",
         INT,
         MAX_ARRAY,
@@ -221,7 +226,7 @@ _RECORDS: Final = (
         between(1, MAX_ARRAY),
         "max.decompressed.message.bytes",
     ),
-    _key(
+    _create_key(
         "message.timestamp.type",
         STRING,
         "CreateTime",
@@ -229,7 +234,7 @@ _RECORDS: Final = (
         one_of("CreateTime", LOG_APPEND_TIME),
         "log.message.timestamp.type",
     ),
-    _key(
+    _create_key(
         "message.timestamp.before.max.ms",
         LONG,
         MAX_LONG,
@@ -237,7 +242,7 @@ _RECORDS: Final = (
         at_least(0),
         "log.message.timestamp.before.max.ms",
     ),
-    _key(
+    _create_key(
         "message.timestamp.after.max.ms",
         LONG,
         HOUR_MS,
@@ -245,7 +250,7 @@ _RECORDS: Final = (
         at_least(0),
         "log.message.timestamp.after.max.ms",
     ),
-    _key(
+    _create_key(
         "compression.type",
         STRING,
         "producer",
@@ -253,15 +258,15 @@ _RECORDS: Final = (
         one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         "compression.type",
     ),
-    _key(
+    _create_key(
         "compression.gzip.level",
         INT,
         -1,
         "Level for the codec gzip." + NO_EFFECT,
-        Within(1, 9, others=(-1,)),
+        NumberRange(1, 9, others=(-1,)),
         "compression.gzip.level",
     ),
-    _key(
+    _create_key(
         "compression.lz4.level",
         INT,
         9,
@@ -269,7 +274,7 @@ _RECORDS: Final = (
         between(1, 17),
         "compression.lz4.level",
     ),
-    _key(
+    _create_key(
         "compression.zstd.level",
         INT,
         3,
@@ -280,7 +285,7 @@ _RECORDS: Final = (
 )
 
 _REPLICATION: Final = (
-    _key(
+    _create_key(
         "min.insync.replicas",
         INT,
         1,
@@ -288,22 +293,22 @@ _REPLICATION: Final = (
         at_least(1),
         "min.insync.replicas",
     ),
-    _key(
+    _create_key(
         "unclean.leader.election.enable",
         BOOLEAN,
         "false",
         "Whether a replica that lags may become leader." + NO_EFFECT,
-        anything,
+        ANY_VALUE,
         "unclean.leader.election.enable",
     ),
-    _key(
+    _create_key(
         "leader.replication.throttled.replicas",
         LIST,
         "",
         "Replicas whose leader limits its replication." + NO_EFFECT,
         _REPLICAS,
     ),
-    _key(
+    _create_key(
         "follower.replication.throttled.replicas",
         LIST,
         "",
@@ -312,11 +317,13 @@ _REPLICATION: Final = (
     ),
 )
 
-_ELSEWHERE: Final = (
-    _key("remote.storage.enable", BOOLEAN, "false", "Tiered storage, which is not offered here."),
-    _key("remote.log.copy.disable", BOOLEAN, "false", "Stops copying to tiered storage." + NO_EFFECT),
-    _key("remote.log.delete.on.disable", BOOLEAN, "false", "Removes tiered data when disabled." + NO_EFFECT),
-    _key(
+_UNSUPPORTED: Final = (
+    _create_key("remote.storage.enable", BOOLEAN, "false", "Tiered storage, which is not offered here."),
+    _create_key("remote.log.copy.disable", BOOLEAN, "false", "Stops copying to tiered storage." + NO_EFFECT),
+    _create_key(
+        "remote.log.delete.on.disable", BOOLEAN, "false", "Removes tiered data when disabled." + NO_EFFECT
+    ),
+    _create_key(
         "remote.copy.lag.ms",
         LONG,
         0,
@@ -324,7 +331,7 @@ _ELSEWHERE: Final = (
         at_least(-1),
         "log.remote.copy.lag.ms",
     ),
-    _key(
+    _create_key(
         "remote.copy.lag.bytes",
         LONG,
         -1,
@@ -332,7 +339,7 @@ _ELSEWHERE: Final = (
         at_least(-1),
         "log.remote.copy.lag.bytes",
     ),
-    _key(
+    _create_key(
         "local.retention.ms",
         LONG,
         -2,
@@ -340,7 +347,7 @@ _ELSEWHERE: Final = (
         at_least(-2),
         "log.local.retention.ms",
     ),
-    _key(
+    _create_key(
         "local.retention.bytes",
         LONG,
         -2,
@@ -348,7 +355,7 @@ _ELSEWHERE: Final = (
         at_least(-2),
         "log.local.retention.bytes",
     ),
-    _key(
+    _create_key(
         "errors.deadletterqueue.group.enable",
         BOOLEAN,
         "false",
@@ -356,7 +363,7 @@ _ELSEWHERE: Final = (
     ),
 )
 
-INTERNAL_SEGMENT_BYTES: Final = _key(
+INTERNAL_SEGMENT_BYTES: Final = _create_key(
     "internal.segment.bytes",
     INT,
     "",
@@ -367,5 +374,7 @@ INTERNAL_SEGMENT_BYTES: Final = _key(
 
 TOPIC_CONFIG_KEYS: Final = {
     key.name: key
-    for key in sorted(_RETENTION + _SEGMENTS + _RECORDS + _REPLICATION + _ELSEWHERE, key=lambda key: key.name)
+    for key in sorted(
+        _RETENTION + _SEGMENTS + _RECORDS + _REPLICATION + _UNSUPPORTED, key=lambda key: key.name
+    )
 }

@@ -4,25 +4,44 @@ Source: Kafka's `LogConfig`, `ServerTopicConfigSynonyms`, `ConfigHelper`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from itertools import dropwhile
 from typing import Any, Final, NamedTuple
 
-from coordinator.config.config_key import ConfigKey, ConfigSource, ConfigValue, InvalidConfig
-from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, LOG_APPEND_TIME, TOPIC_CONFIG_KEYS
+from msgspec import Struct
+
+from coordinator.config.config_def import ConfigKey, ConfigSource, ConfigValue, InvalidConfig
+from coordinator.config.topic_config_keys import (
+    DYNAMIC_DEFAULTS,
+    INTERNAL_SEGMENT_BYTES,
+    LOG_APPEND_TIME,
+    TOPIC_CONFIG_KEYS,
+)
 from storage.log_config import LogConfig
+
+_Synonym = tuple[str, str, ConfigSource]
 
 
 class EffectiveConfig(NamedTuple):
-    """What one property is, and why: the first of `synonyms` (name, value, source) decides."""
+    """What one property is, and why.
+
+    `source` is what CreateTopics answers: the controller of Kafka looks for all names of a broker property.
+    DescribeConfigs answers `described_source`: a value of `log.retention.hours` is a default there, because
+    `retention.ms` belongs to `log.retention.ms`.
+    """
 
     key: ConfigKey
     value: str
     source: ConfigSource
-    synonyms: tuple[tuple[str, str, ConfigSource], ...]
+    synonyms: tuple[_Synonym, ...]
+    """Name, value and source, best first."""
+
+    @property
+    def described_source(self) -> ConfigSource:
+        """The source that DescribeConfigs has."""
+        return self.synonyms[0][2] if self.synonyms else ConfigSource.DEFAULT_CONFIG
 
 
-@dataclass(frozen=True, slots=True)
-class TopicValues:
+class TopicValues(Struct, frozen=True):
     """What the data plane and the log obey of a topic's properties, parsed. A field is the property of its name,
     but for `log` and `is_log_append_time`."""
 
@@ -37,9 +56,9 @@ class TopicValues:
 _DEFAULTS: Final = {key.name: key.parse(key.default) for key in TOPIC_CONFIG_KEYS.values()}
 _PROPERTIES: Final = {
     view: [
-        (field.name, name)
-        for field in fields(view)
-        if (name := field.name.replace("_", ".")) in TOPIC_CONFIG_KEYS
+        (field, name)
+        for field in view.__struct_fields__
+        if (name := field.replace("_", ".")) in TOPIC_CONFIG_KEYS
     ]
     for view in (LogConfig, TopicValues)
 }
@@ -51,42 +70,44 @@ class TopicDefaults:
 
     def __init__(self, broker_properties: Mapping[str, str]) -> None:
         """Raises InvalidConfig when a broker property cannot be a topic's default."""
-        self._broker: dict[str, tuple[str, str, str]] = {}
+        self._broker: dict[str, str] = {}
+        self._broker_synonyms = {
+            key.name: _find_broker_synonyms(key, broker_properties) for key in TOPIC_CONFIG_KEYS.values()
+        }
         for key in TOPIC_CONFIG_KEYS.values():
             for synonym in key.synonyms:
                 text = broker_properties.get(synonym.name)
                 if text is None:
                     continue
                 value = text
-                number = key.broker_key(synonym).parse(text)
+                number = key.create_broker_key(synonym).parse(text)
                 if synonym.factor != 1 or synonym.bounds is not None:
                     assert isinstance(number, int)
                     # Every negative number means "no limit", in every unit.
                     value = str(max(number * synonym.factor, -1))
                 key.parse(value)
-                self._broker[key.name] = (synonym.name, text, value)
+                self._broker[key.name] = value
                 break
         self._values = _DEFAULTS | {
-            name: TOPIC_CONFIG_KEYS[name].parse(value) for name, (_, _, value) in self._broker.items()
+            name: TOPIC_CONFIG_KEYS[name].parse(value) for name, value in self._broker.items()
         }
         """Parsed, of a topic without overrides."""
 
-    def effective(self, key: ConfigKey, overrides: Mapping[str, str]) -> EffectiveConfig:
+    def find_effective(self, key: ConfigKey, overrides: Mapping[str, str]) -> EffectiveConfig:
         """The value of one property of a topic with these overrides, and where it comes from."""
-        synonyms: list[tuple[str, str, ConfigSource]] = []
-        value = key.default
+        value, source = key.default, ConfigSource.DEFAULT_CONFIG
         if key.name in self._broker:
-            name, text, value = self._broker[key.name]
-            synonyms.append((name, text, ConfigSource.STATIC_BROKER_CONFIG))
-        if key.synonyms and key.synonyms[0].has_default:
-            synonyms.append((key.synonyms[0].name, key.default, ConfigSource.DEFAULT_CONFIG))
+            value, source = self._broker[key.name], ConfigSource.STATIC_BROKER_CONFIG
+        synonyms = list(self._broker_synonyms[key.name])
+        if key.name in DYNAMIC_DEFAULTS:
+            source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+            synonyms.insert(0, (key.name, value, source))
         if key.name in overrides:
-            value = key.canonical(overrides[key.name])
-            synonyms.insert(0, (key.name, value, ConfigSource.TOPIC_CONFIG))
-        source = synonyms[0][2] if synonyms else ConfigSource.DEFAULT_CONFIG
+            value, source = key.format_canonical(overrides[key.name]), ConfigSource.TOPIC_CONFIG
+            synonyms.insert(0, (key.name, value, source))
         return EffectiveConfig(key, value, source, tuple(synonyms))
 
-    def value(self, name: str, overrides: Mapping[str, str]) -> ConfigValue:
+    def parse_value(self, name: str, overrides: Mapping[str, str]) -> ConfigValue:
         """The parsed value of one property. Raises InvalidConfig, KeyError for a name that does not exist."""
         text = overrides.get(name)
         if text is None:
@@ -104,15 +125,15 @@ class TopicDefaults:
         for name, text in overrides.items():
             keys[name].parse_from_client(text)
         shortest, longest = (
-            self._int("min.compaction.lag.ms", overrides),
-            self._int("max.compaction.lag.ms", overrides),
+            self._parse_int("min.compaction.lag.ms", overrides),
+            self._parse_int("max.compaction.lag.ms", overrides),
         )
         if shortest > longest:
             raise InvalidConfig(
                 f"conflict topic config setting min.compaction.lag.ms ({shortest}) > "
                 f"max.compaction.lag.ms ({longest})"
             )
-        if self.value("remote.storage.enable", overrides) is True:
+        if self.parse_value("remote.storage.enable", overrides) is True:
             raise InvalidConfig(
                 "Tiered Storage functionality is disabled in the broker. "
                 "Topic cannot be configured with remote log storage."
@@ -120,29 +141,51 @@ class TopicDefaults:
 
     def parse(self, overrides: Mapping[str, str]) -> TopicValues:
         """Everything that acts, parsed once. Raises InvalidConfig."""
-        policies = self.value("cleanup.policy", overrides)
+        policies = self.parse_value("cleanup.policy", overrides)
         assert isinstance(policies, list)
-        log = self._named(LogConfig, overrides) | {
+        log = self._parse_fields(LogConfig, overrides) | {
             "cleanup_policy": ",".join(policies),
-            "segment_bytes": self._segment_bytes(overrides),
+            "segment_bytes": self._parse_segment_bytes(overrides),
         }
         return TopicValues(
-            **self._named(TopicValues, overrides),
+            **self._parse_fields(TopicValues, overrides),
             log=LogConfig(**log),
-            is_log_append_time=self.value("message.timestamp.type", overrides) == LOG_APPEND_TIME,
+            is_log_append_time=self.parse_value("message.timestamp.type", overrides) == LOG_APPEND_TIME,
         )
 
-    def _named(self, view: type[Any], overrides: Mapping[str, str]) -> dict[str, Any]:
+    def _parse_fields(self, view: type[Any], overrides: Mapping[str, str]) -> dict[str, Any]:
         """The values of the properties that a class has fields of the same name for."""
-        return {field: self.value(name, overrides) for field, name in _PROPERTIES[view]}
+        return {field: self.parse_value(name, overrides) for field, name in _PROPERTIES[view]}
 
-    def _segment_bytes(self, overrides: Mapping[str, str]) -> int:
+    def _parse_segment_bytes(self, overrides: Mapping[str, str]) -> int:
         text = overrides.get(INTERNAL_SEGMENT_BYTES.name)
-        value = self.value("segment.bytes", overrides) if text is None else INTERNAL_SEGMENT_BYTES.parse(text)
+        value = (
+            self.parse_value("segment.bytes", overrides)
+            if text is None
+            else INTERNAL_SEGMENT_BYTES.parse(text)
+        )
         assert isinstance(value, int)
         return value
 
-    def _int(self, name: str, overrides: Mapping[str, str]) -> int:
-        value = self.value(name, overrides)
+    def _parse_int(self, name: str, overrides: Mapping[str, str]) -> int:
+        value = self.parse_value(name, overrides)
         assert isinstance(value, int)
         return value
+
+
+def _find_broker_synonyms(key: ConfigKey, broker_properties: Mapping[str, str]) -> list[_Synonym]:
+    """Return what DescribeConfigs says of the broker properties behind a property of topics.
+
+    Source: Kafka's `ConfigHelper.configSynonyms`, which leaves out all before the first name.
+    """
+    found = [
+        (synonym.name, broker_properties[synonym.name], ConfigSource.STATIC_BROKER_CONFIG)
+        for synonym in key.synonyms
+        if synonym.name in broker_properties
+    ]
+    found += [
+        (synonym.name, key.create_broker_key(synonym).default, ConfigSource.DEFAULT_CONFIG)
+        for synonym in key.synonyms
+        if synonym.has_default
+    ]
+    return list(dropwhile(lambda each: each[0] != key.synonyms[0].name, found))

@@ -9,15 +9,15 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from coordinator.config.config_key import (
-    EMPTY_WORD,
+from coordinator.config.config_def import (
+    ANY_VALUE,
+    EMPTY_WORD_ERROR,
     LIMITS,
     ConfigKey,
     ConfigType,
     ConfigValue,
+    CustomBounds,
     InvalidConfig,
-    Shaped,
-    anything,
     at_least,
     one_of,
 )
@@ -56,21 +56,21 @@ def _is_offset_reset(value: ConfigValue) -> bool:
     return total * (-1 if sign == "-" else 1) >= 0 and max(map(abs, (*counts, seconds))) <= most
 
 
-_OFFSET_RESET: Final = Shaped(
+_OFFSET_RESET: Final = CustomBounds(
     "earliest, latest or by_duration:PnDTnHnMn.nS",
     _is_offset_reset,
     "Invalid value {value} for configuration {name}: Invalid value `{value}` for configuration {name}. "
     "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
 )
-_NO_EMPTY_WORDS: Final = Shaped(
-    "a list of words", lambda value: not isinstance(value, list) or all(value), EMPTY_WORD
+_NONEMPTY_WORDS: Final = CustomBounds(
+    "a list of words", lambda value: not isinstance(value, list) or all(value), EMPTY_WORD_ERROR
 )
 
-UNSERVED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
+UNSUPPORTED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
     ConfigKey(name, kind, default, documentation + NO_EFFECT, bounds)
     for name, kind, default, bounds, documentation in (
         (
-            *("consumer.assignor.offload.enable", _BOOLEAN, "true", anything),
+            *("consumer.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
             "Whether a target of a consumer group is computed apart from its requests.",
         ),
         (
@@ -107,7 +107,7 @@ UNSERVED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
             "Whether a share group gets records of transactions only when they are committed.",
         ),
         (
-            *("share.renew.acknowledge.enable", _BOOLEAN, "true", anything),
+            *("share.renew.acknowledge.enable", _BOOLEAN, "true", ANY_VALUE),
             "Whether members of a share group may keep a record for longer.",
         ),
         (
@@ -115,7 +115,7 @@ UNSERVED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
             "The least time between two target assignments of a share group.",
         ),
         (
-            *("share.assignor.offload.enable", _BOOLEAN, "true", anything),
+            *("share.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
             "Whether a target of a share group is computed apart from its requests.",
         ),
         (
@@ -139,7 +139,7 @@ UNSERVED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
             "The least time between two target assignments of a streams group.",
         ),
         (
-            *("streams.assignor.offload.enable", _BOOLEAN, "true", anything),
+            *("streams.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
             "Whether a target of a streams group is computed apart from its requests.",
         ),
         (
@@ -151,7 +151,7 @@ UNSERVED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
             "How many warm-up replicas a streams group has.",
         ),
         (
-            *(RACK_TAGS, _LIST, "", _NO_EMPTY_WORDS),
+            *(RACK_TAGS, _LIST, "", _NONEMPTY_WORDS),
             "The tags of clients over which standby replicas of a streams group are spread.",
         ),
         (
@@ -159,15 +159,15 @@ UNSERVED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
             "How far behind a task of a streams group may be that counts as caught up.",
         ),
         (
-            *(_ASSIGNOR, _STRING, "sticky", anything),
+            *(_ASSIGNOR, _STRING, "sticky", ANY_VALUE),
             "Who assigns the tasks of a streams group.",
         ),
         (
-            *(_DEAD_LETTERS, _STRING, "", anything),
+            *(_DEAD_LETTERS, _STRING, "", ANY_VALUE),
             "The topic for what a share group could not process.",
         ),
         (
-            *("errors.deadletterqueue.copy.record.enable", _BOOLEAN, "false", anything),
+            *("errors.deadletterqueue.copy.record.enable", _BOOLEAN, "false", ANY_VALUE),
             "Whether that topic gets whole records.",
         ),
     )
@@ -186,7 +186,7 @@ SHOWN_WHEN_SET: Final = frozenset(
 )
 """Those that are internal to Kafka: described for the groups that have one."""
 
-UNSERVED_SYNONYMS: Final[Mapping[str, str]] = {
+UNSUPPORTED_SYNONYMS: Final[Mapping[str, str]] = {
     _ASSIGNOR: "group.streams.assignors",
     **{
         name: name
@@ -218,7 +218,7 @@ _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
 """What a broker of Kafka allows that has no properties about it, in the order in which Kafka looks."""
 
 
-def check_unserved_configs(values: Mapping[str, ConfigValue]) -> None:
+def check_unsupported_configs(values: Mapping[str, ConfigValue]) -> None:
     """Raises InvalidConfig, in Kafka's words, for what a broker would not allow. In: parsed values, by name."""
     for name, (least, most) in _RANGES.items():
         value = values.get(name)

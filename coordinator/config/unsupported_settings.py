@@ -1,12 +1,17 @@
-"""Names that mean something to Apache Kafka, or to its images, and nothing to groupd: one line for information.
+"""Properties and environment variables of Kafka and its images that groupd ignores or does not support.
 
-The properties are those of a broker of Kafka 4.4, and some of older releases and of Confluent's distribution. The
-variables are those of the start scripts of Kafka, of the images `apache/kafka` and `bitnami/kafka`, and of older
-ones.
+An ignored name changes nothing that a client or an operator could miss, and gets one line for information.
+The properties are those of a broker of Kafka 4.4, and some of older releases and of Confluent's distribution.
+The variables are those of Kafka's start scripts, of the images `apache/kafka` and `bitnami/kafka`, and of
+older images.
+
+An unsupported name requests a function that groupd lacks. It gets a warning with the reason and an
+alternative.
 """
 
 import re
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 IGNORED_PROPERTIES: Final = frozenset(
     """
@@ -127,7 +132,8 @@ _IGNORED_PREFIXES: Final = ("confluent.", "zookeeper.")
 
 _IMAGE_VARIABLES: Final = frozenset(
     """
-    KAFKA_CERTIFICATE_PASSWORD KAFKA_CFG_MAX_PARTITION_FETCH_BYTES KAFKA_CFG_MAX_REQUEST_SIZE
+    KAFKA_BOOTSTRAP_SERVERS KAFKA_CERTIFICATE_PASSWORD KAFKA_CFG_MAX_PARTITION_FETCH_BYTES
+    KAFKA_CFG_MAX_REQUEST_SIZE
     KAFKA_CLIENT_LISTENER_NAME KAFKA_CLIENT_PASSWORDS KAFKA_CLIENT_USERS KAFKA_CLUSTER_ID
     KAFKA_CONTROLLER_PASSWORD KAFKA_CONTROLLER_USER KAFKA_CREATE_TOPICS KAFKA_DEBUG KAFKA_DEBUG_PORT
     KAFKA_ENABLE_KRAFT KAFKA_EXTRA_FLAGS KAFKA_GC_LOG_OPTS KAFKA_HEAP_OPTS KAFKA_HOME
@@ -139,7 +145,7 @@ _IMAGE_VARIABLES: Final = frozenset(
     KAFKA_RESTART_ATTEMPTS KAFKA_RESTART_DELAY KAFKA_URL KAFKA_USER KAFKA_VERSION
     """.split()  # noqa: SIM905 - a list of names reads better so
 )
-_LINK: Final = re.compile(
+_SERVICE_LINK: Final = re.compile(
     r"KAFKA(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_(ADDR|PORT|PROTO))?)?)"
 )
 """What Kubernetes tells every container about a service whose name begins with `kafka`."""
@@ -152,4 +158,102 @@ def is_ignored_property(name: str) -> bool:
 
 def is_ignored_variable(variable: str) -> bool:
     """Whether the start scripts of an image of Kafka read a variable of that name, or an orchestrator sets it."""
-    return variable in _IMAGE_VARIABLES or _LINK.fullmatch(variable) is not None
+    return variable in _IMAGE_VARIABLES or _SERVICE_LINK.fullmatch(variable) is not None
+
+
+_UNLIMITED: Final = ("", "-1", "9223372036854775807")
+_NO_JAVA_CLASS: Final = "groupd loads no Java classes"
+
+
+def _is_true(text: str) -> bool:
+    return text.lower() == "true"
+
+
+def _is_limit(text: str) -> bool:
+    return text not in _UNLIMITED
+
+
+def _has_agent(text: str) -> bool:
+    return "-javaagent:" in text
+
+
+class UnsupportedSetting(NamedTuple):
+    """The reason and the remedy, as the end of a sentence, and which values ask for the function at all."""
+
+    reason: str
+    is_requested: Callable[[str], bool] = bool
+
+
+_METRICS: Final = UnsupportedSetting("groupd has no JMX: read the metrics at /metrics of http.listener")
+_REPORTERS: Final = UnsupportedSetting(f"{_NO_JAVA_CLASS}: read the metrics at /metrics of http.listener")
+_POLICY: Final = UnsupportedSetting(
+    f"{_NO_JAVA_CLASS}, and no policy checks topics: restrict clients by ACLs (authorizer.class.name)"
+)
+_QUOTAS: Final = UnsupportedSetting("groupd has no quotas and never throttles clients: unset it", _is_limit)
+_TOKENS: Final = UnsupportedSetting("groupd has no delegation tokens: let clients log in by SCRAM or PLAIN")
+_COMMANDS: Final = UnsupportedSetting(
+    "groupd runs no commands of variables: set the result as a KAFKA_... variable"
+)
+
+UNSUPPORTED_PROPERTIES: Final[Mapping[str, UnsupportedSetting]] = {
+    "alter.config.policy.class.name": _POLICY,
+    "client.quota.callback.class": UnsupportedSetting(
+        f"{_NO_JAVA_CLASS} and never throttles clients: unset it"
+    ),
+    "config.providers": UnsupportedSetting(
+        f"{_NO_JAVA_CLASS} and takes values like ${{file:...}} literally: set the values themselves"
+    ),
+    "confluent.http.server.listeners": UnsupportedSetting(
+        "groupd has no REST API of Confluent's: run Confluent's REST proxy beside it"
+    ),
+    "confluent.metadata.server.listeners": UnsupportedSetting(
+        "groupd has no metadata service: manage access by ACLs (groupd acl)"
+    ),
+    "create.topic.policy.class.name": _POLICY,
+    "delegation.token.master.key": _TOKENS,
+    "delegation.token.secret.key": _TOKENS,
+    "kafka.metrics.reporters": _REPORTERS,
+    "metric.reporters": _REPORTERS,
+    "quota.consumer.default": _QUOTAS,
+    "quota.producer.default": _QUOTAS,
+    "remote.log.storage.system.enable": UnsupportedSetting(
+        "groupd keeps all records in log.dirs: bound them by log.retention.bytes",
+        _is_true,
+    ),
+    "replica.selector.class": UnsupportedSetting(
+        f"{_NO_JAVA_CLASS}, and consumers read from the leader of a partition: unset it"
+    ),
+    "ssl.engine.factory.class": UnsupportedSetting(
+        f"{_NO_JAVA_CLASS}: give the key and the certificates by ssl.keystore.location and "
+        "ssl.truststore.location"
+    ),
+    "transaction.two.phase.commit.enable": UnsupportedSetting(
+        "groupd has no two-phase commit, and transaction.max.timeout.ms ends such transactions, too: unset it",
+        _is_true,
+    ),
+}
+"""By property. Values that leave the function off are harmless."""
+
+UNSUPPORTED_VARIABLES: Final[Mapping[str, UnsupportedSetting]] = {
+    "KAFKA_EXTRA_FLAGS": UnsupportedSetting(
+        "groupd does not read it: set each --override of it as a KAFKA_... variable"
+    ),
+    "KAFKA_JMX_PORT": _METRICS,
+    "KAFKA_OPTS": UnsupportedSetting("groupd has no JVM for an agent: remove -javaagent", _has_agent),
+}
+"""By variable of the environment, wherever groupd runs."""
+
+UNSUPPORTED_IMAGE_VARIABLES: Final[Mapping[str, UnsupportedSetting]] = {
+    "BROKER_ID_COMMAND": _COMMANDS,
+    "CUSTOM_INIT_SCRIPT": _COMMANDS,
+    "HOSTNAME_COMMAND": _COMMANDS,
+    "JMX_PORT": _METRICS,
+    "PORT_COMMAND": _COMMANDS,
+    "RACK_COMMAND": _COMMANDS,
+}
+"""By variable of the environment, in the image alone: elsewhere another program may mean something else by them."""
+
+
+def describe_unsupported_setting(label: str, unsupported: UnsupportedSetting) -> str:
+    """Return the warning for a name that asks for a function which groupd lacks. `label` shows its source, too."""
+    return f"{label} has no effect, because {unsupported.reason}"

@@ -1,14 +1,30 @@
-"""Shapes that texts of properties have to have, beside bounds on numbers."""
+"""Validators for properties that are text or lists.
+
+The text of `max.connections.per.ip.overrides` follows KIP-402.
+"""
 
 import re
 from typing import Final
 
 from coordinator.config.cipher_suites import OPENSSL_NAMES
-from coordinator.config.config_key import ConfigValue, OneOf, Shaped
-from coordinator.config.connection_counts import parse_counts
-from coordinator.names import CONSUMER_ASSIGNORS
+from coordinator.config.config_def import LIMITS, ConfigType, ConfigValue, CustomBounds, OneOf
+from coordinator.core.shared_types import CONSUMER_ASSIGNORS
 
-_PROTOCOLS: Final = {"classic", "consumer", "share", "streams"}
+
+def parse_connection_counts(text: str) -> dict[str, int]:
+    """HOST:COUNT, … by host, as it is written. Raises ValueError."""
+    lowest, highest = LIMITS[ConfigType.INT]
+    counts: dict[str, int] = {}
+    listed = text.strip().rstrip(",")  # as Java's split, which drops what is empty at the end
+    for part in listed.split(",") if listed else []:
+        host, _, count = part.strip().rpartition(":")
+        if not host.strip() or "\0" in host or not lowest <= int(count) <= highest:
+            raise ValueError(f"{part} is not HOST:COUNT")
+        counts[host] = int(count)
+    return counts
+
+
+_REBALANCE_PROTOCOLS: Final = {"classic", "consumer", "share", "streams"}
 _STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _FORMER_AUTHORIZERS: Final = (
     "kafka.security.authorizer.AclAuthorizer",
@@ -16,13 +32,13 @@ _FORMER_AUTHORIZERS: Final = (
 )
 _KEY_STORES: Final = ("JKS", "PKCS12")  # in any case for Java, where PEM is Kafka's own
 _MAPPING_RULE: Final = re.compile(r"DEFAULT\b|RULE:")
-_PORTS: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
+_PORT_RANGE: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 _ENDPOINT: Final = re.compile(r"([0-9a-zA-Z._-]+|\[[0-9a-fA-F:.%]+\]):[0-9]{1,5}")
 _KEY_PREFIX: Final = re.compile(r"(/[!-.0-~]+)+")
-_VISIBLE: Final = re.compile(r"[!-~]{1,1000}")  # what a header can carry
+_VISIBLE_ASCII: Final = re.compile(r"[!-~]{1,1000}")  # what a header can carry
 
 
-def _are_some(value: ConfigValue) -> bool:
+def _is_nonempty_list(value: ConfigValue) -> bool:
     return isinstance(value, list) and bool(value) and all(value)
 
 
@@ -34,16 +50,16 @@ def _is_file(value: ConfigValue) -> bool:
     return isinstance(value, str) and "\0" not in value and not value.endswith("/")
 
 
-def _are_counts(value: ConfigValue) -> bool:
+def _are_connection_counts(value: ConfigValue) -> bool:
     try:
-        parse_counts(str(value))
+        parse_connection_counts(str(value))
     except ValueError:
         return False
     return True
 
 
 def _is_token(value: ConfigValue) -> bool:
-    return value == "" or (isinstance(value, str) and bool(_VISIBLE.fullmatch(value)))
+    return value == "" or (isinstance(value, str) and bool(_VISIBLE_ASCII.fullmatch(value)))
 
 
 def _are_assignors(value: ConfigValue) -> bool:
@@ -54,7 +70,7 @@ def _are_assignors(value: ConfigValue) -> bool:
 
 def _are_protocols(value: ConfigValue) -> bool:
     assert isinstance(value, list)
-    return "classic" in value and set(value) <= _PROTOCOLS
+    return "classic" in value and set(value) <= _REBALANCE_PROTOCOLS
 
 
 def _are_super_users(value: ConfigValue) -> bool:
@@ -66,11 +82,11 @@ def _is_printable(value: ConfigValue) -> bool:
     return str(value).isprintable()
 
 
-def _is_word(value: ConfigValue) -> bool:
+def _is_nonempty_text(value: ConfigValue) -> bool:
     return bool(value) and _is_printable(value)
 
 
-def _has_no_blanks(value: ConfigValue) -> bool:
+def _has_no_empty_names(value: ConfigValue) -> bool:
     return isinstance(value, list) and all(value)
 
 
@@ -109,11 +125,11 @@ def _is_url(value: ConfigValue) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-def ports_of(text: str) -> range | None:
+def parse_port_range(text: str) -> range | None:
     """What FIRST-LAST stands for; empty for nothing, None for what is not that."""
     if not text:
         return range(0)
-    found = _PORTS.fullmatch(text)
+    found = _PORT_RANGE.fullmatch(text)
     if found is None:
         return None
     first, last = int(found[1]), int(found[2])
@@ -128,29 +144,29 @@ def _is_key_prefix(value: ConfigValue) -> bool:
     return _KEY_PREFIX.fullmatch(str(value)) is not None
 
 
-def _are_ports(value: ConfigValue) -> bool:
-    return ports_of(str(value)) is not None
+def _is_port_range(value: ConfigValue) -> bool:
+    return parse_port_range(str(value)) is not None
 
 
-ENDPOINTS: Final = Shaped("a list of HOST:PORT, or nothing", _are_endpoints)
-KEY_PREFIX: Final = Shaped("/NAME, or several of them", _is_key_prefix)
-LISTENERS: Final = Shaped("a list of NAME://HOST:PORT", _are_some)
-NAMES: Final = Shaped("a list of names", _are_some)
-DIRECTORY: Final = Shaped("one directory", _is_one_path)
-FILE: Final = Shaped("the path of a file", _is_file)
-COUNTS: Final = Shaped("HOST:COUNT, …", _are_counts)
-TOKEN: Final = Shaped("1 to 1000 visible characters of ASCII, without a blank", _is_token)
-ASSIGNORS: Final = Shaped("a list of uniform and range, or of Kafka's classes of these", _are_assignors)
-PROTOCOLS: Final = Shaped("a list of classic, and of consumer, share, streams", _are_protocols)
+ENDPOINTS: Final = CustomBounds("a list of HOST:PORT, or nothing", _are_endpoints)
+KEY_PREFIX: Final = CustomBounds("/NAME, or several of them", _is_key_prefix)
+LISTENERS: Final = CustomBounds("a list of NAME://HOST:PORT", _is_nonempty_list)
+NAME_LIST: Final = CustomBounds("a list of names", _is_nonempty_list)
+DIRECTORY: Final = CustomBounds("one directory", _is_one_path)
+FILE: Final = CustomBounds("the path of a file", _is_file)
+CONNECTION_COUNTS: Final = CustomBounds("HOST:COUNT, …", _are_connection_counts)
+TOKEN: Final = CustomBounds("1 to 1000 visible characters of ASCII, without a blank", _is_token)
+ASSIGNORS: Final = CustomBounds("a list of uniform and range, or of Kafka's classes of these", _are_assignors)
+PROTOCOLS: Final = CustomBounds("a list of classic, and of consumer, share, streams", _are_protocols)
 AUTHORIZER: Final = OneOf(("", _STANDARD_AUTHORIZER, *_FORMER_AUTHORIZERS))
-SUPER_USERS: Final = Shaped("a list of TYPE:NAME with semicolons between them", _are_super_users)
-PRINTABLE: Final = Shaped("printable text", _is_printable)
-WORD: Final = Shaped("printable text, and some", _is_word)
-NO_BLANK_NAMES: Final = Shaped("a list of names, or nothing", _has_no_blanks)
-STORE_TYPE: Final = Shaped("JKS, PKCS12 or PEM", _is_store_type)
-PEM: Final = Shaped("PEM, with its line BEGIN", _is_pem)
-JAAS: Final = Shaped('a login module: CLASS required NAME="VALUE" …;', _is_jaas)
-MAPPING_RULES: Final = Shaped("DEFAULT, RULE:PATTERN/REPLACEMENT/[LU], …", _are_mapping_rules)
-CIPHER_SUITES: Final = Shaped("a list of cipher suites by their names in TLS", _are_cipher_suites)
-PORTS: Final = Shaped("FIRST-LAST, two ports", _are_ports)
-URL: Final = Shaped("the URL of a file, or of a host by https or http", _is_url)
+SUPER_USERS: Final = CustomBounds("a list of TYPE:NAME with semicolons between them", _are_super_users)
+PRINTABLE: Final = CustomBounds("printable text", _is_printable)
+NONEMPTY_TEXT: Final = CustomBounds("printable text, and some", _is_nonempty_text)
+NAMES_OR_NOTHING: Final = CustomBounds("a list of names, or nothing", _has_no_empty_names)
+STORE_TYPE: Final = CustomBounds("JKS, PKCS12 or PEM", _is_store_type)
+PEM: Final = CustomBounds("PEM, with its line BEGIN", _is_pem)
+JAAS: Final = CustomBounds('a login module: CLASS required NAME="VALUE" …;', _is_jaas)
+MAPPING_RULES: Final = CustomBounds("DEFAULT, RULE:PATTERN/REPLACEMENT/[LU], …", _are_mapping_rules)
+CIPHER_SUITES: Final = CustomBounds("a list of cipher suites by their names in TLS", _are_cipher_suites)
+PORT_RANGE: Final = CustomBounds("FIRST-LAST, two ports", _is_port_range)
+URL: Final = CustomBounds("the URL of a file, or of a host by https or http", _is_url)

@@ -1,19 +1,48 @@
-"""Names with `*` and numbers with `>=`, as rules have them."""
+"""Parsers for values of API fields: durations, name patterns and number conditions.
+
+A duration is a number of milliseconds, or text such as "45s", "1500ms", "5m" or "8d". A name pattern may
+contain `*`. A number may follow a comparison such as `>=`. A Problem points at the field of a wrong value.
+"""
 
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from coordinator.control.faults.rule import Number, Text
+from coordinator.control.faults.fault_rule import NamePattern, NumberPattern
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.net.peer import printable
-from coordinator.suggestions import suggest
+from coordinator.core.message_text import printable, suggest
 
-MOST_NAMES: Final = 1000
+_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?) *(ms|s|m|h|d)")
+MAX_DURATION_MS: Final = 1000 * 366 * _UNITS_MS["d"]
+"""A thousand years: nobody means more."""
+
+
+def parse_duration_ms(value: int | str, field: str) -> int:
+    """What a field means, in milliseconds, at least 0. Raises Problem (bad-request) naming the field."""
+    if isinstance(value, str):
+        match = _DURATION.fullmatch(value.strip())
+        if match is None:
+            raise _invalid_duration(
+                field, f'{printable(value)!r} is no duration: write "45s", "1500ms", "5m", "2h" or "8d"'
+            )
+        ms = float(match[1]) * _UNITS_MS[match[2]]
+    else:
+        ms = value
+    if not 0 <= ms <= MAX_DURATION_MS:
+        raise _invalid_duration(field, f"{value} is not between 0 and a thousand years")
+    return round(ms)
+
+
+def _invalid_duration(field: str, why: str) -> Problem:
+    return Problem(ProblemKind.BAD_REQUEST, f"{field} is wrong", f"{field}: {why}.", {"pointer": f"/{field}"})
+
+
+MAX_NAMES: Final = 1000
 """In one list."""
-_NUMBER: Final = re.compile(r"(<=|>=|<|>|=|) *(-?[0-9]{1,10})")
-_COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
+_NUMBER_CONDITION: Final = re.compile(r"(<=|>=|<|>|=|) *(-?[0-9]{1,10})")
+_COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
     "": operator.eq,
     "=": operator.eq,
     "<": operator.lt,
@@ -23,41 +52,41 @@ _COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
 }
 
 
-def names_pattern(names: Text, pointer: str) -> Callable[[str], bool]:
+def compile_name_pattern(names: NamePattern, pointer: str) -> Callable[[str], bool]:
     """Whether a name is one of those. Raises Problem (bad-request)."""
     several = [names] if isinstance(names, str) else names
-    if not 0 < len(several) <= MOST_NAMES:
-        raise wrong(pointer, f"{len(several)} names; there may be 1 to {MOST_NAMES}")
+    if not 0 < len(several) <= MAX_NAMES:
+        raise invalid_field_problem(pointer, f"{len(several)} names; there may be 1 to {MAX_NAMES}")
     exact = frozenset(name for name in several if "*" not in name)
-    wild = [_wildcard(name) for name in several if "*" in name]
+    wild = [_compile_wildcard(name) for name in several if "*" in name]
     if not wild:
         return exact.__contains__
-    return lambda name: name in exact or any(fits(name) for fits in wild)
+    return lambda name: name in exact or any(matches(name) for matches in wild)
 
 
-def known_names(names: Text, known: Collection[str], pointer: str, what: str) -> list[str]:
+def select_known_names(names: NamePattern, known: Collection[str], pointer: str, what: str) -> list[str]:
     """Return the known names that `names` select. Raises Problem (bad-request) for a name that selects none.
 
     `what` is the kind of name, with its article: "a Kafka API".
     """
-    selected = list(filter(names_pattern(names, pointer), known))
+    selected = list(filter(compile_name_pattern(names, pointer), known))
     for name in [names] if isinstance(names, str) else names:
-        if not any(map(names_pattern(name, pointer), known)):
-            raise unknown_name(name, known, pointer, what)
+        if not any(map(compile_name_pattern(name, pointer), known)):
+            raise unknown_name_problem(name, known, pointer, what)
     return selected
 
 
-def unknown_name(name: str, known: Collection[str], pointer: str, what: str) -> Problem:
-    """Return the problem of a name that is not known. `what`: as `known_names` takes it."""
-    return wrong(pointer, f"{printable(name)!r} is not {what} {suggest(name, known)}")
+def unknown_name_problem(name: str, known: Collection[str], pointer: str, what: str) -> Problem:
+    """Return the problem of a name that is not known. `what`: as `select_known_names` takes it."""
+    return invalid_field_problem(pointer, f"{printable(name)!r} is not {what} {suggest(name, known)}")
 
 
-def _wildcard(pattern: str) -> Callable[[str], bool]:
+def _compile_wildcard(pattern: str) -> Callable[[str], bool]:
     """Whether a name is as a pattern says. A regular expression would try every way to share out a long name."""
     start, *middle, end = pattern.split("*")
     least = len(start) + len(end)
 
-    def fits(name: str) -> bool:
+    def matches(name: str) -> bool:
         if len(name) < least or not (name.startswith(start) and name.endswith(end)):
             return False
         position = len(start)
@@ -68,33 +97,33 @@ def _wildcard(pattern: str) -> Callable[[str], bool]:
             position = found + len(part)
         return True
 
-    return fits
+    return matches
 
 
-def number_pattern(number: Number, pointer: str) -> Callable[[int], bool]:
+def compile_number_pattern(number: NumberPattern, pointer: str) -> Callable[[int], bool]:
     """Whether a number is as asked for. Raises Problem (bad-request)."""
     if isinstance(number, int):
         wanted: int = number
         return lambda found: found == wanted
-    match = _NUMBER.fullmatch(number.strip())
+    match = _NUMBER_CONDITION.fullmatch(number.strip())
     if match is None:
-        raise wrong(pointer, f'{printable(number)!r} is no number: write 3, "<5" or ">=3"')
-    compare, bound = _COMPARE[match[1]], int(match[2])
+        raise invalid_field_problem(pointer, f'{printable(number)!r} is no number: write 3, "<5" or ">=3"')
+    compare, bound = _COMPARISONS[match[1]], int(match[2])
     return lambda found: compare(found, bound)
 
 
-def any_fits(pattern: Callable[[str], bool] | None, names: Iterable[str]) -> bool:
+def matches_any(pattern: Callable[[str], bool] | None, names: Iterable[str]) -> bool:
     """Whether there is no pattern, or a name that fits."""
     return pattern is None or any(map(pattern, names))
 
 
-def wrong(pointer: str, why: str) -> Problem:
+def invalid_field_problem(pointer: str, why: str) -> Problem:
     """A rule that says what no rule can say."""
     name = pointer.removeprefix("/").replace("/", ".")
     return Problem(ProblemKind.BAD_REQUEST, f"{name} is wrong", f"{name}: {why}.", {"pointer": pointer})
 
 
-def impossible(pointer: str, why: str) -> Problem:
+def impossible_field_problem(pointer: str, why: str) -> Problem:
     """A rule that could never act."""
     name = pointer.removeprefix("/").replace("/", ".")
     return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is not possible", f"{why}.", {"pointer": pointer})

@@ -9,19 +9,21 @@ from typing import Final
 
 from msgspec import Struct
 
-from coordinator import clock
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.group.events import Event, GroupDeleted
-from coordinator.machine.outcome import Now
-from coordinator.net.peer import printable
-from coordinator.server.log_words import client_of, printable_name
+from coordinator.core import clock
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import Now
+from coordinator.core.wire_name import wire_name
+from coordinator.group.group_event_types import GroupDeleted, GroupEvent
+from coordinator.group.member_text import format_member_client, printable_name
 
-MOST_REMOVALS: Final = 10_000
+MAX_REMOVALS: Final = 10_000
 """Removed groups that are remembered; the oldest is forgotten first."""
 _RETENTION: Final = "retention"
 _OPERATOR: Final = "the control API"
 
 
+@wire_name("RemovalReason")
 class RemovalReason(StrEnum):
     """Why a group was removed."""
 
@@ -31,6 +33,7 @@ class RemovalReason(StrEnum):
     NAMESPACE_RESET = "namespace reset"
 
 
+@wire_name("GroupRemoval")
 class GroupRemoval(Struct, frozen=True, kw_only=True):
     """The removal of a group. `at_ms` is Unix time, `group_time_ms` the time of the group's clock then. `by` is the
     client or operator that asked for it, null where a retention check found the group by itself. `detail` is a
@@ -83,13 +86,13 @@ class GroupRemovals:
         finally:
             self._operations.pop(group_id, None)
 
-    def on_event(self, partition: int, event: Event, number: int, now: Now) -> None:
+    def on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
         """An `EventListener`."""
         if type(event) is not GroupDeleted:
             return
         operation = self._operations.get(event.group_id)
         if event.reason != _RETENTION:
-            client = "" if event.member is None else client_of(printable_name(event.member))
+            client = "" if event.member is None else format_member_client(printable_name(event.member))
             by = client if operation is None else printable(operation[1])
             detail = f"{by} deleted it (DeleteGroups)"
             self._add(event.group_id, now.wall_ms, RemovalReason.DELETED, by, detail)
@@ -129,7 +132,7 @@ class GroupRemovals:
             by=by,
             detail=detail,
         )
-        if len(self._removals) > MOST_REMOVALS:
+        if len(self._removals) > MAX_REMOVALS:
             self._removals.popitem(last=False)
 
 

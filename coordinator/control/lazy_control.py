@@ -1,8 +1,8 @@
-"""The control room, made when it is first needed: when something happens in a group, or when somebody asks.
+"""The control plane, made when it is first needed: when something happens in a group, or when somebody asks.
 
-A daemon that is started for each test shall not be longer about it for the sake of rooms in which nobody is
-yet: their modules are imported in another thread. What happens until they are there is kept, and told to them
-in its order."""
+A daemon that is started for each test shall not be longer about it for the sake of a control plane that nobody uses
+yet: their modules are imported in another thread. What happens until they are there is kept, and told to them in
+its order."""
 
 import asyncio
 import logging
@@ -10,79 +10,79 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from coordinator.control.oracles.commits import Commit, WatchedShard
-from coordinator.group.events import Event, GroupLoaded
-from coordinator.machine.outcome import Now
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.diagnosis.commit_observer import StoredCommit, WatchedShard
+from coordinator.core.outcome import Now
+from coordinator.group.group_event_types import GroupEvent, GroupLoaded
 
 if TYPE_CHECKING:
-    from coordinator.control.control import Control
+    from coordinator.control.control_plane import ControlPlane
 
 _LOG: Final = logging.getLogger("Control")
-MOST_KEPT: Final = 20_000
-"""Events, and commits, until the rooms are there: of more, the first are forgotten."""
+MAX_PENDING: Final = 20_000
+"""Events, and commits, until the control plane is there: of more, the first are forgotten."""
 
 
-class LateControl:
+class LazyControlPlane:
     """Made when a server is open and does not listen yet, so that nothing is missed. All methods belong to
     the event loop's thread."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._kept: deque[tuple[int, Event, int, Now]] = deque(maxlen=MOST_KEPT)
-        self._kept_commits: deque[Commit] = deque(maxlen=MOST_KEPT)
-        self._control: Control | None = None
-        self._making: asyncio.Task[None] | None = None
-        self.made = asyncio.Event()
+        self._pending_events: deque[tuple[int, GroupEvent, int, Now]] = deque(maxlen=MAX_PENDING)
+        self._pending_commits: deque[StoredCommit] = deque(maxlen=MAX_PENDING)
+        self._control: ControlPlane | None = None
+        self._creation: asyncio.Task[None] | None = None
+        self.created = asyncio.Event()
         """Set when it is there."""
-        server.group_events.listeners.append(self._happened)
+        server.group_events.listeners.append(self._on_event)
         config = server.settings.config
         if config.oracle_commits:
             # The shards have to be of this class before they read their groups.
-            server.offsets_topic.new_shard = partial(WatchedShard, self._committed)
+            server.offsets_topic.new_shard = partial(WatchedShard, self._on_commit)
         if config.ledger_file:
             # A file misses nothing.
-            self.make()
+            self.get_or_create()
 
-    def make(self) -> "Control":
-        """The control room, at once."""
+    def get_or_create(self) -> "ControlPlane":
+        """The control plane, at once."""
         if self._control is None:
-            from coordinator.control.control import Control
+            from coordinator.control.control_plane import ControlPlane
 
-            self._server.group_events.listeners.remove(self._happened)
-            self._control = Control(self._server)
-            for kept in self._kept:
-                self._server.group_events.tell(*kept)
-            self._kept.clear()
-            for commit in self._kept_commits:
-                self._control.oracles.committed(commit)
-            self._kept_commits.clear()
-            self.made.set()
+            self._server.group_events.listeners.remove(self._on_event)
+            self._control = ControlPlane(self._server)
+            for pending in self._pending_events:
+                self._server.group_events.notify_listeners(*pending)
+            self._pending_events.clear()
+            for commit in self._pending_commits:
+                self._control.oracles.on_commit(commit)
+            self._pending_commits.clear()
+            self.created.set()
         return self._control
 
-    def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:
-        self._kept.append((partition, event, number, now))
+    def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
+        self._pending_events.append((partition, event, number, now))
         # Groups that were there before the start are none that somebody works with.
-        if self._making is None and type(event) is not GroupLoaded:
-            self._making = self._server.loop.create_task(self._make())
+        if self._creation is None and type(event) is not GroupLoaded:
+            self._creation = self._server.loop.create_task(self._create_in_background())
 
-    def _committed(self, commit: Commit) -> None:
+    def _on_commit(self, commit: StoredCommit) -> None:
         if self._control is None:
-            self._kept_commits.append(commit)
+            self._pending_commits.append(commit)
         else:
-            self._control.oracles.committed(commit)
+            self._control.oracles.on_commit(commit)
 
-    async def _make(self) -> None:
+    async def _create_in_background(self) -> None:
         try:
             await self._server.loop.run_in_executor(None, _import_control)
-            self.make()
-        except Exception as problem:  # noqa: BLE001 - the coordinator runs without its control room
+            self.get_or_create()
+        except Exception as problem:  # noqa: BLE001 - the coordinator runs without its control plane
             _LOG.error("The control room cannot be made", exc_info=problem)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
-        if self._making is not None:
-            self._making.cancel()
+        if self._creation is not None:
+            self._creation.cancel()
         if self._control is not None:
             self._control.close()
 
@@ -98,8 +98,8 @@ class LateControl:
 
 
 def _import_control() -> None:
-    # Once it is imported, it is there for `make`.
-    import coordinator.control.control  # noqa: F401
-    from coordinator.control.traces.made import preload
+    # Once it is imported, `get_or_create` gets it at once.
+    from coordinator.control import control_plane  # noqa: F401
+    from coordinator.control.ledger.rebalance_trace import preload_exporter
 
-    preload()
+    preload_exporter()

@@ -10,29 +10,29 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from coordinator.group.view import GroupView, MemberView
-from coordinator.net.connections import Connections
+from coordinator.group.group_view import GroupView, MemberView
+from coordinator.network.connections import Connections
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 
-Heartbeats = HeartbeatRequest | ConsumerGroupHeartbeatRequest
+HeartbeatRequests = HeartbeatRequest | ConsumerGroupHeartbeatRequest
 
 
-class Seen(NamedTuple):
+class ConnectionSnapshot(NamedTuple):
     """What the connections tell of the members of one group at one moment."""
 
     open_ids: AbstractSet[int]
-    beating: AbstractSet[str]
+    heartbeating: AbstractSet[str]
     """The ids of the members whose heartbeats an open connection repeats."""
     unclaimed: AbstractSet[tuple[str, str]]
     """Client id and host of the open connections that no member of the group is known to use."""
-    closed_ms_ago_of: Callable[[int], int | None]
+    find_closed_ms_ago: Callable[[int], int | None]
 
     def has_connection(self, member: MemberView) -> bool:
         """Whether an open connection is known to be a member's."""
         if member.connection_id:
             return member.connection_id in self.open_ids
-        return member.name.member_id in self.beating
+        return member.name.member_id in self.heartbeating
 
     def is_connected(self, member: MemberView) -> bool:
         """Whether a member has an open connection, as far as can be seen."""
@@ -43,7 +43,7 @@ class Seen(NamedTuple):
     def closed_ms_ago(self, member: MemberView) -> int | None:
         """How long the connection over which a member joined has been closed; None where it has one, or where
         that is not known."""
-        return None if self.is_connected(member) else self.closed_ms_ago_of(member.connection_id)
+        return None if self.is_connected(member) else self.find_closed_ms_ago(member.connection_id)
 
 
 class MemberConnections:
@@ -51,35 +51,35 @@ class MemberConnections:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self.played: list[Callable[[], Iterable[int]]] = []
+        self.connection_id_sources: list[Callable[[], Iterable[int]]] = []
         """Who tells the numbers of members that groupd plays itself: they are as connected as any."""
 
-    def connected(self, group_id: str) -> set[str]:
+    def find_heartbeating_members(self, group_id: str) -> set[str]:
         """The ids of the members of a group whose heartbeats an open connection repeats."""
         return {
             request.member_id
             for connection in self._connections.open
             for request in connection.repeated_requests()
-            if isinstance(request, Heartbeats) and request.group_id == group_id
+            if isinstance(request, HeartbeatRequests) and request.group_id == group_id
         }
 
-    def open_ids(self) -> set[int]:
+    def list_open_ids(self) -> set[int]:
         """The numbers of all open connections."""
-        open_ids = {connection.connection_id for connection in self._connections.open}
-        return open_ids.union(*(played() for played in self.played))
+        open_ids = {connection.client.connection_id for connection in self._connections.open}
+        return open_ids.union(*(played() for played in self.connection_id_sources))
 
-    def back_perhaps(self, members: Iterable[MemberView], claimed: AbstractSet[int]) -> set[str]:
+    def find_possibly_reconnected(self, members: Iterable[MemberView], claimed: AbstractSet[int]) -> set[str]:
         """The ids of those of some members without a connection who may have made a new one: since theirs was
         closed, a client of that name and host has connected, of which is not known for whom it speaks.
 
         In: the numbers of connections that are known to be others'."""
         newcomers: dict[tuple[str, str], int] = {}
         for connection in self._connections.open:
-            number = connection.connection_id
+            number = connection.client.connection_id
             if number not in claimed and not any(
-                isinstance(request, Heartbeats) for request in connection.repeated_requests()
+                isinstance(request, HeartbeatRequests) for request in connection.repeated_requests()
             ):
-                client = connection.client_id, connection.client_host
+                client = connection.client.client_id, connection.client.host
                 newcomers[client] = max(number, newcomers.get(client, 0))
         return {
             member.name.member_id
@@ -88,7 +88,7 @@ class MemberConnections:
             > self._connections.newest_at_close(member.connection_id)
         }
 
-    def close(self, group_id: str, members: Iterable[MemberView]) -> int:
+    def close_connections(self, group_id: str, members: Iterable[MemberView]) -> int:
         """Closes the connections of members at once: those over which they joined, and those that repeat their
         heartbeats. Out: how many."""
         ids = {member.name.member_id: member.connection_id for member in members}
@@ -96,9 +96,11 @@ class MemberConnections:
         theirs = [
             connection
             for connection in self._connections.open
-            if connection.connection_id in numbers
+            if connection.client.connection_id in numbers
             or any(
-                isinstance(request, Heartbeats) and request.group_id == group_id and request.member_id in ids
+                isinstance(request, HeartbeatRequests)
+                and request.group_id == group_id
+                and request.member_id in ids
                 for request in connection.repeated_requests()
             )
         ]
@@ -106,19 +108,22 @@ class MemberConnections:
             connection.abort()
         return len(theirs)
 
-    def seen(self, view: GroupView) -> Seen:
+    def take_snapshot(self, view: GroupView) -> ConnectionSnapshot:
         """All that is to be seen of a group, for whoever asks about many members."""
         unclaimed: set[tuple[str, str]] = set()
         if any(not member.connection_id for member in view.members):
             claimed = {member.connection_id for member in view.members}
             claimed |= {pending.connection_id for pending in view.pending}
             unclaimed = {
-                (connection.client_id, connection.client_host)
+                (connection.client.client_id, connection.client.host)
                 for connection in self._connections.open
-                if connection.connection_id not in claimed
+                if connection.client.connection_id not in claimed
             }
-        return Seen(
-            self.open_ids(), self.connected(view.group_id), unclaimed, self._connections.closed_ms_ago
+        return ConnectionSnapshot(
+            self.list_open_ids(),
+            self.find_heartbeating_members(view.group_id),
+            unclaimed,
+            self._connections.closed_ms_ago,
         )
 
     def silent_ms(self, connection_id: int) -> int | None:

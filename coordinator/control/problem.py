@@ -46,7 +46,8 @@ class ProblemKind(Enum):
 
 
 class Problem(Exception):
-    """See the top of this file. `fields` are JSON values; names of groups and members in `detail` are printable."""
+    """Raised where a request is refused, or cannot be fulfilled. `fields` are JSON values; names of groups and
+    members in `detail` are printable."""
 
     def __init__(
         self, kind: ProblemKind, title: str, detail: str, fields: Mapping[str, object] | None = None

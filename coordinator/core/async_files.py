@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from storage.files import TEMPORARY_SUFFIX, File, Files
 
-WRITE_BYTES: Final = 256 * 1024
+WRITE_BUFFER_BYTES: Final = 256 * 1024
 """So much is written at a time: a change of threads costs as much as the encoding of a hundred records."""
 
 T = TypeVar("T")
@@ -34,11 +34,11 @@ class AsyncFiles:
 
     async def listdir(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
-        return await self.call(self.files.listdir, path)
+        return await self.run_in_executor(self.files.listdir, path)
 
     async def unlink(self, path: str) -> None:
         """Removes a file."""
-        await self.call(self.files.unlink, path)
+        await self.run_in_executor(self.files.unlink, path)
 
     @asynccontextmanager
     async def new_file(self, path: str, temporary_suffix: str = TEMPORARY_SUFFIX) -> AsyncIterator["NewFile"]:
@@ -46,12 +46,12 @@ class AsyncFiles:
         use meanwhile. At the end of the block it is closed, and removed unless it is in place."""
         file = NewFile(self, path, path + temporary_suffix)
         try:
-            await self.call(file._open)
+            await self.run_in_executor(file._open)
             yield file
         finally:
-            await self.call(file._close)
+            await self.run_in_executor(file._close)
 
-    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def run_in_executor(self, function: Callable[..., T], *arguments: Any) -> T:
         """What a function gives that runs in the executor, to its end also where the caller is cancelled."""
         if self._wrap is None:
             # The import takes as long as several turns of the loop.
@@ -74,8 +74,8 @@ class NewFile:
         self._path = path
         self._temporary_path = temporary_path
         self._file: File | None = None
-        self._gathered: list[bytes] = []
-        self._gathered_bytes = 0
+        self._buffered: list[bytes] = []
+        self._buffered_bytes = 0
         self._is_synced = False
         self._is_in_place = False
 
@@ -87,21 +87,21 @@ class NewFile:
     async def write(self, data: bytes) -> None:
         """Appends all of `data`, together with what comes next where that is little."""
         self._is_synced = False
-        self._gathered.append(data)
-        self._gathered_bytes += len(data)
-        if self._gathered_bytes >= WRITE_BYTES:
-            await self._write_gathered()
+        self._buffered.append(data)
+        self._buffered_bytes += len(data)
+        if self._buffered_bytes >= WRITE_BUFFER_BYTES:
+            await self._write_buffered()
 
-    async def _write_gathered(self) -> None:
-        data = b"".join(self._gathered)
-        self._gathered.clear()
-        self._gathered_bytes = 0
-        await self._named(self._opened.write, data)
+    async def _write_buffered(self) -> None:
+        data = b"".join(self._buffered)
+        self._buffered.clear()
+        self._buffered_bytes = 0
+        await self._run_with_path(self._opened.write, data)
 
     async def sync(self) -> None:
         """Makes durable what was written; before that it cannot be put in place."""
-        await self._write_gathered()
-        await self._named(self._opened.fdatasync)
+        await self._write_buffered()
+        await self._run_with_path(self._opened.fdatasync)
         self._is_synced = True
 
     async def put_in_place(self) -> None:
@@ -113,12 +113,12 @@ class NewFile:
         assert self._is_synced, self._path
         self._files.files.replace(self._temporary_path, self._path)
         self._is_in_place = True
-        await self._named(self._files.files.fsync_directory, os.path.dirname(self._path))
+        await self._run_with_path(self._files.files.fsync_directory, os.path.dirname(self._path))
 
-    async def _named(self, function: Callable[..., None], *arguments: Any) -> None:
+    async def _run_with_path(self, function: Callable[..., None], *arguments: Any) -> None:
         """The operating system does not say which file it was that it could not write."""
         try:
-            await self._files.call(function, *arguments)
+            await self._files.run_in_executor(function, *arguments)
         except OSError as error:
             error.filename = error.filename or self._path
             raise

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from coordinator.machine.outcome import Now
+from coordinator.core.outcome import Now
 
 monotonic_ns = time.monotonic_ns
 """For timers and durations, nanoseconds."""
@@ -50,17 +50,17 @@ def boot_ms() -> int:
 
 
 class WatchedArrival(Arrival):
-    """The same, which has something looked at in each millisecond before anything is answered."""
+    """An arrival clock that calls a function once in each millisecond, before requests of that millisecond are
+    answered."""
 
-    __slots__ = ("_look",)
+    __slots__ = ("_on_millisecond",)
 
-    def __init__(self, look: Callable[[], object]) -> None:
+    def __init__(self, on_millisecond: Callable[[], object]) -> None:
         super().__init__()
-        self._look = look
+        self._on_millisecond = on_millisecond
 
     def advance(self, instant_ns: int) -> None:
-        """See `Arrival`."""
         before = self._ms
         super().advance(instant_ns)
         if self._ms != before:
-            self._look()
+            self._on_millisecond()

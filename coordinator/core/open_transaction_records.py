@@ -17,7 +17,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Pending(NamedTuple, Generic[K, V]):
+class PendingRecord(NamedTuple, Generic[K, V]):
     """A record that may count some day; if not even then, something newer stands for its key already."""
 
     producer_id: int
@@ -26,77 +26,77 @@ class Pending(NamedTuple, Generic[K, V]):
     is_superseded: bool
 
 
-class Ended(NamedTuple, Generic[K, V]):
+class EndedTransaction(NamedTuple, Generic[K, V]):
     """What a transaction comes to: the records that count from now on, in order, and those that never will, since
     something newer stands for their keys. Of one that is aborted neither is told."""
 
-    counting: list[tuple[K, V]]
+    committed: list[tuple[K, V]]
     superseded: list[tuple[K, V]]
 
 
 class OpenTransactions(Generic[K, V]):
-    """Those of one log, by producer id: a producer has one transaction at a time. Every call takes as long as it
-    has records to look at, however many others wait."""
+    """The open transactions of one log, by producer id: a producer has one transaction at a time. Every call
+    takes as long as it has records to look at, however many others wait."""
 
-    __slots__ = ("_newest", "_producers_of", "_records", "by_producer")
+    __slots__ = ("_last_number", "_newest", "_producers_by_key", "by_producer")
 
     def __init__(self) -> None:
         self.by_producer: dict[int, dict[K, tuple[int, V]]] = {}
         """The last record of each key, behind its number; never empty. To be read, not written."""
-        self._producers_of: dict[K, set[int]] = {}
+        self._producers_by_key: dict[K, set[int]] = {}
         """Who has a record of a key; never empty."""
         self._newest: dict[K, int] = {}
         """The number of the record that stands for a key, where any that waits is older."""
-        self._records = 0
+        self._last_number = 0
         """How many there were so far: each gets the next number."""
 
     def __bool__(self) -> bool:
         """Whether any record waits for the end of its transaction."""
         return bool(self.by_producer)
 
-    def producers_of(self, key: K) -> Collection[int]:
+    def find_producers(self, key: K) -> Collection[int]:
         """In whose transactions a record of a key waits."""
-        return self._producers_of.get(key, ())
+        return self._producers_by_key.get(key, ())
 
-    def add(self, producer_id: int, key: K, value: V) -> None:
-        """A record of a transaction."""
-        self._records += 1
-        self.by_producer.setdefault(producer_id, {})[key] = self._records, value
-        self._producers_of.setdefault(key, set()).add(producer_id)
+    def add_record(self, producer_id: int, key: K, value: V) -> None:
+        """Add a record of a transaction."""
+        self._last_number += 1
+        self.by_producer.setdefault(producer_id, {})[key] = self._last_number, value
+        self._producers_by_key.setdefault(key, set()).add(producer_id)
 
-    def passed(self, key: K) -> None:
-        """A record outside of transactions."""
-        if key in self._producers_of:
-            self._records += 1
-            self._newest[key] = self._records
+    def supersede(self, key: K) -> None:
+        """Apply a record outside of transactions: pending records of its key are older."""
+        if key in self._producers_by_key:
+            self._last_number += 1
+            self._newest[key] = self._last_number
 
-    def removed(self, key: K) -> None:
-        """A tombstone."""
-        for producer_id in self._producers_of.pop(key, ()):
+    def remove_key(self, key: K) -> None:
+        """Apply a tombstone: remove all pending records of its key."""
+        for producer_id in self._producers_by_key.pop(key, ()):
             pending = self.by_producer[producer_id]
             del pending[key]
             if not pending:
                 del self.by_producer[producer_id]
         self._newest.pop(key, None)
 
-    def end(self, producer_id: int, *, is_committed: bool) -> Ended[K, V]:
-        """A producer's transaction ends."""
-        ended: Ended[K, V] = Ended([], [])
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> EndedTransaction[K, V]:
+        """End a producer's transaction. Out: the records that count now, and those that never will."""
+        ended: EndedTransaction[K, V] = EndedTransaction([], [])
         for key, (number, value) in self.by_producer.pop(producer_id, {}).items():
             if is_committed and self._newest.get(key, 0) < number:
                 self._newest[key] = number
-                ended.counting.append((key, value))
+                ended.committed.append((key, value))
             elif is_committed:
                 ended.superseded.append((key, value))
-            producers = self._producers_of[key]
+            producers = self._producers_by_key[key]
             producers.remove(producer_id)
             if not producers:
                 # Once nothing waits, nothing is compared.
-                del self._producers_of[key]
+                del self._producers_by_key[key]
                 self._newest.pop(key, None)
         return ended
 
-    def pending(self) -> Iterator[Pending[K, V]]:
+    def iterate_pending(self) -> Iterator[PendingRecord[K, V]]:
         """What waits, in the order in which it came."""
         waiting = [
             (number, producer_id, key, value)
@@ -104,14 +104,14 @@ class OpenTransactions(Generic[K, V]):
             for key, (number, value) in records.items()
         ]
         for number, producer_id, key, value in sorted(waiting, key=lambda one: one[0]):
-            yield Pending(producer_id, key, value, self._newest.get(key, 0) > number)
+            yield PendingRecord(producer_id, key, value, self._newest.get(key, 0) > number)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """Raise AssertionError when what is derived is not what the records say."""
         recounted: dict[K, set[int]] = {}
         for producer_id, records in self.by_producer.items():
             assert records, f"nothing of producer {producer_id} waits, but its place"
             for key in records:
                 recounted.setdefault(key, set()).add(producer_id)
-        assert self._producers_of == recounted, "the producers of a key"
+        assert self._producers_by_key == recounted, "the producers of a key"
         assert self._newest.keys() <= recounted.keys(), "what nothing is compared with"

@@ -1,24 +1,21 @@
-"""What goes into a machine besides the request, and what comes out of it.
+"""The contract of a pure machine: what goes in, what comes out, and in what order.
 
-The contract of an `Outcome`, for whoever runs the machine:
+A machine (the groups of a partition, or its transactions) is a function of its inputs. It knows no clock, disk,
+socket or random number; the runtime gives it the time. Its `Outcome` says what to write, to answer and to wait for.
 
-1. append `records`, atomically and in order, or the `marker`; they are applied to memory already. With
-   `in_transaction` the records are a batch of that transaction, which nothing else joins;
-2. send `replies`, and deliver `messages`, once the log is durable to this point (a heartbeat's need not wait);
-3. set or cancel `timers`; call `fire` with the key when its deadline has passed;
-4. begin `work`; hand its result in as a request, `WorkDone`, if the machine is still the same by then;
-5. number the `events` and hand them to whoever wants to know.
-
-When the append fails, the machine is thrown away and loaded again from disk: there is no undo.
+Handlers compute on the old state, collect the facts that they mean to write, and call
+`OutcomeBuilder.write_fact` for them last: a request that is refused half-way has changed nothing. An error that
+leaves a handler drops all that the call meant to write, reply or arm. Since facts may be applied by then, the
+runtime loads the machine again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from coordinator.names import NOWHERE, Node
+from coordinator.core.shared_types import NO_NODE, Node
 
 
 class Now(NamedTuple):
@@ -42,7 +39,7 @@ class Context(Struct):
     client_id: str
     client_host: str
     new_member_uuid: str = ""
-    node: Node = NOWHERE
+    node: Node = NO_NODE
     connection_id: int = 0
     may_read: Callable[[str], bool] | None = None
     may_describe: Callable[[str], bool] | None = None
@@ -65,7 +62,7 @@ class EncodedFact(NamedTuple):
     value: bytes | None
 
 
-class Event(Struct):
+class MachineEvent(Struct):
     """Something worth telling happened: observers make log lines, metrics and the ledger of it."""
 
 
@@ -98,14 +95,14 @@ NO_PRODUCER_ID: Final = -1
 """Of a fact that belongs to no transaction."""
 
 
-class InTransaction(NamedTuple):
+class TransactionOwner(NamedTuple):
     """Whose transaction the records of an outcome are of: they become a batch of their own."""
 
     producer_id: int
     producer_epoch: int
 
 
-class Marker(NamedTuple):
+class TransactionMarker(NamedTuple):
     """The end of a producer's transaction, to be written behind everything before it: a control batch."""
 
     producer_id: int
@@ -120,7 +117,7 @@ NO_TIMERS: Final[Mapping[Any, int | None]] = MappingProxyType({})
 class Outcome(Struct):
     """The result of one call. `replies` pairs waiters with response messages; `timers` maps keys (of the machine's
     own type) to absolute deadlines in monotonic milliseconds, None cancels; `events` are of the machine's own
-    subclasses of `Event`. See the module's text for the contract."""
+    subclasses of `MachineEvent`."""
 
     records: Sequence[Fact] = ()
     replies: Sequence[tuple[int, object]] = ()
@@ -128,5 +125,66 @@ class Outcome(Struct):
     events: Sequence[Any] = ()
     messages: Sequence[Message] = ()
     work: Sequence[Work] = ()
-    in_transaction: InTransaction | None = None
-    marker: Marker | None = None
+    in_transaction: TransactionOwner | None = None
+    marker: TransactionMarker | None = None
+
+
+class OutcomeBuilder(Struct, eq=False):
+    """Collects what one call of a machine does. A fact is applied to the durable state as it is written (`apply`,
+    which takes the producer of its transaction too); of several settings of one timer the last one counts."""
+
+    now: Now
+    apply: Callable[[Fact, int], None]
+    records: list[Fact] = field(default_factory=list)
+    replies: list[tuple[int, object]] = field(default_factory=list)
+    timers: dict[Hashable, int | None] = field(default_factory=dict)
+    events: list[MachineEvent] = field(default_factory=list)
+    messages: Sequence[Message] = ()
+    work: Sequence[Work] = ()
+    in_transaction: TransactionOwner | None = None
+    """Whose transaction all facts of this call are of."""
+    marker: TransactionMarker | None = None
+    """The end of a transaction; who sets it applies it to the durable state."""
+
+    def write_fact(self, fact: Fact) -> None:
+        """Make a fact durable, and true at once."""
+        in_transaction = self.in_transaction
+        self.apply(fact, NO_PRODUCER_ID if in_transaction is None else in_transaction.producer_id)
+        self.records.append(fact)
+
+    def reply(self, waiter: int, message: object) -> None:
+        """Answer a waiter: the one that this call is about, or one that was parked."""
+        self.replies.append((waiter, message))
+
+    def arm_timer(self, key: Hashable, deadline_ms: int) -> None:
+        """Have `key` fired at a monotonic time; an earlier deadline of it is replaced."""
+        self.timers[key] = deadline_ms
+
+    def cancel_timer(self, key: Hashable) -> None:
+        """Have `key` not fired any more."""
+        self.timers[key] = None
+
+    def add_event(self, event: MachineEvent) -> None:
+        """State a fact for whoever observes."""
+        self.events.append(event)
+
+    def add_message(self, message: Message) -> None:
+        """Put a request to another machine, once this call is durable."""
+        self.messages = [*self.messages, message]
+
+    def add_work(self, work: Work) -> None:
+        """Have something done whose result comes back as a request."""
+        self.work = [*self.work, work]
+
+    def build(self) -> Outcome:
+        """What the call amounts to."""
+        return Outcome(
+            self.records,
+            self.replies,
+            self.timers,
+            self.events,
+            self.messages,
+            self.work,
+            self.in_transaction,
+            self.marker,
+        )

@@ -1,4 +1,6 @@
-"""Names that belong to nobody in particular, and that several rooms use."""
+"""Names and types that several packages use: internal topics, assignors, nodes, security protocols, and when
+logs are flushed.
+"""
 
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -7,7 +9,7 @@ CONSUMER_OFFSETS: Final = "__consumer_offsets"
 """The internal topic of groups and their offsets."""
 TRANSACTION_STATE: Final = "__transaction_state"
 """The internal topic of transactions."""
-COORDINATED: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+COORDINATOR_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 """The internal topics whose partitions are coordinators."""
 
 _ASSIGNOR_CLASS: Final = "org.apache.kafka.coordinator.group.assignor."
@@ -31,7 +33,7 @@ class Node(NamedTuple):
     rack: str | None = None
 
 
-NOWHERE: Final = Node(-1, "", -1)
+NO_NODE: Final = Node(-1, "", -1)
 
 
 class SecurityProtocol(StrEnum):

@@ -1,4 +1,5 @@
 """The group coordinator as a pure state machine: requests and timers in, an `Outcome` out.
 
-No clock, no I/O, no randomness, no logger. Read `shard.py` first, then `state.py`.
+No clock, no I/O, no randomness, no logger. Read `coordinator/group/group_shard.py` first, then
+`coordinator/group/classic/classic_state_machine.py`.
 """

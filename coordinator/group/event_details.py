@@ -1,12 +1,19 @@
-"""What there is to say of a rebalance, as values: what began it, whom it waits for, who is gone, who got what.
-
-Events are made of these, and from events whatever people read: the core never says it in text alone.
+"""Values inside group events: who a member is, why a rebalance started, whom it waits for, who got what, and
+why a request was refused.
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from coordinator.group.member_name import MemberName
+
+class MemberName(NamedTuple):
+    """A member, or who has been given an id to become one. `client_host` has Java's leading slash
+    ("/127.0.0.1"); `group_instance_id` is None unless the member is static."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
 
 
 class RebalanceCause(StrEnum):
@@ -44,7 +51,7 @@ class AwaitedRequest(StrEnum):
     ASSIGNMENT = "assignment"
 
 
-class Awaited(NamedTuple):
+class AwaitedMember(NamedTuple):
     """One whom a group waits for. `silent_ms`: since when nothing was heard of it. `session_left_ms`: when its
     session ends unless it is heard before. `left_ms`: how long it is waited for at most if it stays silent."""
 
@@ -73,7 +80,7 @@ class Departure(NamedTuple):
     assignment: bytes
 
 
-class Assigned(NamedTuple):
+class MemberAssignment(NamedTuple):
     """A member of a Stable generation, with the bytes that the leader assigned to it, and those that it had in the
     Stable generation before this one; None when it was not in that. `metadata` is what it had told the leader, for
     the selected protocol."""
@@ -87,3 +94,76 @@ class Assigned(NamedTuple):
     def is_new(self) -> bool:
         """Whether it was not in the Stable generation before this one."""
         return self.before is None
+
+
+class SessionTimeoutOutOfRange(NamedTuple):
+    """INVALID_SESSION_TIMEOUT: group.min.session.timeout.ms and group.max.session.timeout.ms are the bounds."""
+
+    session_timeout_ms: int
+    min_ms: int
+    max_ms: int
+
+
+class GroupFull(NamedTuple):
+    """GROUP_MAX_SIZE_REACHED: so many members count, and group.max.size is the bound."""
+
+    members: int
+    max_size: int
+
+
+class ProtocolsDiffer(NamedTuple):
+    """INCONSISTENT_GROUP_PROTOCOL: what the request names, and what the group has: in a JoinGroup the
+    protocols that all members support, in a SyncGroup the selected one. None: not named."""
+
+    protocol_type: str | None
+    names: tuple[str, ...]
+    group_protocol_type: str | None
+    group_names: tuple[str, ...]
+
+
+class GenerationDiffers(NamedTuple):
+    """ILLEGAL_GENERATION: the generation of the request, and that of the group."""
+
+    sent: int
+    current: int
+
+
+class MetadataTooLong(NamedTuple):
+    """OFFSET_METADATA_TOO_LARGE: the longest text that came with an offset, in UTF-16 units, and the bound,
+    offset.metadata.max.bytes."""
+
+    length: int
+    max_length: int
+
+
+class RecordsTooLarge(NamedTuple):
+    """UNKNOWN_SERVER_ERROR: the log would not take so large a batch; message.max.bytes is the bound."""
+
+    max_bytes: int
+
+
+class MemberIdTooLong(NamedTuple):
+    """UNKNOWN_SERVER_ERROR: the member's id, made of its client id or instance id, would be longer than a
+    string of the protocol can be."""
+
+    max_bytes: int
+
+
+class RefusedOffset(NamedTuple):
+    """What a refused commit would have stored, and what was committed there then; None: nothing."""
+
+    topic: str
+    partition: int
+    offset: int
+    committed: int | None
+
+
+RefusalDetail: TypeAlias = (
+    SessionTimeoutOutOfRange
+    | GroupFull
+    | ProtocolsDiffer
+    | GenerationDiffers
+    | MetadataTooLong
+    | RecordsTooLarge
+    | MemberIdTooLong
+)

@@ -1,11 +1,41 @@
-"""What consumer groups may be told, under Kafka's names: for all of them, and for one."""
+"""Configuration of the group coordinator under Kafka's names: classic groups and offsets, consumer groups,
+and overrides of one group.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from coordinator.names import CONSUMER_ASSIGNORS
+from msgspec import Struct
+
+from coordinator.core.shared_types import CONSUMER_ASSIGNORS
+
+MS_PER_MINUTE: Final = 60_000
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+"""How long a member that never held an assignment may wait for its first join to complete. Fixed, as in
+Kafka's GroupCoordinatorConfig."""
+
+
+class GroupConfig(Struct, frozen=True, kw_only=True):
+    """Properties of Kafka's GroupCoordinatorConfig that concern classic groups and offsets; dots in a
+    property's name are underscores here. Defaults and bounds are declared in `coordinator/config`."""
+
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
+    offset_metadata_max_bytes: int
+    offsets_retention_minutes: int
+    offsets_retention_check_interval_ms: int
+    message_max_bytes: int
+    """Bounds the records of one request."""
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        """How long an offset outlives its group, or its commit, in milliseconds."""
+        return self.offsets_retention_minutes * MS_PER_MINUTE
+
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
@@ -44,8 +74,7 @@ class ConsumerGroupTimes(NamedTuple):
     assignment_interval_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupConfig:
+class ConsumerGroupConfig(Struct, frozen=True, kw_only=True):
     """Properties of Kafka's `GroupCoordinatorConfig` that concern consumer groups; dots in a property's name are
     underscores here. Defaults and bounds are declared in `coordinator/config`."""
 
@@ -73,28 +102,28 @@ class ConsumerGroupConfig:
         """What is done with groups that get members of the other protocol."""
         return MigrationPolicy(self.group_consumer_migration_policy.lower())
 
-    def times(self, overrides: Mapping[str, str]) -> ConsumerGroupTimes:
+    def resolve_times(self, overrides: Mapping[str, str]) -> ConsumerGroupTimes:
         """The times of a group that has these configs of its own, by name, each the text of a number. What the
         broker's bounds do not allow any more is the nearest that they do. Source: `GroupConfig.evaluate`."""
 
-        def own(name: str, otherwise_ms: int, min_ms: int, max_ms: int) -> int:
+        def resolve(name: str, default_ms: int, min_ms: int, max_ms: int) -> int:
             text = overrides.get(name)
-            return otherwise_ms if text is None else min(max(int(text), min_ms), max_ms)
+            return default_ms if text is None else min(max(int(text), min_ms), max_ms)
 
         return ConsumerGroupTimes(
-            own(
+            resolve(
                 SESSION_TIMEOUT,
                 self.group_consumer_session_timeout_ms,
                 self.group_consumer_min_session_timeout_ms,
                 self.group_consumer_max_session_timeout_ms,
             ),
-            own(
+            resolve(
                 HEARTBEAT_INTERVAL,
                 self.group_consumer_heartbeat_interval_ms,
                 self.group_consumer_min_heartbeat_interval_ms,
                 self.group_consumer_max_heartbeat_interval_ms,
             ),
-            own(
+            resolve(
                 ASSIGNMENT_INTERVAL,
                 self.group_consumer_assignment_interval_ms,
                 self.group_consumer_min_assignment_interval_ms,

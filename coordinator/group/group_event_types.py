@@ -1,17 +1,21 @@
-"""Facts worth telling, one class each: the ledger, the log lines and the metrics are made from these.
+"""Events of groups: one class for each. Log lines, metrics, the ledger and the event stream are made of them."""
 
-They carry what Kafka's coordinator says in its log, and the reason in Kafka's words where it has one. Who observes
-them reads of every event alike which group, generation and member it is about; its number and its time come with it
-from the engine. Nobody changes an event; that they are not frozen is because each class would have to say so.
-"""
-
+from enum import StrEnum
 from typing import NamedTuple
 
-from coordinator.group.member_name import MemberName
-from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
-from coordinator.group.refusal_facts import RefusalDetail, RefusedOffset
-from coordinator.machine.outcome import Event as MachineEvent
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import MachineEvent
+from coordinator.core.wire_name import wire_name
+from coordinator.group.consumer.consumer_member import NO_TARGET, TargetPartitions
+from coordinator.group.event_details import (
+    AwaitedMember,
+    Departure,
+    MemberAssignment,
+    MemberName,
+    RefusalDetail,
+    RefusedOffset,
+    Trigger,
+)
+from protocol.error_codes import ErrorCode
 
 
 class SkippedOffset(NamedTuple):
@@ -23,13 +27,13 @@ class SkippedOffset(NamedTuple):
     committed: int
 
 
-class GroupEvent(MachineEvent):
+class GroupIdEvent(MachineEvent):
     """Something happened to a group."""
 
     group_id: str
 
 
-class Event(GroupEvent, kw_only=True):
+class GroupEvent(GroupIdEvent, kw_only=True):
     """Something happened to a group. `generation_id` is the group's when it did, or that in whose name it was asked
     for; `member` is whom it is about, or whose doing it was, with the client that said so. None: it is about the
     group's offsets or its end, or about nobody in particular."""
@@ -38,7 +42,7 @@ class Event(GroupEvent, kw_only=True):
     member: MemberName | None = None
 
 
-class GenerationEvent(Event):
+class GenerationEvent(GroupEvent):
     """Something happened to who is in a group."""
 
     generation_id: int
@@ -50,12 +54,14 @@ class MemberEvent(GenerationEvent):
     member: MemberName
 
 
+@wire_name("MemberIdRequired")
 class MemberIdRequired(MemberEvent):
     """A dynamic member without an id was given one, to join again with (KIP-394)."""
 
     state: str
 
 
+@wire_name("MemberJoined")
 class MemberJoined(MemberEvent):
     """A member was added. `pending` says that it came back with the id that it had been given; `state` is
     the group's when it came."""
@@ -64,12 +70,14 @@ class MemberJoined(MemberEvent):
     pending: bool
 
 
+@wire_name("MemberRejoined")
 class MemberRejoined(MemberEvent):
     """A member came to the join phase, or begins one. `state` is the group's when it came."""
 
     state: str
 
 
+@wire_name("MemberToldToRejoin")
 class MemberToldToRejoin(MemberEvent):
     """A member learns from the answer REBALANCE_IN_PROGRESS that it has to join again. `operation` is Kafka's word
     for the request."""
@@ -77,7 +85,7 @@ class MemberToldToRejoin(MemberEvent):
     operation: str
 
 
-class Refused(Event):
+class RequestRefused(GroupEvent):
     """A request was answered with an error. `generation_id` is that in whose name it was sent, None where it names
     none; the id of `member` is "" for who has none yet. `state` is the group's, "" where there is none or nobody
     looked; `detail` is None where there is no more to say, or where MemberFenced says it; `partitions` is how many
@@ -93,24 +101,29 @@ class Refused(Event):
     offsets: tuple[RefusedOffset, ...] = ()
 
 
-class JoinRefused(Refused):
+@wire_name("JoinRefused")
+class JoinRefused(RequestRefused):
     """A JoinGroup was answered with an error."""
 
 
-class SyncRefused(Refused):
+@wire_name("SyncRefused")
+class SyncRefused(RequestRefused):
     """A SyncGroup was; not when that was REBALANCE_IN_PROGRESS, of which MemberToldToRejoin tells."""
 
 
-class HeartbeatRefused(Refused):
+@wire_name("HeartbeatRefused")
+class HeartbeatRefused(RequestRefused):
     """A Heartbeat was; not when that was REBALANCE_IN_PROGRESS, of which MemberToldToRejoin tells."""
 
 
-class CommitRefused(Refused):
+@wire_name("CommitRefused")
+class CommitRefused(RequestRefused):
     """An OffsetCommit was refused, or some of its partitions were; in a transaction, a TxnOffsetCommit."""
 
     is_transactional: bool = False
 
 
+@wire_name("StaticMemberReplaced")
 class StaticMemberReplaced(MemberEvent):
     """A restarted static member took over the place of its predecessor (KIP-345)."""
 
@@ -118,10 +131,12 @@ class StaticMemberReplaced(MemberEvent):
     state: str
 
 
+@wire_name("RebalanceAvoided")
 class RebalanceAvoided(MemberEvent):
     """A static member came back to a Stable group without changing the selected protocol."""
 
 
+@wire_name("RebalanceStarted")
 class RebalanceStarted(GenerationEvent):
     """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one; `member` is the
     trigger's actor; `members` are those of the group, who have to rejoin unless they have just done so."""
@@ -131,6 +146,7 @@ class RebalanceStarted(GenerationEvent):
     members: tuple[MemberName, ...] = ()
 
 
+@wire_name("RebalanceWaits")
 class RebalanceWaits(GenerationEvent):
     """A rebalance goes on, or a Stable generation has members that have not asked for their assignment.
 
@@ -144,10 +160,11 @@ class RebalanceWaits(GenerationEvent):
     waited_ms: int
     left_ms: int
     members: int
-    awaited: tuple[Awaited, ...]
+    awaited: tuple[AwaitedMember, ...]
     is_initial: bool
 
 
+@wire_name("RebalanceCompleted")
 class RebalanceCompleted(GenerationEvent):
     """A rebalance is over: the group is Stable, or Empty.
 
@@ -171,23 +188,26 @@ class RebalanceCompleted(GenerationEvent):
     join_ms: int
     sync_ms: int
     last_joined: MemberName | None
-    members: tuple[Assigned, ...]
+    members: tuple[MemberAssignment, ...]
     gone: tuple[Departure, ...]
     subscribed_topics: tuple[str, ...] | None = None
 
 
+@wire_name("RebalanceDelayed")
 class RebalanceDelayed(GenerationEvent):
     """New members came while the first rebalance waited: it waits `delay_ms` more."""
 
     delay_ms: int
 
 
+@wire_name("RebalanceStalled")
 class RebalanceStalled(GenerationEvent):
     """No member rejoined, but silent static members are left: the join phase goes on."""
 
     members: int
 
 
+@wire_name("GroupStabilized")
 class GroupStabilized(GenerationEvent):
     """The join phase is over: a generation with these members waits for its leader's assignment."""
 
@@ -196,10 +216,12 @@ class GroupStabilized(GenerationEvent):
     protocol_name: str
 
 
+@wire_name("SyncReceived")
 class SyncReceived(MemberEvent):
     """A member asks for its assignment, which is not there yet; the leader brings it."""
 
 
+@wire_name("AssignmentReceived")
 class AssignmentReceived(MemberEvent):
     """The leader handed in the assignment. `missing` are the members that it left out: they get none; `strangers`
     are ids in it that are no member's."""
@@ -210,20 +232,24 @@ class AssignmentReceived(MemberEvent):
     strangers: tuple[str, ...]
 
 
+@wire_name("AssignmentApplied")
 class AssignmentApplied(GenerationEvent):
     """The group is Stable."""
 
     members: int
 
 
+@wire_name("AssignmentFetched")
 class AssignmentFetched(MemberEvent):
     """A member is told its assignment."""
 
 
+@wire_name("GroupEmptied")
 class GroupEmptied(GenerationEvent):
     """A generation without members."""
 
 
+@wire_name("MemberLeft")
 class MemberLeft(MemberEvent):
     """A LeaveGroup removed a member; a `pending` one had not joined yet. It came from `sender_id` at
     `sender_host`, which is the member's own client unless an operator sends it away."""
@@ -234,6 +260,7 @@ class MemberLeft(MemberEvent):
     sender_host: str
 
 
+@wire_name("MemberExpired")
 class MemberExpired(MemberEvent):
     """Nothing was heard from a member for its session timeout. A `pending` one did not come back with its
     member id in that time; an `is_new` one waited for its first generation as long as a new member may.
@@ -246,6 +273,7 @@ class MemberExpired(MemberEvent):
     connection_id: int = 0
 
 
+@wire_name("MembersEvicted")
 class MembersEvicted(GenerationEvent):
     """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time. For each of them,
     how long nothing had been heard of it, and its connection, as for MemberExpired."""
@@ -256,12 +284,14 @@ class MembersEvicted(GenerationEvent):
     connection_ids: tuple[int, ...] = ()
 
 
+@wire_name("LeaderReplaced")
 class LeaderReplaced(MemberEvent):
     """The leader did not rejoin in time; another member leads."""
 
     old_leader_id: str
 
 
+@wire_name("MemberFenced")
 class MemberFenced(MemberEvent):
     """A member used a group instance id that belongs to the member id `existing` now. `operation` is Kafka's word
     for the request. Which client is behind the other id is not told: a static member that was replaced keeps the
@@ -271,17 +301,20 @@ class MemberFenced(MemberEvent):
     operation: str
 
 
+@wire_name("SubscriptionUnreadable")
 class SubscriptionUnreadable(GenerationEvent):
     """The group's metadata is no consumer subscription: which topics it reads is not known."""
 
     protocol_name: str
 
 
-class SimpleGroupCreated(Event):
+@wire_name("SimpleGroupCreated")
+class SimpleGroupCreated(GroupEvent):
     """Offsets were committed for a group that did not exist, by a consumer without group management."""
 
 
-class OffsetsCommitted(Event):
+@wire_name("OffsetsCommitted")
+class OffsetsCommitted(GroupEvent):
     """Offsets of this many partitions were stored; `member_id` is "" for simple consumers. Made for every commit,
     and therefore of no more than lies at hand."""
 
@@ -289,7 +322,8 @@ class OffsetsCommitted(Event):
     partitions: int
 
 
-class OffsetsPending(Event):
+@wire_name("OffsetsPending")
+class OffsetsPending(GroupEvent):
     """Offsets of this many partitions wait for the end of a producer's transaction; `member_id` is "" for who named
     no member. Made for every such commit, and therefore of no more than lies at hand."""
 
@@ -298,7 +332,8 @@ class OffsetsPending(Event):
     partitions: int
 
 
-class TransactionEnded(Event):
+@wire_name("TransactionEnded")
+class TransactionEnded(GroupEvent):
     """A producer's transaction ended that had pending offsets of the group, so that these are committed, or, where
     it was aborted, dropped. `partitions` does not count what OffsetsSkipped tells of."""
 
@@ -307,7 +342,8 @@ class TransactionEnded(Event):
     partitions: int
 
 
-class OffsetsSkipped(Event):
+@wire_name("OffsetsSkipped")
+class OffsetsSkipped(GroupEvent):
     """A producer's transaction was committed, but not its offsets of this many partitions: newer ones were
     committed meanwhile. `offsets` are the first of these."""
 
@@ -316,7 +352,8 @@ class OffsetsSkipped(Event):
     offsets: tuple[SkippedOffset, ...]
 
 
-class MixedCommits(Event):
+@wire_name("MixedCommits")
+class MixedCommits(GroupEvent):
     """A group commits offsets of a partition in transactions and outside of them, so that which of them counts
     depends on which record is later in the log, not on when it began to count. `is_transactional` is what the
     commit was that came to the other kind. Told once for each group and load, of the first such partition."""
@@ -327,20 +364,23 @@ class MixedCommits(Event):
     is_transactional: bool
 
 
-class OffsetsDeleted(Event):
+@wire_name("OffsetsDeleted")
+class OffsetsDeleted(GroupEvent):
     """Offsets were removed by request, or because their topic was deleted."""
 
     partitions: int
     reason: str
 
 
-class OffsetsExpired(Event):
+@wire_name("OffsetsExpired")
+class OffsetsExpired(GroupEvent):
     """Offsets outlived offsets.retention.minutes."""
 
     partitions: int
 
 
-class GroupDeleted(Event):
+@wire_name("GroupDeleted")
+class GroupDeleted(GroupEvent):
     """The group is gone, with this many offsets; the reason is "request" or "retention". A request names its client
     in `member`, without a member id. `expired_offsets` counts the offsets that retention removed just before."""
 
@@ -349,9 +389,158 @@ class GroupDeleted(Event):
     expired_offsets: int = 0
 
 
+@wire_name("GroupLoaded")
 class GroupLoaded(GenerationEvent):
     """The group was read back from the log; `type` is its type's name."""
 
     state: str
     members: int
     type: str = "classic"
+
+
+@wire_name("ConsumerMemberJoined")
+class ConsumerMemberJoined(MemberEvent):
+    """A member came to a group that did not know it; `uses_classic_protocol` says with which requests."""
+
+    uses_classic_protocol: bool = False
+
+
+@wire_name("ConsumerMemberReplaced")
+class ConsumerMemberReplaced(MemberEvent):
+    """A static member came back, as `member`, and has what `old_member_id` had."""
+
+    old_member_id: str
+    uses_classic_protocol: bool = False
+
+
+@wire_name("ConsumerMemberLeft")
+class ConsumerMemberLeft(MemberEvent):
+    """A member said that it leaves, or somebody for it. One that `returns` is static, and keeps its partitions for
+    a session. `reason` is what a client of the classic protocol said, "" where there is no place for that."""
+
+    returns: bool
+    reason: str = ""
+
+
+class FenceCause(StrEnum):
+    """Why a member was removed that did not leave."""
+
+    SESSION_EXPIRED = "the member session expired"
+    NOT_REVOKED = "it did not give up its partitions in time"
+    NOT_REJOINED = "it did not join again in time"
+    NOT_SYNCED = "it did not ask for its assignment in time"
+    ASKED = "somebody asked for it"
+
+
+@wire_name("ConsumerMemberFenced")
+class ConsumerMemberFenced(MemberEvent):
+    """A member was removed. It was last heard of `silent_ms` ago, and had `timeout_ms` for what it did not do;
+    `partitions` is how many it held. `connection_id` is that over which it was heard last, 0 where that was before
+    a restart."""
+
+    cause: FenceCause
+    silent_ms: int
+    timeout_ms: int
+    partitions: int
+    connection_id: int = 0
+
+
+class EpochCause(StrEnum):
+    """Why a group has another epoch."""
+
+    MEMBER_JOINED = "a member joined"
+    SUBSCRIPTION_CHANGED = "a member subscribed to other topics"
+    ASSIGNOR_CHANGED = "members prefer another assignor"
+    TOPICS_CHANGED = "topics changed"
+    REGEX_RESOLVED = "a regular expression matches other topics"
+    MEMBER_LEFT = "a member left"
+    MEMBER_FENCED = "a member was fenced"
+
+
+class TopicChange(StrEnum):
+    """What happened to a topic that a group reads."""
+
+    CREATED = "created"
+    GREW = "grew"
+    DELETED = "deleted"
+
+
+class MemberTarget(NamedTuple):
+    """What a member is to have, and what it was to have before."""
+
+    member: MemberName
+    before: TargetPartitions
+    target: TargetPartitions = NO_TARGET
+
+
+@wire_name("EpochBumped")
+class EpochBumped(GenerationEvent):
+    """The group has a new epoch, `generation_id`; `member` is whose doing it is, None where it is nobody's. `state`
+    is what it was in, and so many `members` it has now; `gone` are those that it had, and what they were to have.
+    Where topics changed, these are `topics`, and `change` is what happened to all of them; None: several things, or
+    that is not known."""
+
+    cause: EpochCause
+    metadata_hash: int
+    state: str
+    members: int
+    gone: tuple[MemberTarget, ...] = ()
+    topics: tuple[str, ...] = ()
+    change: TopicChange | None = None
+
+
+@wire_name("TargetComputed")
+class TargetComputed(GenerationEvent):
+    """Who is to have what was computed, for the epoch `generation_id`. `partitions` counts all of them, `moved`
+    those that another member was to have before, or nobody; `targets` has every member."""
+
+    assignor: str
+    members: int
+    partitions: int
+    moved: int
+    targets: tuple[MemberTarget, ...] = ()
+
+
+@wire_name("MemberReconciled")
+class MemberReconciled(MemberEvent):
+    """A member was told something new of its assignment, or confirmed it. `member_epoch` is its own; it has so many
+    partitions, has to give up `pending`, and is to have `missing` more, which others have not given up."""
+
+    member_epoch: int
+    state: str
+    assigned: int
+    pending: int
+    missing: int
+
+
+@wire_name("RegexesResolved")
+class RegexesResolved(GenerationEvent):
+    """Regular expressions were held against so many topics; `changed` of them match others than before."""
+
+    regexes: int
+    topics: int
+    changed: int
+
+
+@wire_name("RegexesUnresolved")
+class RegexesUnresolved(GenerationEvent):
+    """What so many regular expressions match is not known, or not any more, because of `reason`."""
+
+    regexes: int
+    reason: str
+
+
+@wire_name("ConsumerHeartbeatRefused")
+class ConsumerHeartbeatRefused(RequestRefused, kw_only=True):
+    """A ConsumerGroupHeartbeat was; `generation_id` is the epoch that it was sent in, `reason` what it was told."""
+
+    reason: str
+
+
+@wire_name("GroupConverted")
+class GroupConverted(GenerationEvent):
+    """A group is one of another type now, "classic" or "consumer". `members` came along."""
+
+    from_type: str
+    to_type: str
+    members: int

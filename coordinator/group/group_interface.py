@@ -1,43 +1,42 @@
 """What a group is to requests that are not of its own protocol: commits, expiry, what operators ask for.
 
-Each type of group has its own package and its own requests; to all others it shows this face. Source: Kafka's
+Each type of group has its own package and its own requests; all others use this interface. Source: Kafka's
 `Group`.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from coordinator.group.durable import DurableState
-from coordinator.group.group_type import GroupType
-from coordinator.group.refusal_facts import RefusalDetail
+from coordinator.core.outcome import Fact, Now, OutcomeBuilder
+from coordinator.group.durable_groups import DurableGroups
+from coordinator.group.event_details import RefusalDetail
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicsImage
-from coordinator.group.view import GroupView
-from coordinator.machine.outcome import Fact, Now
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
 """A commit, plain or in a transaction; the two name their sender alike."""
 
-PartitionVerdict: TypeAlias = Callable[[str, bytes, int], ErrorCode]
+ValidatePartition: TypeAlias = Callable[[str, bytes, int], ErrorCode]
 """Takes a topic's name, its id and a partition; NONE when its offset may be stored."""
 
-NowOf: TypeAlias = Callable[[str, Now], Now]
+GroupTimeSource: TypeAlias = Callable[[str, Now], Now]
 """Takes a group's id and the time of a call; gives the time that it is for that group."""
 
 
-class CommitVerdict(NamedTuple):
+class CommitValidation(NamedTuple):
     """Whether a commit may be stored: an error of all of it, with what there is to say beside it; or, where it
     depends on the partition, who judges that."""
 
     error: ErrorCode
     detail: RefusalDetail | None = None
-    of_partition: PartitionVerdict | None = None
+    validate_partition: ValidatePartition | None = None
 
 
-ACCEPTED: Final = CommitVerdict(ErrorCode.NONE)
+ACCEPTED: Final = CommitValidation(ErrorCode.NONE)
 
 
 class Group(Protocol):
@@ -45,11 +44,11 @@ class Group(Protocol):
 
     @property
     def group_id(self) -> str:
-        """Its name."""
+        """The id of the group."""
 
     @property
     def type(self) -> GroupType:
-        """Whose requests it answers."""
+        """The type of the group: which requests it answers."""
 
     @property
     def protocol_type(self) -> str | None:
@@ -71,27 +70,27 @@ class Group(Protocol):
     def member_count(self) -> int:
         """How many members it has."""
 
-    def holder_of(self, group_instance_id: str) -> str | None:
+    def find_static_member_id(self, group_instance_id: str) -> str | None:
         """The id of the member that has this instance id; None when there is none."""
 
-    def commit_verdict(self, request: CommitRequest, api_version: int) -> CommitVerdict:
+    def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
         """Whether the sender may commit now. In a transaction more may than else: whoever takes its partitions over
         waits for the end of that."""
 
-    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+    def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Why a sender may not fetch offsets as that member at that epoch (None, -1: as nobody); NONE when it
         may."""
 
-    def heard(self, member_id: str, turn: Turn) -> None:
+    def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
         """A plain commit of this member was accepted ("" for no member)."""
 
-    def offset_delete_error(self) -> ErrorCode:
+    def validate_offset_delete(self) -> ErrorCode:
         """Why no offset of it may be deleted by request; NONE when those of topics that nobody reads may be."""
 
-    def delete_error(self) -> ErrorCode:
+    def validate_delete(self) -> ErrorCode:
         """Why it may not be deleted by request; NONE when it may be."""
 
-    def reads(self, topic: str) -> bool:
+    def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member reads the topic, or may: its offsets are needed."""
 
     @property
@@ -109,10 +108,10 @@ class Group(Protocol):
     def tombstones(self) -> Iterable[Fact]:
         """The records of its end, those of its offsets aside."""
 
-    def end(self, turn: Turn) -> None:
+    def retire(self, builder: OutcomeBuilder) -> None:
         """It is removed: cancel its timers. From now on it is dead."""
 
-    def unload(self, turn: Turn) -> None:
+    def unload(self, builder: OutcomeBuilder) -> None:
         """It is given up: answer whoever is parked with NOT_COORDINATOR, and write nothing. From now on it is
         dead."""
 
@@ -123,6 +122,6 @@ class Group(Protocol):
         """The least share of its session, from 0 to 1, that a member has left at a monotonic time; None where no
         member's session runs."""
 
-    def check(self, durable: DurableState, waiters: set[int]) -> None:
+    def check_invariants(self, durable: DurableGroups, waiters: set[int]) -> None:
         """Raise AssertionError when something is not as it must be. `waiters` are those who are parked in other
         groups; add one's own."""

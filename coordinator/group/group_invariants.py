@@ -1,12 +1,23 @@
-"""What must hold of a classic group between calls."""
+"""Invariants of classic groups and of consumer groups, which hold between calls."""
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.record import group_metadata, restore_group
-from coordinator.group.durable import DurableState
-from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.core.outcome import NO_PRODUCER_ID
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_records import group_metadata, restore_group
+from coordinator.group.classic.classic_state_machine import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
+from coordinator.group.consumer.consumer_group import ConsumerGroup
+from coordinator.group.consumer.consumer_group_store import ConsumerGroupStore
+from coordinator.group.consumer.consumer_member import LEAVING_STATIC_EPOCH, ConsumerMember, MemberState
+from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup
+from coordinator.group.durable_groups import DurableGroups
 
 
-def check_classic_group(group: ClassicGroup, durable: DurableState, waiters: set[int]) -> None:
+def check_classic_group(group: ClassicGroup, durable: DurableGroups, waiters: set[int]) -> None:
     """Raise AssertionError naming the group when something is not as it must be. Adds those who are parked to
     `waiters`, in which they must not be yet."""
     _check_membership(group)
@@ -82,8 +93,8 @@ def _check_waiting(group: ClassicGroup, waiters: set[int]) -> None:
             assert member.timer_deadline_ms <= member.session_deadline_ms, f"{name}: {member.member_id}"
 
 
-def _check_recorded(group: ClassicGroup, durable: DurableState) -> None:
-    recorded = durable.metadata.get(group.group_id)
+def _check_recorded(group: ClassicGroup, durable: DurableGroups) -> None:
+    recorded = durable.metadata.find_metadata(group.group_id)
     assert recorded is not None, f"{group.group_id}: Stable but not in the log"
     # What was recorded by other software may leave out what a load fills in, so it is compared as loaded.
     loaded, actual = group_metadata(restore_group(group.group_id, recorded)), group_metadata(group)
@@ -91,3 +102,81 @@ def _check_recorded(group: ClassicGroup, durable: DurableState) -> None:
     for value in (loaded, actual):
         value.members.sort(key=lambda member: member.member_id)
     assert loaded == actual, f"{group.group_id}: the log says otherwise"
+
+
+def check_consumer_group(group: ConsumerGroup, durable: DurableGroups) -> None:
+    """Raise AssertionError naming the group when something is not as it must be."""
+    if group.is_dead:
+        return
+    name, recorded = group.group_id, group.durable
+    assert durable.consumers.find_group(name) is recorded, f"{name}: not what the log says"
+    assert durable.is_consumer_group(name), f"{name}: of another type in the log"
+    check_derived(recorded)
+    _check_epochs(recorded)
+    _check_timers(group)
+
+
+def check_derived(group: DurableConsumerGroup) -> None:
+    """What follows from the members is what their records say when they are read again."""
+    store = ConsumerGroupStore()
+    for fact in group.facts():
+        store.replay(fact.key, fact.value, NO_PRODUCER_ID)
+    fresh = store.by_group[group.group_id]
+    for part in (
+        "members",
+        "names",
+        "regex_topics",
+        "regex_members",
+        "assignors",
+        "classic_members",
+        "classic_protocols",
+        "static_members",
+        "holders",
+        "stable",
+        "targets",
+        "without_current",
+        "without_metadata",
+    ):
+        assert getattr(group, part) == getattr(fresh, part), f"{group.group_id}: {part}"
+    assert len(group) == len(fresh), f"{group.group_id}: the number of keys"
+    assert sorted(group.order) == sorted(group.members), f"{group.group_id}: the order of members"
+
+
+def _check_epochs(group: DurableConsumerGroup) -> None:
+    name = group.group_id
+    assert group.assignment_epoch <= group.epoch, f"{name}: the target is of an epoch to come"
+    held: set[tuple[bytes, int]] = set()
+    for member in group.members.values():
+        prefix = f"{name}: {member.member_id}"
+        if member.member_epoch != LEAVING_STATIC_EPOCH:
+            assert 0 <= member.member_epoch <= group.assignment_epoch, f"{prefix} is at {member.member_epoch}"
+        assert not member.pending or member.state is MemberState.UNREVOKED_PARTITIONS, f"{prefix} gives up"
+        for partitions in (member.assigned, member.pending):
+            for topic_id, of_topic in partitions.items():
+                assert of_topic, f"{prefix} has no partition of a topic"
+                for partition in of_topic:
+                    assert (topic_id, partition) not in held, f"{prefix}: {partition} is another's too"
+                    held.add((topic_id, partition))
+        _check_settled(group, member)
+
+
+def _check_settled(group: DurableConsumerGroup, member: ConsumerMember) -> None:
+    """A stable member has nothing that its target does not give it; less where it reads less than it did."""
+    if member.is_reconciled_to(group.assignment_epoch):
+        target = group.find_target(member.member_id)
+        for topic_id, of_topic in member.assigned.items():
+            assert of_topic.keys() <= set(target.get(topic_id, ())), (
+                f"{group.group_id}: {member.member_id} has more than its target"
+            )
+
+
+def _check_timers(group: ConsumerGroup) -> None:
+    name = group.group_id
+    assert group.sessions.keys() == group.durable.members.keys(), f"{name}: sessions"
+    for member_id, session in group.sessions.items():
+        member = group.durable.members[member_id]
+        assert session.timer_ms is not None, f"{name}: {member_id} has no timer"
+        assert session.timer_ms <= session.deadline_ms, f"{name}: {member_id}"
+        is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS
+        if is_revoking and not member.uses_classic_protocol and member.member_epoch != LEAVING_STATIC_EPOCH:
+            assert session.rebalance_ms is not None, f"{name}: {member_id} may take forever"

@@ -1,21 +1,15 @@
-"""How the facts of groups are written in `__consumer_offsets`, and read back; fast for what there is most of.
+"""Records of __consumer_offsets: encoding, decoding, batch size, and the interface of a record store."""
 
-A consumer commits the same partitions again and again, so the bytes of an offset's key are kept. The value of a
-plain commit (a text of a few ASCII characters at most) is packed in one step; what is rarer goes through the codec
-of the schema.
-
-Which types of records there are, and how each is written, is said in `protocol/records/record_types.py`.
-"""
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from struct import Struct
-from typing import Final
+from typing import Any, Final, Protocol, Self
 
-from coordinator.machine.outcome import EncodedFact, Fact
-from protocol.kinds import ZERO_UUID
-from protocol.records import (
-    OffsetCommitKey,
-    OffsetCommitValue,
+from coordinator.core.outcome import EncodedFact, Fact
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_serde import (
+    SERVED_TYPES,
+    TOPIC_ID_OFFSET_VERSION,
+    ServedRecordType,
     UnknownKey,
     canonical_key,
     decode_key,
@@ -23,8 +17,8 @@ from protocol.records import (
     encode_key,
     encode_value,
 )
-from protocol.records.record_types import SERVED_TYPES
-from protocol.records.value_version import TOPIC_ID_OFFSET_VERSION
+from protocol.schema import ZERO_UUID
+from storage.batch_size import calculate_batch_size
 
 MAX_KEPT_KEYS: Final = 100_000
 _INT16: Final = Struct(">h")
@@ -37,7 +31,7 @@ _VALUE_WITHOUT_TEXT: Final = Struct(">hqiBqBBB16s")  # both, of which there is m
 _new_encoded = tuple.__new__
 
 
-def _spans(numbers: Iterable[int]) -> str:
+def _format_ranges(numbers: Iterable[int]) -> str:
     """Numbers as people write them: 0 to 2, 5."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
@@ -52,15 +46,16 @@ class GroupRecordCodec:
     """The records of `__consumer_offsets` that are served here."""
 
     contents: Final = (
-        f"groups, of record types {_spans(number for kind in SERVED_TYPES for number in kind.numbers)}"
+        f"groups, of record types "
+        f"{_format_ranges(number for kind in SERVED_TYPES for number in kind.numbers)}"
     )
 
     def encode(self, fact: Fact) -> EncodedFact:
         """Key and value of a fact."""
-        return EncodedFact(encode_key(fact.key), _value(fact))
+        return EncodedFact(encode_key(fact.key), _encode_value(fact))
 
     def encoder(self) -> Callable[[Fact], EncodedFact]:
-        """The same, remembering the keys of offsets."""
+        """Return an encoder of facts that caches the keys of offsets."""
         return _Encoder().encode
 
     def canonical_key(self, key: bytes) -> bytes | None:
@@ -85,17 +80,17 @@ class _Encoder:
     def encode(self, fact: Fact) -> EncodedFact:
         key = fact.key
         if type(key) is not OffsetCommitKey:
-            return EncodedFact(encode_key(key), _value(fact))
+            return EncodedFact(encode_key(key), _encode_value(fact))
         name = (key.group, key.topic, key.partition)
         raw = self._keys.get(name)
         if raw is None:
             if len(self._keys) >= MAX_KEPT_KEYS:
                 self._keys.clear()
             raw = self._keys[name] = encode_key(key)
-        return _new_encoded(EncodedFact, (raw, _value(fact)))
+        return _new_encoded(EncodedFact, (raw, _encode_value(fact)))
 
 
-def _value(fact: Fact) -> bytes | None:
+def _encode_value(fact: Fact) -> bytes | None:
     value = fact.value
     if value is None:
         return None
@@ -116,3 +111,46 @@ def encode_offset(value: OffsetCommitValue) -> bytes:
         )
     start = _VALUE_START.pack(TOPIC_ID_OFFSET_VERSION, offset, leader_epoch, len(text) + 1)
     return start + text.encode() + _VALUE_END.pack(time_ms, 1, 0, 16, value.topic_id)
+
+
+def compute_batch_size(records: Iterable[Fact]) -> int:
+    """The bytes of an uncompressed batch of these records, which are all of one time."""
+    return calculate_batch_size(
+        (
+            encode_key(record.key),
+            None if record.value is None else encode_value(record.value, record.value_version),
+        )
+        for record in records
+    )
+
+
+class RecordStore(Protocol):
+    """`replay` is its only writer; whatever a store derives from its records follows there."""
+
+    @property
+    def record_types(self) -> Sequence[ServedRecordType]:
+        """The types of records that the store keeps."""
+
+    def replay(self, key: Any, value: Any, producer_id: int) -> None:
+        """Takes the next record of the log; a value of None is a tombstone. `producer_id` is that of the
+        transaction which it belongs to, NO_PRODUCER_ID for none; most types have nothing to do with those."""
+
+    def group_ids(self) -> Collection[str]:
+        """The groups of its records, in the order in which they came."""
+
+    def __contains__(self, group_id: str) -> bool:
+        """Whether it has any of a group."""
+
+    def __len__(self) -> int:
+        """The number of keys that have a value."""
+
+    def facts(self) -> Iterator[Fact]:
+        """Records that make what it holds of nothing."""
+
+    def copy(self) -> Self:
+        """What it holds now, which later records do not change. Fast: values are shared, and never change."""
+
+
+def build_fact(record_type: ServedRecordType, key: Any, value: Any) -> Fact:
+    """A record with a value, as it is written."""
+    return Fact(key, value, record_type.find_value_version(value))

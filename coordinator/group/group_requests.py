@@ -1,12 +1,14 @@
-"""What the shell asks of the core in a form of its own, and the union of all that `Shard.handle` takes."""
+"""Inputs of a shard besides Kafka's requests: commands, notifications and timers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct, field
+
+from coordinator.core.outcome import WorkDone
 from coordinator.group.topics_image import TopicsImage
-from coordinator.machine.outcome import WorkDone
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -22,8 +24,7 @@ from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
-@dataclass(slots=True)
-class FetchOffsets:
+class FetchOffsets(Struct):
     """One group of an OffsetFetch, of any version; topics by name. Answered with an
     OffsetFetchResponseGroup. `require_stable` (KIP-447) asks not to see past pending transactions: a partition that
     has a pending offset is answered UNSTABLE_OFFSET_COMMIT."""
@@ -32,8 +33,7 @@ class FetchOffsets:
     require_stable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EndTransaction:
+class EndTransaction(Struct, frozen=True):
     """The end of a producer's transaction, for whatever groups have pending offsets of it: they are committed, or
     dropped. `producer_epoch` and `coordinator_epoch` are those of the marker. Answered with an ErrorCode, NONE also
     where nothing is pending."""
@@ -44,8 +44,7 @@ class EndTransaction:
     is_committed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsChanged:
+class TopicsChanged(Struct, frozen=True):
     """The topics are these from now on. Those that are `gone` take along the offsets that groups committed for
     them; another topic may have the name of one already. No reply."""
 
@@ -53,8 +52,7 @@ class TopicsChanged:
     gone: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupConfigsChanged:
+class GroupConfigsChanged(Struct, frozen=True):
     """These are a group's own configs from now on, by name, as text, instead of those that it had; none: it has
     none. There need be no group of that id. No reply."""
 
@@ -62,57 +60,52 @@ class GroupConfigsChanged:
     overrides: Mapping[str, str]
 
 
-# What people ask for, who change what time it is for a group, or for one member
+# Commands of operators, who change the time of a group or of one member
 
 
-@dataclass(frozen=True, slots=True)
-class Acted:
+class CommandResult(Struct, frozen=True):
     """The answer to the requests below. UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND: there is no such one; any other
     error: the partition could not be asked."""
 
     error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class ExpireMember:
+class ExpireMember(Struct, frozen=True):
     """The session of a member, or of a pending one, is over now, whatever it waits for: a request of it that is
-    parked is answered UNKNOWN_MEMBER_ID. Answered with Acted."""
+    parked is answered UNKNOWN_MEMBER_ID. Answered with CommandResult."""
 
     group_id: str
     member_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeepAlive:
+class ExtendSessions(Struct, frozen=True):
     """The sessions of these members last at least until a monotonic time. Ids that are no members' are ignored, and
-    so is who owes no sign of life. Answered with Acted."""
+    so is who owes no sign of life. Answered with CommandResult."""
 
     group_id: str
     member_ids: Sequence[str]
     until_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class MoveTimes:
+class ShiftDeadlines(Struct, frozen=True):
     """The monotonic clock of these groups is set by so much: all that they wait for comes in as much time as was
-    left. Every timer of theirs is armed anew, so that a move by 0 tells what is armed. Answered with Acted."""
+    left. Every timer of theirs is armed anew, so that a move by 0 tells what is armed. Answered with
+    CommandResult."""
 
     group_ids: Sequence[str]
     by_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExpireOffsets:
+class ExpireOffsets(Struct, frozen=True):
     """Retention looks at one group as it will be when so much time has passed; at these topics, where some are
-    named. Answered with OffsetsGone."""
+    named. Answered with ExpiredOffsets."""
 
     group_id: str
     topics: Sequence[str] = ()
     ahead_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetsGone(Acted):
+class ExpiredOffsets(CommandResult, frozen=True):
     """Which offsets expired, by topic; whether the group went with the last one."""
 
     partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -138,7 +131,33 @@ Request: TypeAlias = (
     | GroupConfigsChanged
     | WorkDone
     | ExpireMember
-    | KeepAlive
-    | MoveTimes
+    | ExtendSessions
+    | ShiftDeadlines
     | ExpireOffsets
 )
+
+
+class GroupTimerKind(IntEnum):
+    """What a timer is for."""
+
+    HEARTBEAT = 0
+    JOIN = 1
+    SYNC = 2
+    EXPIRE_OFFSETS = 3
+    REPORT = 4
+    CONSUMER_SESSION = 5
+    CONSUMER_REBALANCE = 6
+    CLASSIC_MEMBER_JOIN = 7
+    CLASSIC_MEMBER_SYNC = 8
+
+
+class GroupTimerKey(NamedTuple):
+    """Names a timer: HEARTBEAT per member (pending ones too), JOIN, SYNC and REPORT per group, EXPIRE_OFFSETS
+    per shard; the others per member of a consumer group. What the kind does not need is ""."""
+
+    kind: GroupTimerKind
+    group_id: str = ""
+    member_id: str = ""
+
+    def __str__(self) -> str:
+        return "-".join([self.kind.name.lower(), *(part for part in self[1:] if part)])

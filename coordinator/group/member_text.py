@@ -1,16 +1,16 @@
 """How members, clients, times and partitions are spelt in lines of the log.
 
-In: text that is printable already (`peer.printable`), but for what is decoded here.
+In: text that is printable already (`message_text.printable`), but for what is decoded here.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.group.member_name import MemberName
-from coordinator.net.peer import printable
+from coordinator.core.message_text import printable
+from coordinator.group.event_details import MemberName
 from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from protocol.malformed import Malformed
+from protocol.primitives import Malformed
 
 _UUID_END: Final = re.compile(r"(?<=-[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _MAX_NAME: Final = 80
@@ -20,33 +20,33 @@ _MAX_ASSIGNMENT_BYTES: Final = 65_536
 """Of a longer assignment only the length is told: decoding it would keep others waiting."""
 
 
-def short_id(member_id: str) -> str:
+def shorten_member_id(member_id: str) -> str:
     """A member id without the end of its UUID: `bob-e4fa5815`. Enough to find it in what the client logs."""
     return _UUID_END.sub("", member_id)
 
 
 def printable_name(name: MemberName) -> MemberName:
-    """The same, fit for a line: the member id short, the rest printable."""
+    """A member's name fit for a line: the member id short, the rest printable."""
     instance_id = name.group_instance_id
     return MemberName(
-        printable(short_id(name.member_id), _MAX_NAME),
+        printable(shorten_member_id(name.member_id), _MAX_NAME),
         None if instance_id is None else printable(instance_id, _MAX_NAME),
         printable(name.client_id, _MAX_NAME),
         printable(name.client_host, _MAX_NAME),
     )
 
 
-def client(client_id: str, client_host: str) -> str:
+def format_client(client_id: str, client_host: str) -> str:
     """`bob at 127.0.0.1`."""
     return f"{client_id or 'a client without a name'} at {client_host.removeprefix('/')}"
 
 
-def client_of(name: MemberName) -> str:
-    """The same: a member's client."""
-    return client(name.client_id, name.client_host)
+def format_member_client(name: MemberName) -> str:
+    """A member's client: `bob at 127.0.0.1`."""
+    return format_client(name.client_id, name.client_host)
 
 
-def member(name: MemberName) -> str:
+def format_member(name: MemberName) -> str:
     """`bob-e4fa5815`; with its client id where the member id does not begin with that, as a static member's."""
     if not name.member_id:
         return name.client_id or "a client without a name"
@@ -55,49 +55,49 @@ def member(name: MemberName) -> str:
     return f"{name.member_id} (client {name.client_id or 'without a name'})"
 
 
-def member_at(name: MemberName) -> str:
+def format_member_address(name: MemberName) -> str:
     """`bob-e4fa5815 at 127.0.0.1`."""
-    return f"{member(name)} at {name.client_host.removeprefix('/')}"
+    return f"{format_member(name)} at {name.client_host.removeprefix('/')}"
 
 
-def seconds(milliseconds: int) -> str:
+def format_seconds(milliseconds: int) -> str:
     """`0.3 s`, `12 s`."""
     return f"{milliseconds / 1000:.{1 if milliseconds < 10_000 else 0}f} s"
 
 
-def count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """`1 member`, `3 members`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def listed(texts: Sequence[str], total: int, separator: str = ", ") -> str:
+def format_list(texts: Sequence[str], total: int, separator: str = ", ") -> str:
     """The texts, which are the first of so many things."""
     more = total - len(texts)
     return separator.join(texts) + (f" and {more} more" if more else "")
 
 
-def assignment(data: bytes, protocol_type: str | None) -> str:
+def format_assignment(data: bytes, protocol_type: str | None) -> str:
     """`orders 0-2, payments 1`: what a member got, as far as the coordinator can read it."""
     if not data:
         return "nothing"
     if protocol_type != PROTOCOL_TYPE or len(data) > _MAX_ASSIGNMENT_BYTES:
-        return count(len(data), "byte")
+        return format_count(len(data), "byte")
     partitions: dict[str, list[int]] = {}
     try:
         for topic in decode_assignment(data).assigned_partitions:
             partitions.setdefault(topic.topic, []).extend(topic.partitions)
     except Malformed:
-        return count(len(data), "byte")
+        return format_count(len(data), "byte")
     owned = {topic: numbers for topic, numbers in partitions.items() if numbers}
     texts = [
-        f"{printable(topic, _MAX_NAME)} {_ranges(numbers)}"
+        f"{printable(topic, _MAX_NAME)} {_format_ranges(numbers)}"
         for topic, numbers in list(owned.items())[:_MAX_TOPICS]
     ]
     more = len(owned) - len(texts)
-    return ", ".join(texts) + (f" and {count(more, 'more topic')}" if more else "") or "nothing"
+    return ", ".join(texts) + (f" and {format_count(more, 'more topic')}" if more else "") or "nothing"
 
 
-def _ranges(numbers: list[int]) -> str:
+def _format_ranges(numbers: list[int]) -> str:
     """`0-2 5 7-9`."""
     ranges: list[list[int]] = []
     for number in sorted(numbers):

@@ -10,137 +10,140 @@ from typing import Final, TypeVar
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
-from coordinator.control.figures.durations import PHASES
-from coordinator.control.figures.group_figures import AllGroupFigures, GroupFigures
-from coordinator.server.tallies import Tally
+from coordinator.broker.broker_metrics import GroupCounter
+from coordinator.control.metrics_snapshot import PHASES, GroupMetricsSnapshot, SelectedGroupMetrics
 
-GROUP: Final = "consumergroup"
+GROUP_LABEL: Final = "consumergroup"
 """The label of a group's id, as in kafka_exporter."""
-_PLACE: Final = ("topic", "partition")
+_PARTITION_LABELS: Final = ("topic", "partition")
 
 Family = TypeVar("Family", GaugeMetricFamily, CounterMetricFamily)
-Value = tuple[Sequence[str], float]
+Sample = tuple[Sequence[str], float]
 """Of labels, and what has them."""
 
 
 class GroupsCollector(Collector):
-    """Figures as metrics. Needs nothing else, so that another thread can write them down."""
+    """Converts a snapshot into Prometheus metric families. It reads nothing else, so another thread may run it."""
 
-    def __init__(self, figures: AllGroupFigures) -> None:
-        self._figures = figures
+    def __init__(self, metrics: SelectedGroupMetrics) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
-        groups = self._figures.groups
-        yield from _standing(groups)
-        yield from _rebalances(groups)
-        yield from _counts(groups)
-        yield from _offsets(self._figures)
-        yield from _partitions(self._figures)
+        groups = self._metrics.groups
+        yield from _collect_states(groups)
+        yield from _collect_rebalances(groups)
+        yield from _collect_counts(groups)
+        yield from _collect_offsets(self._metrics)
+        yield from _collect_partitions(self._metrics)
         yield GaugeMetricFamily(
             "groupd_groups_left_out",
             "Groups that were asked for and are not told of, as there are too many: ask for some (match)",
-            value=self._figures.left_out,
+            value=self._metrics.left_out,
         )
 
 
-def _filled(family: Family, values: Iterator[Value]) -> Family:
+def _fill_family(family: Family, values: Iterator[Sample]) -> Family:
     for labels, value in values:
         family.add_metric(labels, value)
     return family
 
 
-def _standing(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
-    yield _filled(
+def _collect_states(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metric]:
+    yield _fill_family(
         GaugeMetricFamily(
-            "groupd_group_state", "1 for the state that a group is in", labels=[GROUP, "type", "state"]
+            "groupd_group_state", "1 for the state that a group is in", labels=[GROUP_LABEL, "type", "state"]
         ),
         (((group.group_id, group.type, group.state), 1) for group in groups),
     )
-    yield _filled(
-        GaugeMetricFamily("kafka_consumergroup_members", "Members of a group", labels=[GROUP]),
+    yield _fill_family(
+        GaugeMetricFamily("kafka_consumergroup_members", "Members of a group", labels=[GROUP_LABEL]),
         (((group.group_id,), group.members) for group in groups),
     )
-    yield _filled(
-        GaugeMetricFamily("groupd_group_frozen", "Whether the clock of a group stands still", labels=[GROUP]),
+    yield _fill_family(
+        GaugeMetricFamily(
+            "groupd_group_frozen", "Whether the clock of a group stands still", labels=[GROUP_LABEL]
+        ),
         (((group.group_id,), group.is_frozen) for group in groups),
     )
-    yield _filled(
+    yield _fill_family(
         GaugeMetricFamily(
             "groupd_group_session_margin_ratio",
             "The least share of its session, from 0 to 1, that a member of a group has left; none without members",
-            labels=[GROUP],
+            labels=[GROUP_LABEL],
         ),
         (((group.group_id,), group.session_margin) for group in groups if group.session_margin is not None),
     )
 
 
-def _rebalances(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
-    yield _filled(
+def _collect_rebalances(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metric]:
+    yield _fill_family(
         GaugeMetricFamily(
             "groupd_group_rebalance_open_seconds",
             "How long a group has been rebalancing; 0 where it is not",
-            labels=[GROUP],
+            labels=[GROUP_LABEL],
         ),
         (((group.group_id,), group.rebalance_open_s) for group in groups),
     )
     took = SummaryMetricFamily(
         "groupd_group_rebalance_seconds",
         "What the rebalances of a group took that came to their end, by phase; join and sync are parts of total",
-        labels=[GROUP, "phase"],
+        labels=[GROUP_LABEL, "phase"],
     )
     for group in groups:
-        for phase, spent_ms in zip(PHASES, group.history.spent_ms, strict=True):
-            took.add_metric([group.group_id, phase], group.history.completed, spent_ms / 1000)
+        for phase, spent_ms in zip(PHASES, group.counts.phase_totals_ms, strict=True):
+            took.add_metric([group.group_id, phase], group.counts.completed_rebalances, spent_ms / 1000)
     yield took
 
 
-def _counts(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
-    for tally, name, what in (
+def _collect_counts(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metric]:
+    for counter, name, what in (
         (
-            Tally.REBALANCES,
+            GroupCounter.REBALANCES,
             "groupd_group_rebalances",
             "Rebalances of a group that began; of a consumer group, its epochs",
         ),
         (
-            Tally.EXPIRED,
+            GroupCounter.EXPIRED,
             "groupd_group_member_sessions_expired",
             "Sessions of members of a group that ended",
         ),
     ):
-        yield _filled(
-            CounterMetricFamily(name, what, labels=[GROUP]),
-            (((group.group_id,), group.history.tallies[tally, ""]) for group in groups),
+        yield _fill_family(
+            CounterMetricFamily(name, what, labels=[GROUP_LABEL]),
+            (((group.group_id,), group.counts.event_counts[counter, ""]) for group in groups),
         )
-    for tally, name, label, what in (
+    for counter, name, label, what in (
         (
-            Tally.EVICTED,
+            GroupCounter.EVICTED,
             "groupd_group_members_evicted",
             "phase",
             "Members of a group that were put out, by what they did not do in time",
         ),
         (
-            Tally.COMMITS_REFUSED,
+            GroupCounter.COMMITS_REFUSED,
             "groupd_group_commits_refused",
             "error",
             "Commits of a group that were refused",
         ),
     ):
-        yield _filled(CounterMetricFamily(name, what, labels=[GROUP, label]), _labelled(groups, tally))
+        yield _fill_family(
+            CounterMetricFamily(name, what, labels=[GROUP_LABEL, label]), _list_labelled(groups, counter)
+        )
     for name, what, counts in (
         (
             "groupd_group_violations",
             "What the oracles found in a group, each time",
-            [group.history.violations for group in groups],
+            [group.counts.violations for group in groups],
         ),
         (
             "groupd_group_notices",
             "Notices of the oracles about a group, each time",
-            [group.history.notices for group in groups],
+            [group.counts.notices for group in groups],
         ),
     ):
-        yield _filled(
-            CounterMetricFamily(name, what, labels=[GROUP, "oracle"]),
+        yield _fill_family(
+            CounterMetricFamily(name, what, labels=[GROUP_LABEL, "oracle"]),
             (
                 ((group.group_id, oracle), count)
                 for group, by_oracle in zip(groups, counts, strict=True)
@@ -149,66 +152,71 @@ def _counts(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
         )
 
 
-def _labelled(groups: Sequence[GroupFigures], tally: Tally) -> Iterator[Value]:
+def _list_labelled(groups: Sequence[GroupMetricsSnapshot], counter: GroupCounter) -> Iterator[Sample]:
     for group in groups:
-        for (kind, label), count in sorted(group.history.tallies.items()):
-            if kind is tally:
+        for (kind, label), count in sorted(group.counts.event_counts.items()):
+            if kind is counter:
                 yield (group.group_id, label), count
 
 
-def _offsets(figures: AllGroupFigures) -> Iterator[Metric]:
-    yield _filled(
+def _collect_offsets(metrics: SelectedGroupMetrics) -> Iterator[Metric]:
+    yield _fill_family(
         GaugeMetricFamily(
             "kafka_consumergroup_current_offset",
             "What a group has committed for a partition",
-            labels=[GROUP, *_PLACE],
+            labels=[GROUP_LABEL, *_PARTITION_LABELS],
         ),
         (
             ((group.group_id, topic, str(partition)), offset)
-            for group in figures.groups
+            for group in metrics.groups
             for (topic, partition), offset in sorted(group.offsets.items())
         ),
     )
-    yield _filled(
+    yield _fill_family(
         GaugeMetricFamily(
             "kafka_consumergroup_lag",
             "What is left to read for a group in a partition",
-            labels=[GROUP, *_PLACE],
+            labels=[GROUP_LABEL, *_PARTITION_LABELS],
         ),
         (
             ((group.group_id, topic, str(partition)), lag)
-            for group in figures.groups
-            for topic, partition, lag in _lags(figures, group)
+            for group in metrics.groups
+            for topic, partition, lag in _list_lags(metrics, group)
         ),
     )
-    yield _filled(
+    yield _fill_family(
         GaugeMetricFamily(
             "kafka_consumergroup_current_offset_sum",
             "What a group has committed, of all partitions of a topic",
-            labels=[GROUP, "topic"],
+            labels=[GROUP_LABEL, "topic"],
         ),
-        _sums(figures.groups, lambda group: ((place[0], value) for place, value in group.offsets.items())),
+        _sum_by_topic(
+            metrics.groups, lambda group: ((place[0], value) for place, value in group.offsets.items())
+        ),
     )
-    yield _filled(
+    yield _fill_family(
         GaugeMetricFamily(
             "kafka_consumergroup_lag_sum",
             "What is left to read for a group in all partitions of a topic",
-            labels=[GROUP, "topic"],
+            labels=[GROUP_LABEL, "topic"],
         ),
-        _sums(figures.groups, lambda group: ((topic, lag) for topic, _, lag in _lags(figures, group))),
+        _sum_by_topic(
+            metrics.groups, lambda group: ((topic, lag) for topic, _, lag in _list_lags(metrics, group))
+        ),
     )
 
 
-def _lags(figures: AllGroupFigures, group: GroupFigures) -> Iterator[tuple[str, int, int]]:
+def _list_lags(metrics: SelectedGroupMetrics, group: GroupMetricsSnapshot) -> Iterator[tuple[str, int, int]]:
     for (topic, partition), offset in sorted(group.offsets.items()):
-        ends = figures.ends.get((topic, partition))
+        ends = metrics.ends.get((topic, partition))
         if ends is not None:
             yield topic, partition, max(0, ends.end - offset)
 
 
-def _sums(
-    groups: Sequence[GroupFigures], values: Callable[[GroupFigures], Iterator[tuple[str, int]]]
-) -> Iterator[Value]:
+def _sum_by_topic(
+    groups: Sequence[GroupMetricsSnapshot],
+    values: Callable[[GroupMetricsSnapshot], Iterator[tuple[str, int]]],
+) -> Iterator[Sample]:
     for group in groups:
         sums: Counter[str] = Counter()
         for topic, value in values(group):
@@ -217,23 +225,27 @@ def _sums(
             yield (group.group_id, topic), total
 
 
-def _partitions(figures: AllGroupFigures) -> Iterator[Metric]:
-    yield _filled(
+def _collect_partitions(metrics: SelectedGroupMetrics) -> Iterator[Metric]:
+    yield _fill_family(
         GaugeMetricFamily(
             "kafka_topic_partitions",
             "Partitions of a topic for which one of the groups has committed something",
             labels=["topic"],
         ),
-        (((topic,), count) for topic, count in figures.partitions.items()),
+        (((topic,), count) for topic, count in metrics.partitions.items()),
     )
-    places = sorted(figures.ends.items())
-    yield _filled(
+    places = sorted(metrics.ends.items())
+    yield _fill_family(
         GaugeMetricFamily(
-            "kafka_topic_partition_current_offset", "Where a partition ends for consumers", labels=_PLACE
+            "kafka_topic_partition_current_offset",
+            "Where a partition ends for consumers",
+            labels=_PARTITION_LABELS,
         ),
         (((topic, str(partition)), ends.end) for (topic, partition), ends in places),
     )
-    yield _filled(
-        GaugeMetricFamily("kafka_topic_partition_oldest_offset", "Where a partition begins", labels=_PLACE),
+    yield _fill_family(
+        GaugeMetricFamily(
+            "kafka_topic_partition_oldest_offset", "Where a partition begins", labels=_PARTITION_LABELS
+        ),
         (((topic, str(partition)), ends.start) for (topic, partition), ends in places),
     )

@@ -1,37 +1,38 @@
-"""Who may read and change groups over the HTTP port.
+"""Access to the HTTP port: permissions to read and to change groups, host names, and limits of connections.
 
-Whoever reaches the port may read. A port that is bound to this machine only takes changes, too, unless there is a
-token; one that others can reach takes them with a token, or where it was opened in so many words.
+Every client that reaches the port may read. A port on a loopback address also takes changes, without a token
+unless one is set. A port that other machines can reach takes changes with the token, or with
+`control.enable=open`. No port takes changes with `control.enable=false`.
 
-Every account of a machine reaches its loopback addresses. Where an authorizer guards groups and topics
-(`authorizer.class.name`), reading and changing therefore need a token, unless `control.enable` says otherwise.
+Every account of a machine reaches its loopback addresses. If an authorizer guards groups and topics
+(`authorizer.class.name`), both reading and changing therefore need a token, unless `control.enable` says
+otherwise.
 
-That leaves web pages, which a browser on this machine shows: they reach what it reaches. A page of another site
-cannot change `Host` and `Origin`, so both have to be ours; nothing answered carries a CORS header; and a body has
-to be JSON, which a browser does not send elsewhere before it has asked.
+A browser on this machine can reach the port for a web page of another site. Such a page cannot set `Host` and
+`Origin`, so both must be groupd's own for a change. No response carries a CORS header. A body must be JSON,
+which a browser does not send to another site without a preflight request.
 """
 
-import hmac
+import re
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from coordinator.config.errors import ConfigError
-from coordinator.config.listeners import Address, is_loopback, packed_address
+from msgspec import Struct
+
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.listeners import Address, is_loopback, pack_address
 from coordinator.config.properties import PROPERTIES, Config
-from coordinator.console.hosts import are_loopback, parse_host
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.net.peer import printable
+from coordinator.core.message_text import printable
 from storage.files import Files
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 _BEARER: Final = "bearer"
 _TOKEN_FILE: Final = "control.token.file"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class RequestOrigin(Struct, frozen=True):
     """What a request says of who sends it: its headers, None where there are none, and `local_host`, the address
     of this machine that it came to."""
 
@@ -41,18 +42,21 @@ class Caller:
     local_host: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlAccess:
-    """See the top of this file. `own_host` is what the port was bound to; `is_loopback`, whether that is this
-    machine only; `enable` is the property of that name, `hosts` control.hosts in lower case, `token` what has
-    to be known; `has_authorizer`, whether ACLs guard groups and topics."""
+class ControlAccess(Struct, frozen=True, kw_only=True):
+    """Who may read and who may change groups. `own_host` is what the port was bound to; `is_loopback`, whether that
+    is this machine only; `enable` is the property of that name, `hosts` control.hosts in lower case, `token` what
+    has to be known; `has_authorizer`, whether ACLs guard groups and topics."""
 
     own_host: str
     is_loopback: bool
     enable: str = "auto"
-    token: bytes | None = field(default=None, repr=False)
+    token: bytes | None = None
     hosts: frozenset[str] = frozenset()
     has_authorizer: bool = False
+
+    def __repr__(self) -> str:
+        """Leave out the token."""
+        return f"ControlAccess(own_host={self.own_host!r}, enable={self.enable!r})"
 
     @property
     def guards_reading(self) -> bool:
@@ -60,7 +64,7 @@ class ControlAccess:
         return self.has_authorizer and self.enable == "auto"
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_enabled_explicitly(self) -> bool:
         """Whether somebody said in so many words that control will be used."""
         return self.enable in ("true", "open") or (self.token is not None and self.enable != "false")
 
@@ -84,12 +88,12 @@ class ControlAccess:
         """Whether a port of this machine is asked for by a name that a foreign page cannot take. In: lower case."""
         return is_loopback(host) or host == self.own_host.lower() or host in self.hosts
 
-    def check_reading(self, caller: Caller) -> None:
+    def check_reading(self, caller: RequestOrigin) -> None:
         """Raise Problem for a malformed Host, and for a foreign Host on a port of this machine."""
         if self.is_loopback or parse_host(caller.host or "") is None:
             self._check_host(caller)
 
-    def check_sender(self, caller: Caller) -> None:
+    def check_sender(self, caller: RequestOrigin) -> None:
         """Raises Problem where a web page of another site may be behind a request that is more than reading."""
         self._check_host(caller)
         if caller.origin is None:
@@ -102,13 +106,15 @@ class ControlAccess:
                 f"A page of {printable(caller.origin)} is not let in here (Origin).",
             )
 
-    def check_permission(self, caller: Caller) -> None:
+    def check_permission(self, caller: RequestOrigin) -> None:
         """Raises Problem where the sender of a request may not change anything, nor read where that is guarded."""
         why_off = self.why_off()
         if why_off is not None:
             raise Problem(ProblemKind.CONTROL_OFF, "Control is off", why_off)
         if self.token is None:
             return
+        import hmac  # and OpenSSL's hash functions, which a broker without a token does not need
+
         scheme, _, given = (caller.authorization or "").strip().partition(" ")
         is_right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self.token)
         if scheme.lower() != _BEARER or not is_right:
@@ -117,7 +123,7 @@ class ControlAccess:
             title = "The token is wrong" if caller.authorization else "There is no token"
             raise Problem(ProblemKind.BAD_TOKEN, title, detail)
 
-    def _check_host(self, caller: Caller) -> None:
+    def _check_host(self, caller: RequestOrigin) -> None:
         """HTTP/1.0 needs no `Host`, and no browser speaks it."""
         host = parse_host(caller.host or "")
         if host is None:
@@ -135,18 +141,18 @@ class ControlAccess:
     def _is_own_address(self, host: str, local_host: str) -> bool:
         """Whether it is the address that a port of many was reached by. In front of a wildcard others may translate
         addresses, as those of containers; no page can make a number stand for another machine, as it can a name."""
-        named = _packed(host)
+        named = _pack_address(host)
         if self.is_loopback or not named:
             return False
-        return Address(self.own_host, 0).is_wildcard or named == _packed(local_host)
+        return Address(self.own_host, 0).is_wildcard or named == _pack_address(local_host)
 
 
-def _packed(host: str) -> bytes:
+def _pack_address(host: str) -> bytes:
     """The bytes of an address, however it is written: one of IPv6 may be in many ways, and with its zone."""
-    return packed_address(host.partition("%")[0])
+    return pack_address(host.partition("%")[0])
 
 
-def control_access(
+def create_control_access(
     config: Config, own_host: str, sockets: Sequence[socket.socket], files: Files
 ) -> ControlAccess:
     """What the properties ask for. In: the name that the port was bound to, its sockets, and where the token's
@@ -174,10 +180,56 @@ def _read_token(path: str, files: Files) -> str:
     try:
         token = files.read(path).decode("ascii").strip()
     except OSError as error:
-        raise ConfigError(f"{_TOKEN_FILE}: {reason_of(error)}", _TOKEN_FILE) from error
+        raise ConfigError(f"{_TOKEN_FILE}: {format_error_reason(error)}", _TOKEN_FILE) from error
     except UnicodeDecodeError:
         token = ""
     key = PROPERTIES["control.token"]
-    if not token or not key.bounds.holds(token):
+    if not token or not key.bounds.accepts_value(token):
         raise ConfigError(f"{_TOKEN_FILE}: {path} has no token: it must be {key.allowed}", _TOKEN_FILE)
     return token
+
+
+_HOST: Final = re.compile(r"(?:\[(?P<address>[^\[\]]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]{0,5}))?")
+_MAX_PORT: Final = 65_535
+
+
+def are_loopback(sockets: Sequence[socket.socket]) -> bool:
+    """Whether listening sockets can be reached from this machine only."""
+    return all(is_loopback(str(bound.getsockname()[0])) for bound in sockets)
+
+
+def parse_host(header: str) -> str | None:
+    """Return the host of a `Host` header in lower case, without port and brackets; "" for an empty header, None for
+    a malformed one, for example with a port that is not a number below 65,536."""
+    header = header.strip().lower()
+    if not header:
+        return ""
+    found = _HOST.fullmatch(header)
+    if found is None or int(found["port"] or 0) > _MAX_PORT:
+        return None
+    return found["address"] or found["name"]
+
+
+FILES_SHARE: Final = 8
+"""The HTTP port has one of so many of the process's descriptors at most: the others are for Kafka's clients, logs
+and topics."""
+
+SHORT_REQUEST_SHARE: Final = 4
+"""One of so many connections is for what is answered at once: waits and streams, however many there are, leave it
+to /health, /metrics and whoever wants to know what is waited for."""
+
+
+class HttpLimits(Struct, frozen=True, kw_only=True):
+    """Properties by their names."""
+
+    http_max_connections: int
+    http_request_timeout_ms: int
+
+    def find_max_connections(self, files: int) -> int:
+        """Connections at one time, where the system gives the process `files` descriptors."""
+        return min(self.http_max_connections, max(1, files // FILES_SHARE))
+
+
+def find_max_long_requests(connections: int) -> int:
+    """Of so many connections, those on which answers may be long in coming at one time."""
+    return max(1, connections - max(1, connections // SHORT_REQUEST_SHARE))

@@ -11,15 +11,14 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from coordinator.console.control_access import ControlAccess
-from coordinator.console.http_limits import HttpLimits
-from coordinator.control.late import LateControl
-from coordinator.server.broker import Broker
+from coordinator.broker.server_view import ServerView
+from coordinator.control.lazy_control import LazyControlPlane
+from coordinator.http.http_access import ControlAccess, HttpLimits
 
 if TYPE_CHECKING:
     import ssl
 
-    from coordinator.console.http_service import HttpService
+    from coordinator.http.http_service import HttpService
 
 _LOG = logging.getLogger("Console")
 
@@ -29,8 +28,8 @@ class HttpServer:
 
     def __init__(
         self,
-        broker: Broker,
-        control: LateControl,
+        broker: ServerView,
+        control: LazyControlPlane,
         sockets: Sequence[socket.socket],
         access: ControlAccess,
         limits: HttpLimits,
@@ -45,28 +44,28 @@ class HttpServer:
         self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._service: HttpService | None = None
-        self._starting: asyncio.Task[None] | None = None
+        self._start_task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Waits for the first connection."""
         for bound in self._sockets:
             bound.setblocking(False)
-            self._loop.add_reader(bound, self._wake)
+            self._loop.add_reader(bound, self._on_first_connection)
 
     def warm_up(self) -> None:
         """Makes ready for whoever comes first, where somebody said that he would."""
-        if self._access.is_asked_for and self._sockets and self._starting is None:
-            self._wake()
+        if self._access.is_enabled_explicitly and self._sockets and self._start_task is None:
+            self._on_first_connection()
 
-    def _wake(self) -> None:
+    def _on_first_connection(self) -> None:
         for bound in self._sockets:
             self._loop.remove_reader(bound)
-        self._starting = self._loop.create_task(self._serve())
+        self._start_task = self._loop.create_task(self._start_service())
 
-    async def _serve(self) -> None:
+    async def _start_service(self) -> None:
         try:
             service = await self._loop.run_in_executor(None, _import_service)
-            control = self._control.make()
+            control = self._control.get_or_create()
             self._service = service(
                 self._broker, control, self._sockets, self._access, self._limits, self._tls
             )
@@ -78,8 +77,8 @@ class HttpServer:
 
     def close(self) -> None:
         """Stops listening, and ends answers that would go on. Connections that are open end with the process."""
-        if self._starting is not None:
-            self._starting.cancel()
+        if self._start_task is not None:
+            self._start_task.cancel()
         if self._service is not None:
             self._service.close()
             return
@@ -89,6 +88,6 @@ class HttpServer:
 
 
 def _import_service() -> "type[HttpService]":
-    from coordinator.console.http_service import HttpService
+    from coordinator.http.http_service import HttpService
 
     return HttpService

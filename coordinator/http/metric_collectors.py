@@ -1,10 +1,12 @@
-"""The metrics, in Kafka's terms, made of a broker's figures when they are asked for.
+"""Metrics of a broker and of the control plane, in Kafka's terms, without metrics of single groups.
 
-Source: Kafka's `GroupCoordinatorMetrics`, `CoordinatorRuntimeMetricsImpl`, `RequestMetrics`.
+A collector needs only its snapshot of values, so another thread can run it. Source: Kafka's
+`GroupCoordinatorMetrics`, `CoordinatorRuntimeMetricsImpl`, `RequestMetrics`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
+from typing import Any
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -14,89 +16,92 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from coordinator.control.oracles.violation import OracleName
-from coordinator.engine.partition import PartitionState
-from coordinator.group.consumer.state import ConsumerGroupState
-from coordinator.group.rebalance_facts import RebalanceCause
-from coordinator.net.api_counts import LATENCY_BOUNDS_NS
-from coordinator.server.authentication_counts import AuthenticationCounts
-from coordinator.server.figures import ConnectionFigures, Figures
-from coordinator.server.metrics import Metrics
-from coordinator.server.tallies import EVICTION_PHASES, Tally
-from coordinator.transactions.state import WRITTEN
+from coordinator.broker.broker_metrics import EVICTION_PHASES, BrokerMetrics, GroupCounter
+from coordinator.broker.server_view import ConnectionMetrics, ServerMetrics
+from coordinator.control.diagnosis.violation import OracleName
+from coordinator.control.faults.fault_rule import ACTION_KINDS
+from coordinator.control.metrics_snapshot import DURATION_BOUNDS_S, ControlMetricsSnapshot
+from coordinator.core.wire_name import get_wire_name
+from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
+from coordinator.group.event_details import RebalanceCause
+from coordinator.network.request_context import LATENCY_BOUNDS_NS
+from coordinator.network.request_routes import AuthenticationCounts
+from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.transactions.transaction_state_machine import WRITTEN
 from protocol.apis import APIS
 
-_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+_CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 
 
-class FiguresCollector(Collector):
-    """Figures as metrics. Needs nothing else, so that another thread can write them down."""
+class ServerMetricsCollector(Collector):
+    """Converts a snapshot into Prometheus metric families. It reads nothing else, so another thread may run it."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
+    def __init__(self, metrics: ServerMetrics) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
-        figures = self._figures
-        yield from _groups(figures)
-        yield from _rebalances(figures.happened)
-        yield from _transactions(figures)
-        yield from _oracle_counts(figures.happened)
-        yield from _requests(figures)
-        yield from _connections(figures.connections)
-        yield from _authentications(figures.happened.authentications)
-        yield from _process(figures)
-        yield from _logs(figures)
+        metrics = self._metrics
+        yield from _collect_groups(metrics)
+        yield from _collect_rebalances(metrics.events)
+        yield from _collect_transactions(metrics)
+        yield from _collect_oracle_counts(metrics.events)
+        yield from _collect_requests(metrics)
+        yield from _collect_connections(metrics.connections)
+        yield from _collect_authentications(metrics.events.authentications)
+        yield from _collect_process(metrics)
+        yield from _collect_logs(metrics)
 
 
-def _groups(figures: Figures) -> Iterator[Metric]:
+def _collect_groups(metrics: ServerMetrics) -> Iterator[Metric]:
     groups = GaugeMetricFamily("groupd_groups", "Classic groups by state", labels=["state"])
-    for name in _STATES:
-        groups.add_metric([name], figures.groups.get(name, 0))
+    for name in _CLASSIC_STATES:
+        groups.add_metric([name], metrics.groups.get(name, 0))
     yield groups
     groups = GaugeMetricFamily(
         "groupd_consumer_groups", "Consumer groups (KIP-848) by state", labels=["state"]
     )
     for state in ConsumerGroupState:
-        groups.add_metric([state.value], figures.consumer_groups.get(state.value, 0))
+        groups.add_metric([state.value], metrics.consumer_groups.get(state.value, 0))
     yield groups
     family = GaugeMetricFamily(
         "groupd_partitions", "Partitions of __consumer_offsets by state", labels=["state"]
     )
-    for standing in PartitionState:
-        family.add_metric([standing.value], figures.partitions.get(standing, 0))
+    for partition_state in PartitionState:
+        family.add_metric([partition_state.value], metrics.partitions.get(partition_state, 0))
     yield family
 
 
-def _rebalances(happened: Metrics) -> Iterator[Metric]:
+def _collect_rebalances(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
     started = CounterMetricFamily("groupd_rebalances", "Rebalances begun, by cause", labels=["cause"])
     for cause in RebalanceCause:
-        started.add_metric([cause.value], happened.rebalances[cause.value])
+        started.add_metric([cause.value], broker_metrics.rebalances[cause.value])
     yield started
-    yield from _befallen(happened)
+    yield from _collect_evictions(broker_metrics)
     yield CounterMetricFamily(
         "groupd_completed_rebalances",
         "Rebalances that reached Stable",
-        value=happened.completed_rebalances,
+        value=broker_metrics.completed_rebalances,
     )
     yield CounterMetricFamily(
-        "groupd_offset_commits", "Offsets committed, one for each partition", value=happened.commits
+        "groupd_offset_commits", "Offsets committed, one for each partition", value=broker_metrics.commits
     )
     yield CounterMetricFamily(
         "groupd_offset_expirations",
         "Offsets that outlived their retention",
-        value=happened.expired_offsets,
+        value=broker_metrics.expired_offsets,
     )
-    yield CounterMetricFamily("groupd_offset_deletions", "Offsets deleted", value=happened.deleted_offsets)
+    yield CounterMetricFamily(
+        "groupd_offset_deletions", "Offsets deleted", value=broker_metrics.deleted_offsets
+    )
     events = CounterMetricFamily(
         "groupd_group_events", "What happened in groups, by the name of its event", labels=["event"]
     )
-    for name, count in sorted(happened.events.items()):
-        events.add_metric([name], count)
+    _add_events(events, broker_metrics.events)
     yield events
 
 
-def _befallen(happened: Metrics) -> Iterator[Metric]:
+def _collect_evictions(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
     evicted = CounterMetricFamily(
         "groupd_members_evicted",
         "Members that were put out, by what they did not do in time: rejoin, ask for their assignment, give up "
@@ -104,31 +109,31 @@ def _befallen(happened: Metrics) -> Iterator[Metric]:
         labels=["phase"],
     )
     for phase in EVICTION_PHASES:
-        evicted.add_metric([phase], happened.tallies[Tally.EVICTED, phase])
+        evicted.add_metric([phase], broker_metrics.group_counts[GroupCounter.EVICTED, phase])
     yield evicted
     yield CounterMetricFamily(
         "groupd_member_sessions_expired",
         "Sessions of members that ended, as nothing was heard of them",
-        value=happened.tallies[Tally.EXPIRED, ""],
+        value=broker_metrics.group_counts[GroupCounter.EXPIRED, ""],
     )
     refused = CounterMetricFamily(
         "groupd_commits_refused", "Commits that were refused, whole or in part", labels=["error"]
     )
-    for (tally, error), count in sorted(happened.tallies.items()):
-        if tally is Tally.COMMITS_REFUSED:
+    for (counter, error), count in sorted(broker_metrics.group_counts.items()):
+        if counter is GroupCounter.COMMITS_REFUSED:
             refused.add_metric([error], count)
     yield refused
 
 
-def _transactions(figures: Figures) -> Iterator[Metric]:
+def _collect_transactions(metrics: ServerMetrics) -> Iterator[Metric]:
     ids = GaugeMetricFamily("groupd_transactional_ids", "Transactional ids by state", labels=["state"])
-    for kept in WRITTEN.values():
-        ids.add_metric([kept.value], figures.transactional_ids.get(kept.value, 0))
+    for transaction_state in WRITTEN.values():
+        ids.add_metric([transaction_state.value], metrics.transactional_ids.get(transaction_state.value, 0))
     yield ids
     yield GaugeMetricFamily(
         "groupd_open_transactions",
         "Transactions that have begun and are not ended in every partition",
-        value=figures.open_transactions,
+        value=metrics.open_transactions,
     )
     partitions = GaugeMetricFamily(
         "groupd_transaction_partitions",
@@ -136,22 +141,30 @@ def _transactions(figures: Figures) -> Iterator[Metric]:
         labels=["state"],
     )
     for state in PartitionState:
-        partitions.add_metric([state.value], figures.transaction_partitions.get(state, 0))
+        partitions.add_metric([state.value], metrics.transaction_partitions.get(state, 0))
     yield partitions
     events = CounterMetricFamily(
         "groupd_transaction_events",
         "What happened to transactions, by the name of its event",
         labels=["event"],
     )
-    for name, count in sorted(figures.happened.transactions.items()):
-        events.add_metric([name], count)
+    _add_events(events, metrics.events.transactions)
     yield events
 
 
-def _oracle_counts(happened: Metrics) -> Iterator[Metric]:
+def _add_events(family: CounterMetricFamily, counts: Mapping[type[Any], int]) -> None:
+    for name, count in sorted((get_wire_name(cls), count) for cls, count in counts.items()):
+        family.add_metric([name], count)
+
+
+def _collect_oracle_counts(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
     for name, what, counts in (
-        ("groupd_violations", "What the oracles found that must not happen, each time", happened.violations),
-        ("groupd_notices", "Notices of the oracles: unusual, but not always wrong", happened.notices),
+        (
+            "groupd_violations",
+            "What the oracles found that must not happen, each time",
+            broker_metrics.violations,
+        ),
+        ("groupd_notices", "Notices of the oracles: unusual, but not always wrong", broker_metrics.notices),
     ):
         family = CounterMetricFamily(name, what, labels=["oracle"])
         for oracle in OracleName:
@@ -159,14 +172,14 @@ def _oracle_counts(happened: Metrics) -> Iterator[Metric]:
         yield family
 
 
-def _requests(figures: Figures) -> Iterator[Metric]:
+def _collect_requests(metrics: ServerMetrics) -> Iterator[Metric]:
     family = HistogramMetricFamily(
         "groupd_request_seconds",
         "From request to answer, by API; a parked JoinGroup counts its wait",
         labels=["api"],
     )
     bounds = [*(str(bound / 1e9) for bound in LATENCY_BOUNDS_NS), "+Inf"]
-    for key, counts in sorted(figures.requests.items()):
+    for key, counts in sorted(metrics.requests.items()):
         totals = list(accumulate(counts.buckets))
         if totals[-1]:
             buckets = list(zip(bounds, totals, strict=True))
@@ -174,12 +187,16 @@ def _requests(figures: Figures) -> Iterator[Metric]:
     yield family
 
 
-def _authentications(counts: AuthenticationCounts) -> Iterator[Metric]:
+def _collect_authentications(counts: AuthenticationCounts) -> Iterator[Metric]:
     for name, what, counted in (
         ("successful_authentications", "Clients let in by SASL", counts.succeeded),
         ("failed_authentications", "Clients that SASL did not let in", counts.failed),
-        ("successful_reauthentications", "Clients that authenticated anew", counts.succeeded_again),
-        ("failed_reauthentications", "Clients that could not authenticate anew", counts.failed_again),
+        ("successful_reauthentications", "Clients that authenticated anew", counts.reauthentications),
+        (
+            "failed_reauthentications",
+            "Clients that could not authenticate anew",
+            counts.failed_reauthentications,
+        ),
     ):
         family = CounterMetricFamily(f"groupd_{name}", what, labels=["listener", "mechanism"])
         for labels, count in sorted(counted.items()):
@@ -192,7 +209,7 @@ def _authentications(counts: AuthenticationCounts) -> Iterator[Metric]:
     )
 
 
-def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
+def _collect_connections(connections: ConnectionMetrics) -> Iterator[Metric]:
     yield GaugeMetricFamily("groupd_connections", "Connections open now", value=connections.open)
     yield CounterMetricFamily("groupd_connections_accepted", "Connections let in", value=connections.accepted)
     yield CounterMetricFamily(
@@ -238,34 +255,134 @@ def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
     )
 
 
-def _process(figures: Figures) -> Iterator[Metric]:
+def _collect_process(metrics: ServerMetrics) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "groupd_waiters",
         "Answers that groups, fetches and logs have still to give; 0 without a connection",
-        value=figures.waiters,
+        value=metrics.waiters,
     )
     yield GaugeMetricFamily(
-        "groupd_timers", "Timers of groups: sessions, rebalances, retention", value=figures.timers
+        "groupd_timers", "Timers of groups: sessions, rebalances, retention", value=metrics.timers
     )
-    yield GaugeMetricFamily("groupd_tasks", "Tasks of the event loop", value=figures.tasks)
+    yield GaugeMetricFamily("groupd_tasks", "Tasks of the event loop", value=metrics.tasks)
     yield GaugeMetricFamily(
         "groupd_memory_blocks",
         "Blocks of memory that Python has given out: what leaks grows here before the process does",
-        value=figures.memory_blocks,
+        value=metrics.memory_blocks,
     )
 
 
-def _logs(figures: Figures) -> Iterator[Metric]:
+def _collect_logs(metrics: ServerMetrics) -> Iterator[Metric]:
     family = GaugeMetricFamily("groupd_log_bytes", "Size of the logs, by topic", labels=["topic"])
-    for topic, size in sorted(figures.log_bytes.items()):
+    for topic, size in sorted(metrics.log_bytes.items()):
         family.add_metric([topic], size)
     yield family
-    yield CounterMetricFamily("groupd_log_flushes", "Syncs of logs to the disk", value=figures.flushes)
+    yield CounterMetricFamily("groupd_log_flushes", "Syncs of logs to the disk", value=metrics.flushes)
     yield CounterMetricFamily(
-        "groupd_log_flush_seconds", "Time spent on syncs of logs", value=figures.flush_seconds
+        "groupd_log_flush_seconds", "Time spent on syncs of logs", value=metrics.flush_seconds
     )
     yield CounterMetricFamily(
         "groupd_disk_refusals",
         "What the disk refused: commits, trials, checkpoints, states",
-        value=figures.disk_refusals,
+        value=metrics.disk_refusals,
     )
+
+
+_BOUNDS = [*(str(float(bound)) for bound in DURATION_BOUNDS_S), "+Inf"]
+
+
+class ControlCollector(Collector):
+    """Converts a snapshot into Prometheus metric families. It reads nothing else, so another thread may run it."""
+
+    def __init__(self, metrics: ControlMetricsSnapshot) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics."""
+        metrics = self._metrics
+        rebalances = HistogramMetricFamily(
+            "groupd_rebalance_seconds",
+            "What rebalances took that came to their end, as in the ledger; join and sync are parts of total",
+            labels=["phase"],
+        )
+        for phase, durations in metrics.rebalances.items():
+            buckets = list(zip(_BOUNDS, accumulate(durations.buckets), strict=True))
+            rebalances.add_metric([phase], buckets, durations.sum_ms / 1000)
+        yield rebalances
+        yield GaugeMetricFamily(
+            "groupd_rebalance_open_seconds",
+            "How long the oldest open rebalance has gone on; 0 where there is none",
+            value=metrics.rebalance_open_s,
+        )
+        hits = CounterMetricFamily(
+            "groupd_fault_hits", "How often faults have acted, by what they do", labels=["fault"]
+        )
+        for kind in ACTION_KINDS:
+            hits.add_metric([kind], metrics.fault_hits.get(kind, 0))
+        yield hits
+        yield GaugeMetricFamily(
+            "groupd_frozen_groups", "Groups whose clock stands still", value=metrics.frozen_groups
+        )
+        yield GaugeMetricFamily(
+            "groupd_session_margin_ratio",
+            "The least share of its session, from 0 to 1, that a member of any group has left; 1 without members",
+            value=metrics.session_margin,
+        )
+        yield from self._collect_cluster()
+
+    def _collect_cluster(self) -> Iterator[Metric]:
+        owned = GaugeMetricFamily(
+            "groupd_cluster_owned_partitions",
+            "Partitions that each of several brokers in this process coordinates or leads; in a cluster on etcd, "
+            "those that this broker coordinates, or leads of topics with replicas",
+            labels=["broker"],
+        )
+        for node_id, count in self._metrics.owned_partitions.items():
+            owned.add_metric([str(node_id)], count)
+        yield owned
+        moves = CounterMetricFamily(
+            "groupd_cluster_moves",
+            "How often partitions came to another of several brokers, or lost their only one, by why; in a cluster "
+            "on etcd, how often this broker gained or lost one",
+            labels=["cause"],
+        )
+        for cause, count in self._metrics.moves.items():
+            moves.add_metric([cause], count)
+        yield moves
+        engine = self._metrics.engine
+        fenced = CounterMetricFamily(
+            "groupd_cluster_fenced",
+            "How often an append was refused because another broker owns the partition",
+        )
+        append = GaugeMetricFamily(
+            "groupd_cluster_append_seconds", "The median of how long the last 1,000 transactions in etcd took"
+        )
+        left = GaugeMetricFamily(
+            "groupd_cluster_session_left_seconds",
+            "Until this broker lets go of all that it owns, unless etcd answers before; 0 without a session",
+        )
+        held = GaugeMetricFamily(
+            "groupd_cluster_engine_bytes", "What etcd holds of the partitions that this broker coordinates"
+        )
+        sizes = GaugeMetricFamily(
+            "groupd_cluster_etcd_bytes",
+            "Size of the database of each node of etcd, of those that answer",
+            labels=["endpoint"],
+        )
+        quota = GaugeMetricFamily(
+            "groupd_cluster_etcd_quota_bytes",
+            "How large the database of etcd may grow: cluster.etcd.quota.bytes, or what it says itself, or 2 GiB",
+        )
+        full = GaugeMetricFamily(
+            "groupd_cluster_etcd_full", "1 while etcd takes no writes for want of room (its alarm NOSPACE)"
+        )
+        if engine is not None:
+            held.add_metric([], engine.engine_bytes)
+            for endpoint, size in engine.node_bytes.items():
+                sizes.add_metric([endpoint], size)
+            quota.add_metric([], engine.quota_bytes)
+            full.add_metric([], engine.is_full)
+            fenced.add_metric([], engine.fenced)
+            append.add_metric([], engine.append_seconds)
+            left.add_metric([], engine.session_left_seconds)
+        yield from (fenced, append, left, held, sizes, quota, full)

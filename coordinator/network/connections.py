@@ -10,19 +10,16 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Final, Protocol
 
-from coordinator import clock
-from coordinator.names import Node
-from coordinator.net.connection_limits import ConnectionLimits
-from coordinator.net.handshakes import Handshakes
-from coordinator.net.large_answers import LargeAnswers
-from coordinator.net.large_requests import LargeRequests
-from coordinator.net.lines_per_address import LinesPerAddress
-from coordinator.net.request_memory import Receiver, RequestMemory
-from coordinator.net.unread_answers import UnreadAnswers
+from coordinator.core import clock
+from coordinator.core.daemon_log import AddressLineLimit
+from coordinator.network.connection_limits import ConnectionLimits, Receiver, RequestMemory, UnreadResponses
+from coordinator.network.large_messages import LargeRequestDecoder, LargeResponseWriter
+from coordinator.network.request_context import ClientInfo
+from coordinator.network.tls_handshakes import TlsHandshakes
 
 _LOG = logging.getLogger("SocketServer")
 
-CLOSED_REMEMBERED: Final = 10_000
+MAX_CLOSED_REMEMBERED: Final = 10_000
 """Connections that are gone of which it is known since when."""
 
 
@@ -30,20 +27,8 @@ class OpenConnection(Receiver, Protocol):
     """A connection, as its endpoint sees it."""
 
     @property
-    def peer(self) -> str:
-        """Host and port, for a log line."""
-
-    @property
-    def client_host(self) -> str:
-        """The address, with Java's leading slash."""
-
-    @property
-    def client_id(self) -> str:
-        """What its client calls itself; "" before its first request."""
-
-    @property
-    def connection_id(self) -> int:
-        """Its number."""
+    def client(self) -> ClientInfo:
+        """The client at the other end."""
 
     def repeated_requests(self) -> Iterable[object]:
         """What it sends again and again."""
@@ -53,16 +38,12 @@ class OpenConnection(Receiver, Protocol):
         """When bytes last came, or left, in monotonic nanoseconds."""
 
     @property
-    def open_answers(self) -> int:
+    def unanswered_requests(self) -> int:
         """Requests that were processed and have no answer yet."""
 
     @property
     def answer_bytes(self) -> int:
         """The size of the answers that have not left yet."""
-
-    @property
-    def node(self) -> Node:
-        """The broker that it came to."""
 
     def is_idle_since(self, oldest_ns: int) -> bool:
         """Whether nothing came or left since then, and nothing is being answered."""
@@ -86,16 +67,16 @@ class Connections:
         """Turned away, or closed for what they sent."""
         self.closed_idle = 0
         self.failed_handshakes: Counter[str] = Counter()
-        """By the kinds of `handshake_failure.py`."""
+        """By the kinds of `tls_handshakes.py`."""
         self.emptied = asyncio.Event()
         """Set while there is no connection."""
         self.emptied.set()
-        self.lines = LinesPerAddress()
-        self.handshakes = Handshakes(loop)
+        self.line_limit = AddressLineLimit()
+        self.handshakes = TlsHandshakes(loop)
         self.memory = RequestMemory(limits.queued_max_request_bytes)
-        self.unread = UnreadAnswers()
-        self.large_answers = LargeAnswers(loop)
-        self.large_requests = LargeRequests(loop, self.memory)
+        self.unread_responses = UnreadResponses()
+        self.large_responses = LargeResponseWriter(loop)
+        self.large_requests = LargeRequestDecoder(loop, self.memory)
         self.next_id: Callable[[], int] = count(1).__next__
         """Gives a number that no connection had before."""
         self._by_id: dict[int, OpenConnection] = {}
@@ -103,7 +84,7 @@ class Connections:
         """By number: when bytes last came, or left, when it was closed, and the number of the newest one then."""
         self._newest_id = 0
         self._per_address: Counter[str] = Counter()
-        self._awaiting_place: list[Callable[[], None]] = []
+        self._capacity_callbacks: list[Callable[[], None]] = []
         self._full_since_ns = 0
         self._full_ns = 0
 
@@ -115,27 +96,27 @@ class Connections:
     @property
     def full_seconds(self) -> float:
         """How long new connections have had to wait, since the start."""
-        waiting_ns = clock.monotonic_ns() - self._full_since_ns if self._awaiting_place else 0
+        waiting_ns = clock.monotonic_ns() - self._full_since_ns if self._capacity_callbacks else 0
         return (self._full_ns + waiting_ns) / 1e9
 
-    def await_place(self, there_is_place: Callable[[], None]) -> None:
-        """Calls `there_is_place` when there is place for a new connection again."""
-        if not self._awaiting_place:
+    def call_on_capacity(self, on_capacity: Callable[[], None]) -> None:
+        """Calls `on_capacity` when there is place for a new connection again."""
+        if not self._capacity_callbacks:
             self._full_since_ns = clock.monotonic_ns()
             _LOG.warning("%d connections are open (max.connections): new ones have to wait", len(self.open))
-        self._awaiting_place.append(there_is_place)
+        self._capacity_callbacks.append(on_capacity)
 
     def admit(self, connection: OpenConnection) -> str | None:
         """Takes a connection in; why not, when there are too many from its address."""
-        address = connection.client_host[1:]
-        most = self.limits.per_ip_overrides.get(address, self.limits.max_connections_per_ip)
-        if self._per_address[address] >= most:
+        address = connection.client.host[1:]
+        limit = self.limits.per_ip_overrides.get(address, self.limits.max_connections_per_ip)
+        if self._per_address[address] >= limit:
             return (
-                f"address already has the configured maximum of {most} connections (max.connections.per.ip)"
+                f"address already has the configured maximum of {limit} connections (max.connections.per.ip)"
             )
         self.open[connection] = address
-        self._by_id[connection.connection_id] = connection
-        self._newest_id = connection.connection_id
+        self._by_id[connection.client.connection_id] = connection
+        self._newest_id = connection.client.connection_id
         self.emptied.clear()
         self._per_address[address] += 1
         self.accepted += 1
@@ -146,28 +127,28 @@ class Connections:
         address = self.open.pop(connection, None)
         if address is None:
             return
-        connection_id = connection.connection_id
+        connection_id = connection.client.connection_id
         self._by_id.pop(connection_id, None)
         self._closed[connection_id] = (connection.last_received_ns, clock.monotonic_ns(), self._newest_id)
-        if len(self._closed) > CLOSED_REMEMBERED:
+        if len(self._closed) > MAX_CLOSED_REMEMBERED:
             del self._closed[next(iter(self._closed))]
         self._per_address[address] -= 1
         if not self._per_address[address]:
             del self._per_address[address]
         if not self.open:
             self.emptied.set()
-        if self._awaiting_place and not self.is_full:
+        if self._capacity_callbacks and not self.is_full:
             waited_ns = clock.monotonic_ns() - self._full_since_ns
             self._full_ns += waited_ns
             _LOG.info("There is place for new connections again after %.1f s", waited_ns / 1e9)
-            waiting, self._awaiting_place = self._awaiting_place, []
+            waiting, self._capacity_callbacks = self._capacity_callbacks, []
             for there_is_place in waiting:
                 there_is_place()
 
     def closed_ms_ago(self, connection_id: int) -> int | None:
         """How long a connection has been closed; None where it is open, or that was too many connections ago."""
         closed = self._closed.get(connection_id)
-        return None if closed is None else _ms_since(closed[1])
+        return None if closed is None else _elapsed_ms(closed[1])
 
     def newest_at_close(self, connection_id: int) -> int:
         """The number of the newest connection that there was when one was closed: later ones have higher numbers.
@@ -179,13 +160,13 @@ class Connections:
         """How long ago bytes last came over a connection, or left; None where that was too many connections ago."""
         connection = self._by_id.get(connection_id)
         if connection is not None:
-            return _ms_since(connection.last_received_ns)
+            return _elapsed_ms(connection.last_received_ns)
         closed = self._closed.get(connection_id)
-        return None if closed is None else _ms_since(closed[0])
+        return None if closed is None else _elapsed_ms(closed[0])
 
-    def close_of(self, node_id: int) -> None:
+    def close_broker_connections(self, node_id: int) -> None:
         """Closes the connections of one broker when what they have to send is sent."""
-        for connection in [each for each in self.open if each.node.node_id == node_id]:
+        for connection in [each for each in self.open if each.client.node.node_id == node_id]:
             connection.close()
 
     async def close_all(self, timeout_s: float) -> None:
@@ -212,9 +193,9 @@ class Connections:
                 "Closed %d connections that were silent for %d ms (connections.max.idle.ms), %s among them",
                 len(idle),
                 self.limits.connections_max_idle_ms,
-                idle[0].peer,
+                idle[0].client.peer,
             )
 
 
-def _ms_since(instant_ns: int) -> int:
+def _elapsed_ms(instant_ns: int) -> int:
     return (clock.monotonic_ns() - instant_ns) // 1_000_000

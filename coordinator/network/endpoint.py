@@ -6,17 +6,17 @@ Source: Kafka's `SocketServer` and `Endpoint`.
 
 import asyncio
 import logging
-from dataclasses import replace
 
-from coordinator import clock
+from msgspec.structs import replace
+
 from coordinator.config.listeners import Address, Listener
-from coordinator.names import Node
-from coordinator.net.connections import Connections, OpenConnection
-from coordinator.net.handshake_failure import HandshakeFailure
-from coordinator.net.outbox import Outbox
-from coordinator.net.peer import printable
-from coordinator.net.routes import Routes
-from coordinator.net.run_queue import RunQueue
+from coordinator.core import clock
+from coordinator.core.message_text import printable
+from coordinator.core.shared_types import Node
+from coordinator.network.connections import Connections, OpenConnection
+from coordinator.network.request_routes import Routes
+from coordinator.network.run_queue import RunQueue, WriteBatcher
+from coordinator.network.tls_handshakes import HandshakeFailure
 
 _LOG = logging.getLogger("SocketServer")
 
@@ -32,7 +32,7 @@ class Endpoint:
         loop: asyncio.AbstractEventLoop,
         listener: Listener,
         connections: Connections,
-        outbox: Outbox,
+        write_batcher: WriteBatcher,
         run_queue: RunQueue,
         arrival: clock.Arrival,
         node_id: int,
@@ -41,14 +41,14 @@ class Endpoint:
         """In: the table by which its connections are answered; another one may take its place."""
         self.loop = loop
         self.listener = listener
-        self.outbox = outbox
+        self.write_batcher = write_batcher
         self.run_queue = run_queue
         self.arrival = arrival
         self.routes = routes
-        self.large_answers = connections.large_answers
+        self.large_responses = connections.large_responses
         self.large_requests = connections.large_requests
         self.memory = connections.memory
-        self.unread = connections.unread
+        self.unread_responses = connections.unread_responses
         self.next_connection_id = connections.next_id
         self.max_request_bytes = connections.limits.socket_request_max_bytes
         self.port = listener.address.port
@@ -58,20 +58,20 @@ class Endpoint:
         self.node_id = node_id
         self._nodes: dict[str, Node] = {}
 
-    def bound(self, port: int) -> None:
+    def set_port(self, port: int) -> None:
         """Tells which port the listener got."""
         self.port = port
         address = self.listener.address
         host = _WILDCARD_FALLBACK if address.is_wildcard else address.host
-        self.fallback_node = self._node(host)
+        self.fallback_node = self._create_node(host)
 
-    def advertise(self, address: Address) -> None:
+    def set_advertised_address(self, address: Address) -> None:
         """From now on clients that connect are told to come to this address."""
         self.listener = replace(self.listener, advertised=address)
         self._nodes.clear()
-        self.bound(self.port)
+        self.set_port(self.port)
 
-    def _node(self, own_host: str) -> Node:
+    def _create_node(self, own_host: str) -> Node:
         advertised = self.listener.advertised
         if advertised is not None:
             return Node(self.node_id, advertised.host, advertised.port or self.port, self.listener.name)
@@ -80,7 +80,7 @@ class Endpoint:
     @property
     def bound_address(self) -> Address:
         """What the listener is bound to."""
-        return self.listener.address.bound(self.port)
+        return self.listener.address.with_bound_port(self.port)
 
     @property
     def advertised_address(self) -> Address | None:
@@ -89,7 +89,7 @@ class Endpoint:
             return None
         return Address(self.fallback_node.host, self.fallback_node.port)
 
-    def node_for(self, sockname: object) -> Node:
+    def find_node(self, sockname: object) -> Node:
         """This broker as a connection should know it; `sockname` is the local end of its socket."""
         if self.listener.advertised is not None or not self.listener.address.is_wildcard:
             return self.fallback_node
@@ -98,47 +98,49 @@ class Endpoint:
             return self.fallback_node
         node = self._nodes.get(host)
         if node is None:
-            node = self._nodes[host] = self._node(host)
+            node = self._nodes[host] = self._create_node(host)
         return node
 
     # What a connection reports
 
-    def turned_away(self, connection: OpenConnection, reason: str) -> None:
+    def on_connection_rejected(self, connection: OpenConnection, reason: str) -> None:
         """A connection was not let in."""
         self._connections.refused += 1
-        self._warn(connection, "Rejected connection from", reason)
+        self._log_warning(connection, "Rejected connection from", reason)
 
-    def closed(self, connection: OpenConnection) -> None:
+    def on_connection_closed(self, connection: OpenConnection) -> None:
         """A connection is gone."""
         self._connections.remove(connection)
 
-    def refused(self, connection: OpenConnection, reason: str) -> None:
+    def on_invalid_request(self, connection: OpenConnection, reason: str) -> None:
         """A connection sent something that is no request, and is being closed."""
         self._connections.refused += 1
-        self._warn(connection, "Closing connection from", printable(reason, MAX_REASON))
+        self._log_warning(connection, "Closing connection from", printable(reason, MAX_REASON))
 
-    def not_authenticated(self, connection: OpenConnection, mechanism: str, reason: str) -> None:
+    def on_authentication_failed(self, connection: OpenConnection, mechanism: str, reason: str) -> None:
         """A client could not show who it is. In: "" for a mechanism that is not known."""
-        self._tell_failed(connection, f", {mechanism}" if mechanism else "", reason)
+        self._log_authentication_failure(connection, f", {mechanism}" if mechanism else "", reason)
 
-    def handshake_failed(self, connection: OpenConnection, failure: HandshakeFailure) -> None:
+    def on_handshake_failed(self, connection: OpenConnection, failure: HandshakeFailure) -> None:
         """A client came no further than TLS."""
         self._connections.failed_handshakes[failure.kind] += 1
-        self._tell_failed(connection, ", TLS handshake", failure.reason)
+        self._log_authentication_failure(connection, ", TLS handshake", failure.reason)
 
-    def _tell_failed(self, connection: OpenConnection, where: str, reason: str) -> None:
-        if self._connections.lines.is_to_be_told(connection.client_host):
+    def _log_authentication_failure(self, connection: OpenConnection, where: str, reason: str) -> None:
+        if self._connections.line_limit.admit_line(connection.client.host):
             _LOG.info(
                 "Failed authentication with %s (%s%s): %s",
-                *(connection.peer, self.listener.name, where, printable(reason, MAX_REASON)),
+                *(connection.client.peer, self.listener.name, where, printable(reason, MAX_REASON)),
             )
 
-    def _warn(self, connection: OpenConnection, what: str, reason: str) -> None:
-        if self._connections.lines.is_to_be_told(connection.client_host):
-            _LOG.warning("%s %s: %s", what, connection.peer, reason)
+    def _log_warning(self, connection: OpenConnection, what: str, reason: str) -> None:
+        if self._connections.line_limit.admit_line(connection.client.host):
+            _LOG.warning("%s %s: %s", what, connection.client.peer, reason)
 
-    def handler_failed(self, connection: OpenConnection, problem: Exception) -> None:
+    def on_handler_failed(self, connection: OpenConnection, problem: Exception) -> None:
         """Answering a request failed for a reason that is ours; the connection is being closed."""
         _LOG.error(
-            "Closing connection from %s: a request could not be answered", connection.peer, exc_info=problem
+            "Closing connection from %s: a request could not be answered",
+            connection.client.peer,
+            exc_info=problem,
         )

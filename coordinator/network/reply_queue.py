@@ -1,7 +1,7 @@
-"""The half of a connection that leaves it: answers in the order of their requests, and what holds them up.
+"""The outgoing half of a connection: the queue of its replies, and the limits that hold up processing.
 
-Answers that cannot be given at once have slots; whatever comes after an open slot waits behind it. How much may
-wait there, and behind a peer that does not read, is bounded: beyond it no further request is processed.
+A response that cannot be given at once has a reply in the queue; later responses wait behind it. How much may wait
+there, and behind a peer that does not read, is bounded: beyond it no further request is processed.
 """
 
 import asyncio
@@ -10,84 +10,78 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator import clock
-from coordinator.answers import NO_ANSWER
-from coordinator.names import Node
-from coordinator.net.endpoint import Endpoint
-from coordinator.net.large_answers import AnswerTooLong
-from coordinator.net.route import Route
-from coordinator.net.slot import Slot
-from protocol.malformed import Malformed, TooLong
+from coordinator.core import clock
+from coordinator.core.response_status import NO_RESPONSE
+from coordinator.network.endpoint import Endpoint
+from coordinator.network.large_messages import ResponseTooLarge
+from coordinator.network.request_context import ClientInfo, QueuedReply, ResponseEncoder
+from coordinator.security.core.principal import ANONYMOUS
+from protocol.primitives import Malformed, TooLong
 
-MAX_OPEN_SLOTS: Final = 512
-HELD_OUTPUT_BYTES: Final = 1024 * 1024
-"""Answers that may wait behind an open slot before processing stops."""
-COPIED_BYTES: Final = 256 * 1024
+MAX_OPEN_REPLIES: Final = 512
+MAX_HELD_OUTPUT_BYTES: Final = 1024 * 1024
+"""Responses that may wait behind an open reply before processing stops."""
+MAX_COMBINED_BYTES: Final = 256 * 1024
 """Answers up to this size leave together."""
 LINGER_S: Final = 5.0
 """How long a connection that is being closed may take to read its last answers."""
 
 
-class Outgoing(asyncio.Protocol):
-    """See the top of this file. `_is_held`: no further request is processed for now."""
+class ReplyQueue(asyncio.Protocol):
+    """Keeps the responses of a connection in the order of its requests. `_is_held`: no further request is
+    processed for now."""
 
     __slots__ = (
-        "_correlation_id",
+        "_blocking_replies",
         "_endpoint",
-        "_has_ended",
+        "_has_eof",
         "_held_output",
         "_is_closing",
         "_is_flush_due",
         "_is_held",
-        "_is_in_line",
+        "_is_queued",
         "_is_write_paused",
-        "_parked",
-        "_route",
-        "_slots",
+        "_replies",
         "_transport",
         "_unread_bytes",
         "_unsent_bytes",
         "_written_bytes",
-        "client_host",
-        "client_id",
-        "connection_id",
+        "client",
         "last_received_ns",
-        "node",
-        "peer",
     )
 
     def __init__(self, endpoint: Endpoint, client_host: str, peer: str) -> None:
         """In: the listener; the address of the other end, with Java's slash, and its name for log lines."""
         self._endpoint = endpoint
         self._transport: asyncio.Transport | None = None
-        self._slots: deque[Slot] = deque()
-        self._parked = 0
+        self._replies: deque[QueuedReply] = deque()
+        self._blocking_replies = 0
         self._held_output = 0
         self._unread_bytes = 0
         self._unsent_bytes = 0
         self._written_bytes = 0
-        self._has_ended = False
+        self._has_eof = False
         self._is_closing = False
         self._is_flush_due = False
         self._is_held = False
-        self._is_in_line = False
+        self._is_queued = False
         self._is_write_paused = False
-        self._route: Route
-        self._correlation_id = 0
-        self.client_host = client_host
-        self.node: Node = endpoint.fallback_node
-        """The broker, as this client should know it."""
-        self.client_id = ""
-        self.connection_id = endpoint.next_connection_id()
-        self.peer = peer
+        self.client = ClientInfo(
+            client_id="",
+            host=client_host,
+            connection_id=endpoint.next_connection_id(),
+            principal=ANONYMOUS,
+            node=endpoint.fallback_node,
+            peer=peer,
+        )
         self.last_received_ns = clock.monotonic_ns()
 
     @abstractmethod
-    def _work(self) -> None:
+    def _process_pending(self) -> None:
         """Processes what was kept, as far as that goes now."""
 
     @abstractmethod
-    def memory_taken(self, size_bytes: int) -> None:
+    def on_memory_reserved(self, size_bytes: int) -> None:
         """There is memory for the request that this connection has waited to receive."""
 
     @abstractmethod
@@ -96,11 +90,11 @@ class Outgoing(asyncio.Protocol):
 
     @property
     @abstractmethod
-    def kept_bytes(self) -> int:
+    def received_bytes(self) -> int:
         """How much of the request that is being received has come; all of it, where that is for us to do."""
 
     @abstractmethod
-    def give_up_receiving(self) -> None:
+    def abort_receiving(self) -> None:
         """Others wait for the memory of this request, and it does not come."""
 
     # How much waits
@@ -109,150 +103,141 @@ class Outgoing(asyncio.Protocol):
         """The peer reads slower than it asks."""
         self._is_write_paused = self._is_held = True
         if self._transport is not None:
-            self._left_unread(self._transport.get_write_buffer_size())
+            self._set_unread_bytes(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._is_write_paused = False
-        self._left_unread(0)
-        self._weigh()
-        self._work()
+        self._set_unread_bytes(0)
+        self._update_hold()
+        self._process_pending()
 
-    def _hold(self, size_bytes: int) -> None:
+    def _count_held_output(self, size_bytes: int) -> None:
         """Counts answers that wait for others, or no longer do."""
         self._held_output += size_bytes
-        self._endpoint.unread.held_bytes += size_bytes
+        self._endpoint.unread_responses.held_bytes += size_bytes
 
-    def _left_unread(self, size_bytes: int) -> None:
-        self._endpoint.unread.held_bytes += size_bytes - self._unread_bytes
+    def _set_unread_bytes(self, size_bytes: int) -> None:
+        self._endpoint.unread_responses.held_bytes += size_bytes - self._unread_bytes
         self._unread_bytes = size_bytes
 
-    def _weigh(self) -> bool:
+    def _update_hold(self) -> bool:
         """Decides whether processing is held; called whenever something that matters for it has changed."""
         self._is_held = (
             self._is_write_paused
-            or self._is_in_line
-            or self._parked > 0
+            or self._is_queued
+            or self._blocking_replies > 0
             or self._is_closing
-            or len(self._slots) >= MAX_OPEN_SLOTS
-            or self._held_output > HELD_OUTPUT_BYTES
+            or len(self._replies) >= MAX_OPEN_REPLIES
+            or self._held_output > MAX_HELD_OUTPUT_BYTES
         )
         return self._is_held
 
-    # Answers
+    # Replies
 
-    def answer_later(self, *, parks: bool) -> Slot:
-        """A place for the answer to the request at hand, which comes later."""
-        slot = Slot(self, self._route, self._correlation_id, parks, clock.monotonic_ns())
-        self._slots.append(slot)
-        if parks:
-            self._parked += 1
+    def open_reply(self, encoder: ResponseEncoder, correlation_id: int, blocks: bool) -> QueuedReply:
+        """Open the reply of the request that is being processed. See `RequestContext.defer`."""
+        reply = QueuedReply(self, encoder, correlation_id, blocks, clock.monotonic_ns())
+        self._replies.append(reply)
+        if blocks:
+            self._blocking_replies += 1
             self._is_held = True
-        elif len(self._slots) >= MAX_OPEN_SLOTS:
+        elif len(self._replies) >= MAX_OPEN_REPLIES:
             self._is_held = True
-        return slot
+        return reply
 
-    def _queue(self, response: object) -> None:
-        """An answer that is there, behind others that are not."""
-        slot = self.answer_later(parks=False)
-        data = bytearray()
-        if response is not NO_ANSWER:
+    def _queue_response(self, encoder: ResponseEncoder, correlation_id: int, response: object) -> None:
+        """Queue a response that is complete behind replies that are not."""
+        reply = self.open_reply(encoder, correlation_id, False)
+        frame = bytearray()
+        if response is not NO_RESPONSE:
             try:
-                slot.form.write(response, slot.correlation_id, data)
+                encoder.write(response, correlation_id, frame)
             except TooLong:
-                self._write_in_time(slot, response)
+                self.encode_in_thread(reply, response)
                 return
-        slot.data = data
-        self._hold(len(data))
-        self._weigh()
+        reply.frame = frame
+        self._count_held_output(len(frame))
+        self._update_hold()
 
-    def _write_in_time(self, slot: Slot, response: object) -> None:
-        """An answer that is too long to be written now: nothing else is processed until it is."""
-        self.park(slot)
-        self._endpoint.large_answers.add(slot, response)
-
-    def park(self, slot: Slot) -> None:
-        """Processes nothing else until a slot is filled that would not have kept others waiting."""
-        if not slot.parks:
-            slot.parks = self._is_held = True
-            self._parked += 1
-
-    def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
-        if self._slots:
-            slot = Slot(self, self._slots[0].form, 0, False, opened_ns=0)  # of no API that is counted
-            slot.data = frame
-            self._hold(len(frame))
-            self._slots.append(slot)
+    def _queue_frame(self, frame: bytes | bytearray, out: bytearray) -> None:
+        """Add a response to `out`, or queue it behind replies that are not complete. No metric counts it."""
+        if self._replies:
+            reply = QueuedReply(self, self._replies[0].encoder, 0, False, opened_ns=0, frame=frame)
+            self._count_held_output(len(frame))
+            self._replies.append(reply)
         else:
             out += frame
 
-    def fill(self, slot: Slot, response: object) -> None:
-        """Puts an answer in its slot; it leaves at the end of this iteration, if none before it is missing."""
-        assert slot.data is None, "answered twice"
-        data = bytearray()
-        if response is not NO_ANSWER and not self._is_closing:
-            try:
-                if slot.finish is not None:
-                    response = slot.finish(response)
-                slot.form.write(response, slot.correlation_id, data)
-            except TooLong:
-                self._write_in_time(slot, response)
-                return
-            except Exception as problem:  # noqa: BLE001 - whoever answers many must get on to the others
-                self._endpoint.handler_failed(self, problem)
-                self.abort()
-        self.fill_written(slot, data)
+    def encode_in_thread(self, reply: QueuedReply, response: object) -> None:
+        """Complete a reply with a response that is too long to be encoded now. It blocks the connection."""
+        if self._is_closing:
+            self.add_frame(reply, bytearray())
+            return
+        self.block(reply)
+        self._endpoint.large_responses.add_response(reply, response)
 
-    def fill_written(self, slot: Slot, frame: bytearray) -> None:
-        """The same, with what is to be sent."""
+    def block(self, reply: QueuedReply) -> None:
+        """Process no further request until a reply is complete that did not block until now."""
+        if not reply.blocks:
+            reply.blocks = self._is_held = True
+            self._blocking_replies += 1
+
+    def add_frame(self, reply: QueuedReply, frame: bytearray) -> None:
+        """Complete a reply. Its frame leaves at the end of this iteration, unless an earlier reply is open."""
         if self._is_closing:
             frame = bytearray()
-        slot.data = frame
-        self._hold(len(frame))
-        if slot.parks:
-            self._parked -= 1
+        reply.frame = frame
+        size_bytes = len(frame)
+        self._held_output += size_bytes
+        self._endpoint.unread_responses.held_bytes += size_bytes
+        if reply.blocks:
+            self._blocking_replies -= 1
         if not self._is_flush_due:
             self._is_flush_due = True
-            self._endpoint.outbox.add(self._flush)
+            self._endpoint.write_batcher.schedule_flush(self._send_complete_replies)
 
-    def has_failed(self, problem: Exception) -> None:
-        """A slot cannot be filled."""
+    def fail(self, problem: Exception) -> None:
+        """Close the connection, since a request has failed."""
         if isinstance(problem, Malformed):
-            self._endpoint.refused(self, str(problem))
+            self._endpoint.on_invalid_request(self, str(problem))
             self.close()
             return
-        if isinstance(problem, AnswerTooLong):
-            self._endpoint.refused(self, str(problem))
+        if isinstance(problem, ResponseTooLarge):
+            self._endpoint.on_invalid_request(self, str(problem))
         else:
-            self._endpoint.handler_failed(self, problem)
+            self._endpoint.on_handler_failed(self, problem)
         self.abort()
 
-    def _flush(self) -> None:
-        """Sends the answers that nothing stands in front of, and goes on with what was held back."""
+    def _send_complete_replies(self) -> None:
+        """Send the complete replies at the head of the queue, and process the requests that were held back."""
         self._is_flush_due = False
-        slots = self._slots
+        replies = self._replies
         if self._transport is None:
             return
         out = bytearray()
         left_bytes = 0
         now_ns = clock.monotonic_ns()
-        while slots and (data := slots[0].data) is not None:
-            slot = slots.popleft()
-            left_bytes += len(data)
-            if len(data) > COPIED_BYTES:
-                self._write(out)
-                self._write(data)
+        while replies and (frame := replies[0].frame) is not None:
+            reply = replies.popleft()
+            size_bytes = len(frame)
+            left_bytes += size_bytes
+            if size_bytes > MAX_COMBINED_BYTES:
+                self._write_data(out)
+                self._write_data(frame)
                 out = bytearray()
             else:
-                out += data
-            if slot.opened_ns:
-                slot.form.counts.add(now_ns - slot.opened_ns)
-        self._hold(-left_bytes)
+                out += frame
+            if reply.opened_ns:
+                reply.encoder.counts.count_responses(now_ns - reply.opened_ns)
+        self._held_output -= left_bytes
+        self._endpoint.unread_responses.held_bytes -= left_bytes
         if out:
-            self._write(out)
-        self._weigh()
-        self._work()
-        if self._has_ended:
+            self._write_data(out)
+        if self._is_held:
+            self._update_hold()
+            self._process_pending()
+        if self._has_eof:
             self._close_if_done()
 
     # The end of what a peer sends
@@ -260,18 +245,18 @@ class Outgoing(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends nothing more. What waits for others is not answered, as in Kafka; but what the daemon is
         at work on, or has not come to, is still done: it may be a Produce that wants no answer."""
-        self._has_ended = self._is_at_work
-        return self._has_ended
+        self._has_eof = self._has_work
+        return self._has_eof
 
     @property
-    def _is_at_work(self) -> bool:
-        return self._is_in_line or any(slot.ends for slot in self._slots)
+    def _has_work(self) -> bool:
+        return self._is_queued or any(reply.is_in_progress for reply in self._replies)
 
     def _close_if_done(self) -> None:
-        if self._has_ended and not self._is_at_work:
+        if self._has_eof and not self._has_work:
             self.close()
 
-    def _write(self, data: bytes | bytearray) -> None:
+    def _write_data(self, data: bytes | bytearray) -> None:
         transport = self._transport
         if data and transport is not None and not transport.is_closing():
             self._written_bytes += len(data)
@@ -279,19 +264,19 @@ class Outgoing(asyncio.Protocol):
 
     # Ending
 
-    def _forget_answers(self) -> None:
-        """The connection is lost: nobody waits for its answers any more."""
-        self._left_unread(0)
-        self._hold(-self._held_output)
-        slots, self._slots = self._slots, deque()
-        for slot in slots:
-            if slot.data is None:
-                slot.drop()
+    def _abandon_replies(self) -> None:
+        """The connection is lost."""
+        self._set_unread_bytes(0)
+        self._count_held_output(-self._held_output)
+        replies, self._replies = self._replies, deque()
+        for reply in replies:
+            if reply.frame is None:
+                reply.abandon()
 
     @property
-    def open_answers(self) -> int:
+    def unanswered_requests(self) -> int:
         """Requests that were processed and have no answer yet."""
-        return sum(slot.data is None for slot in self._slots)
+        return sum(reply.frame is None for reply in self._replies)
 
     @property
     def read_bytes(self) -> int:
@@ -308,7 +293,7 @@ class Outgoing(asyncio.Protocol):
     def is_idle_since(self, oldest_ns: int) -> bool:
         """Whether nothing came or left since then, and nothing is being answered. Asked from time to time."""
         transport = self._transport
-        if self._slots or transport is None:
+        if self._replies or transport is None:
             return False
         unsent_bytes = transport.get_write_buffer_size()
         if unsent_bytes < self._unsent_bytes:

@@ -9,17 +9,15 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from coordinator import clock
-from coordinator.engine.group_clock import GroupClock
-from coordinator.engine.load_queue import LoadQueue
-from coordinator.engine.machine import InternalTopic, M
-from coordinator.engine.partition import Partition
-from coordinator.engine.runtime import Runtime
-from coordinator.engine.shared import Observer, Shared
-from coordinator.engine.state_keeper import StateKeeper
-from coordinator.engine.threads import Threads
-from coordinator.machine.outcome import Message
-from coordinator.ongoing_failures import OngoingFailures
+from coordinator.core import clock
+from coordinator.core.daemon_log import OngoingFailures
+from coordinator.core.outcome import Message
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, EngineContext, Observer
+from coordinator.runtime.machine import InternalTopic, M
+from coordinator.runtime.runtime import Runtime
+from coordinator.runtime.state_keeper import StateKeeper
+from coordinator.runtime.timers import GroupClock
+from coordinator.runtime.worker_threads import LoadQueue, WorkerThreads
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
@@ -36,7 +34,7 @@ class Engine:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        threads: Threads,
+        threads: WorkerThreads,
         files: Files,
         group_clock: GroupClock,
         failures: OngoingFailures,
@@ -50,34 +48,36 @@ class Engine:
         self.is_loaded = False
         self._receivers: dict[str, Receiver] = {}
         self._on_loaded = on_loaded
-        self._queue = LoadQueue(loop, threads.opener, self._read_all)
-        self._shared = Shared(loop, threads.flusher, files, group_clock, failures, self._queue, self._deliver)
+        self._queue = LoadQueue(loop, threads.opener, self._on_all_read)
+        self._engine_context = EngineContext(
+            loop, threads.flusher, files, group_clock, failures, self._queue, self._deliver
+        )
 
     @property
     def observers(self) -> list[Observer]:
         """Who is told what happens in machines."""
-        return self._shared.observers
+        return self._engine_context.observers
 
-    def refusal(self) -> str | None:
+    def find_write_failure(self) -> str | None:
         """Why the disk does not take the records of some partition; None while it takes all."""
-        return next(filter(None, (runtime.ownership.refusal() for runtime in self.runtimes.values())), None)
+        return next(filter(None, (runtime.lifecycle.refusal() for runtime in self.runtimes.values())), None)
 
     @property
     def workers(self) -> dict[str, Callable[[Any], Awaitable[object]]]:
         """Who does the work that machines ask for, by name."""
-        return self._shared.workers
+        return self._engine_context.workers
 
     def next_waiter(self) -> int:
         """A number that no waiter had before."""
-        return self._shared.next_waiter()
+        return self._engine_context.next_waiter()
 
-    def add(self, topic: InternalTopic[M]) -> Runtime[M]:
+    def add_topic(self, topic: InternalTopic[M]) -> Runtime[M]:
         """Runs a machine for each partition of a topic. None is there until it is taken."""
         assert topic.name not in self.runtimes, topic.name
-        runtime = self.runtimes[topic.name] = Runtime(topic, self._shared)
+        runtime = self.runtimes[topic.name] = Runtime(topic, self._engine_context)
         return runtime
 
-    def receive_by(self, topic: str, receiver: Receiver) -> None:
+    def register_receiver(self, topic: str, receiver: Receiver) -> None:
         """Has something that is no machine receive what machines send to a name that no topic has here."""
         assert topic not in self.runtimes, topic
         assert topic not in self._receivers, topic
@@ -88,20 +88,20 @@ class Engine:
             runtime = self.runtimes.get(message.topic)
             receiver = self._receivers.get(message.topic)
             if runtime is not None:
-                runtime.receive(message.key, message.request)
+                runtime.receive_message(message.key, message.request)
             elif receiver is not None:
-                self._hand(receiver, message)
+                self._deliver_to(receiver, message)
             else:
                 _LOG.error("A message to %s, which nobody receives: %r", message.topic, message.request)
 
     @staticmethod
-    def _hand(receiver: Receiver, message: Message) -> None:
+    def _deliver_to(receiver: Receiver, message: Message) -> None:
         try:
             receiver(message.key, message.request)
         except Exception as problem:  # noqa: BLE001 - the messages behind it are delivered all the same
             _LOG.error("A message to %s was not taken", message.topic, exc_info=problem)
 
-    def _read_all(self) -> None:
+    def _on_all_read(self) -> None:
         if not self.is_loaded:
             self.is_loaded = True
             self._on_loaded()
@@ -109,51 +109,51 @@ class Engine:
     # All of them
 
     @property
-    def waiters(self) -> int:
+    def waiter_count(self) -> int:
         """How many answers are owed."""
-        return sum(len(partition.waiting) for partition in self.partitions())
+        return sum(len(partition.waiting) for partition in self.list_partitions())
 
     @property
-    def timers(self) -> int:
-        """How many are armed."""
-        return sum(runtime.timers for runtime in self.runtimes.values())
+    def timer_count(self) -> int:
+        """How many timers are armed, over all topics."""
+        return sum(runtime.timer_count for runtime in self.runtimes.values())
 
-    def partitions(self) -> list[Partition[Any]]:
-        """Those of every topic."""
+    def list_partitions(self) -> list[CoordinatorPartition[Any]]:
+        """The partitions of every topic."""
         return [partition for runtime in self.runtimes.values() for partition in runtime.partitions]
 
-    def logs(self) -> dict[TopicPartition, PartitionLog]:
+    def list_open_logs(self) -> dict[TopicPartition, PartitionLog]:
         """Every open log."""
         return {
             partition.name: partition.log
-            for partition in self.partitions()
+            for partition in self.list_partitions()
             if partition.log is not None and not partition.log.is_closed
         }
 
-    def not_open(self) -> list[TopicPartition]:
+    def list_unopened_partitions(self) -> list[TopicPartition]:
         """The partitions that were taken and whose logs are not open: not yet, or not any more."""
-        taken = [part for part in self.partitions() if part.tenure]
+        taken = [part for part in self.list_partitions() if part.tenure]
         return [part.name for part in taken if part.log is None or part.log.is_closed]
 
     def expire_producers(self) -> None:
         """Forgets producers that were idle for long, by the wall clock."""
         now_ms = clock.wall_ms()
-        for partition in self.partitions():
+        for partition in self.list_partitions():
             partition.expire_producers(now_ms)
 
-    def failed(self) -> list[TopicPartition]:
+    def list_failed_partitions(self) -> list[TopicPartition]:
         """The partitions that could not be read."""
-        return [name for runtime in self.runtimes.values() for name in runtime.failed()]
+        return [name for runtime in self.runtimes.values() for name in runtime.list_failed_partitions()]
 
-    def doubt(self) -> None:
+    def require_write_trials(self) -> None:
         """The disk may refuse what partitions write: each is tried when it was read."""
         for runtime in self.runtimes.values():
-            runtime.ownership.doubt()
+            runtime.lifecycle.doubt()
 
     @property
-    def states(self) -> list[StateKeeper]:
+    def state_keepers(self) -> list[StateKeeper]:
         """Who keeps states beside the logs, of each topic."""
-        return [runtime.ownership.states for runtime in self.runtimes.values()]
+        return [runtime.lifecycle.states for runtime in self.runtimes.values()]
 
     # Ending
 
@@ -180,7 +180,7 @@ class Engine:
         for runtime in self.runtimes.values():
             runtime.stop_listening()
 
-    def give_up_waiters(self) -> None:
+    def fail_waiters(self) -> None:
         """Answers those who are still parked, after the disk has what was acknowledged."""
         for runtime in self.runtimes.values():
-            runtime.give_up_waiters()
+            runtime.fail_waiters()

@@ -1,23 +1,24 @@
 """What the engine runs, and what it has to be told about it.
 
-A machine is pure: see `coordinator/machine`. Beside it stands how its records are written, and what a request is
-told that cannot be put to it.
+A machine is pure: `coordinator/core/outcome.py` has its contract. Beside it stands how its records are written,
+and what a request is told that cannot be put to it.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from coordinator.machine.outcome import NO_PRODUCER_ID, Context, EncodedFact, Fact, Now, Outcome
-from coordinator.names import LogFlush
-from protocol.errors import ErrorCode
+from msgspec import Struct
+
+from coordinator.core.outcome import NO_PRODUCER_ID, Context, EncodedFact, Fact, Now, Outcome
+from coordinator.core.shared_types import LogFlush
+from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
 
 if TYPE_CHECKING:
-    from coordinator.engine.replication import Replication
+    from coordinator.runtime.replication import Replication
 
 
-class Durable(Protocol):
+class DurableSnapshot(Protocol):
     """What the log of a machine says, at one moment."""
 
     def __len__(self) -> int:
@@ -28,12 +29,12 @@ class Durable(Protocol):
 
 
 class Machine(Protocol):
-    """The machine of one partition. Every call returns without waiting; see `coordinator/machine/outcome.py`."""
+    """The machine of one partition. Every call returns without waiting; see `coordinator/core/outcome.py`."""
 
     def handle(self, request: Any, context: Context, now: Now) -> Outcome:
         """Acts on a request. Its waiter is answered by this outcome or by a later one, exactly once."""
 
-    def fire(self, key: Any, now: Now) -> Outcome:
+    def fire_timer(self, key: Any, now: Now) -> Outcome:
         """Acts on a timer whose deadline has passed; one that was moved may fire all the same."""
 
     def replay(self, fact: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
@@ -46,7 +47,7 @@ class Machine(Protocol):
     def has_open_transactions(self) -> bool:
         """Whether facts wait for the end of their transaction."""
 
-    def loaded(self, now: Now) -> Outcome:
+    def on_loaded(self, now: Now) -> Outcome:
         """The last fact was replayed. Raises ValueError when what the log says cannot be."""
 
     def unload(self) -> list[tuple[int, object]]:
@@ -56,14 +57,14 @@ class Machine(Protocol):
     def durable_keys(self) -> int:
         """How many keys have a value in the log."""
 
-    def copy_durable(self) -> Durable:
+    def copy_durable(self) -> DurableSnapshot:
         """What the log says, as it is now: to be written down while the machine goes on. No transaction is open."""
 
 
-class BeatingMachine(Machine, Protocol):
+class HeartbeatMachine(Machine, Protocol):
     """A machine that is asked again and again for nothing but a sign that all is well: a heartbeat."""
 
-    def beat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
+    def try_heartbeat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
         """Takes a request, at a monotonic group time in milliseconds, from which nothing follows but its answer.
         None: nothing was done, and `handle` has to be asked."""
 
@@ -71,7 +72,7 @@ class BeatingMachine(Machine, Protocol):
 Encode = Callable[[Fact], EncodedFact]
 
 
-class Codec(Protocol):
+class RecordCodec(Protocol):
     """How the facts of a machine are written in its internal topic."""
 
     @property
@@ -82,7 +83,7 @@ class Codec(Protocol):
         """A fact as the log takes it."""
 
     def encoder(self) -> Encode:
-        """The same for one partition, remembering the keys that come again and again."""
+        """Return an encoder of facts for one partition; it may cache keys that come repeatedly."""
 
     def canonical_key(self, key: bytes) -> bytes | None:
         """The one form of a key that may be written in several; None for one that is of another machine's. Raises
@@ -95,14 +96,13 @@ class Codec(Protocol):
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
 M = TypeVar("M", bound=Machine)
-B = TypeVar("B", bound=BeatingMachine)
+B = TypeVar("B", bound=HeartbeatMachine)
 
-Refuse = Callable[[Any, int, ErrorCode], object]
+BuildErrorResponse = Callable[[Any, int, ErrorCode], object]
 """Takes a request, its api version and an error; gives the response that says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class InternalTopic(Generic[M]):
+class InternalTopic(Struct, Generic[M], frozen=True):
     """An internal topic, and the machine that each of its partitions holds."""
 
     name: str
@@ -110,20 +110,20 @@ class InternalTopic(Generic[M]):
     flush: LogFlush
     compression: int
     """Of the batches that are written: Kafka's number of a codec."""
-    codec: Codec
+    codec: RecordCodec
     new_machine: Callable[[int, int], M]
     """Takes the number of a partition and the leader epoch of its log. Called again whenever one is read from the
     log."""
-    refuse: Refuse
+    build_error_response: BuildErrorResponse
     open_log: Callable[[int], PartitionLog]
     """Takes the number of a partition. Called in a thread."""
     logger: str
     """The name under which the engine tells of trouble."""
-    holds: str
+    contents_label: str
     """What a partition holds, for these lines."""
-    only_reads: Callable[[Any], bool] = lambda _: False
+    is_read_only: Callable[[Any], bool] = lambda _: False
     """Whether nothing is ever written for a request: it is put to a machine whose log cannot be written, too."""
-    begins_epochs: bool = False
+    starts_leader_epochs: bool = False
     """Whether a leader epoch of the log begins each time that a partition is read for good, durably before there is
     a machine: no two machines that could write have the same."""
     replication: "Replication | None" = None

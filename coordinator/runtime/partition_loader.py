@@ -1,40 +1,41 @@
-"""Reading a partition of an internal topic back into its machine, a slice at a time.
-
-What is read comes together as bytes, from a state file and the log after it, or from the whole log. Only what is
-left of it then is decoded and replayed: the newest value of each key, and what belongs to transactions that are
-still open at the end of the log.
-
-Source: Kafka's `CoordinatorLoaderImpl`.
+"""Reads a partition of an internal topic into its machine: newest values, open transactions, a new leader
+epoch.
 """
 
 from collections.abc import Iterable, Iterator
+from struct import Struct
 from typing import Final
 
-from coordinator.engine.machine import DAY_MS, Codec, Machine
-from coordinator.engine.newest_values import MissingKey, NewestValues
-from coordinator.machine.open_transactions import OpenTransactions
-from coordinator.machine.outcome import NO_PRODUCER_ID
-from protocol.malformed import Malformed
-from storage.errors import CorruptBatch, DamagedFile, LogDamaged
+from coordinator.core.open_transaction_records import OpenTransactions
+from coordinator.core.outcome import NO_PRODUCER_ID
+from coordinator.runtime.machine import DAY_MS, Machine, RecordCodec
+from protocol.primitives import Malformed
 from storage.files import Files
+from storage.key_value_reader import KeyValuePair, KeyValueRun, read_key_values
 from storage.log import PartitionLog
-from storage.pairs import Pair, PlainRun, walk_pairs
-from storage.producers.log_producers import LogProducers
-from storage.producers.marker import COMMIT, end_of_transaction
+from storage.producers.end_transaction_marker import COMMIT, parse_marker_type
+from storage.producers.producer_state_manager import ProducerStateManager
 from storage.record import Record
 from storage.state_file import find_state
+from storage.storage_errors import CorruptBatch, DamagedFile, LogDamaged
 from storage.stored_batch import StoredBatch
 
-RECORDS_IN_A_STEP: Final = 500
-OFFSETS_IN_A_STEP: Final = 5000
+RECORDS_PER_STEP: Final = 500
+OFFSETS_PER_STEP: Final = 5000
 """Of batches that are only looked at for their producers."""
+
+_INT16: Final = Struct(">h")
 
 
 class LoadFailed(Exception):
     """A record that is of a known kind and makes no sense."""
 
 
-class Load:
+class MissingKey(Exception):
+    """A record without a key, which cannot be of a machine."""
+
+
+class PartitionLoad:
     """One reading of one log into one machine, from the newest state beside it, or from the start."""
 
     def __init__(
@@ -42,7 +43,7 @@ class Load:
         log: PartitionLog,
         machine: Machine,
         files: Files,
-        codec: Codec,
+        codec: RecordCodec,
         end_offset: int | None = None,
         *,
         producer_expiration_ms: int = DAY_MS,
@@ -56,8 +57,8 @@ class Load:
         self._codec = codec
         self._newest = NewestValues(codec)
         self._open: OpenTransactions[bytes, bytes] = OpenTransactions()
-        self._next_step = RECORDS_IN_A_STEP
-        self.producers = LogProducers(log, producer_expiration_ms)
+        self._next_step = RECORDS_PER_STEP
+        self.producers = ProducerStateManager(log, producer_expiration_ms)
         """Who has written transactions: of what was read of the log, and what is kept beside it. No transaction
         begins before a state and ends after it."""
         self.records = 0
@@ -67,7 +68,7 @@ class Load:
         self.state_end_offset = 0
         """Up to where the log did not have to be read."""
 
-    def steps(self) -> Iterator[int]:
+    def run_steps(self) -> Iterator[int]:
         """Reads all of it; gives the number of records so far from time to time.
 
         Raises LogDamaged, LoadFailed, OSError.
@@ -77,21 +78,21 @@ class Load:
             yield from self._begin_producers()
         yield from self._read_log()
         if self._end_offset is None:
-            self.producers.finish()
+            self.producers.finish_load()
         for kind in self._newest.unknown_types:
             self.warnings.append(
                 f"Unknown record type {kind} while loading metadata from {self._log.directory}: ignored"
             )
-        for number, (key, value, producer_id) in enumerate(self._left(), 1):
+        for number, (key, value, producer_id) in enumerate(self._iterate_remaining(), 1):
             self._replay(key, value, producer_id)
-            if number % RECORDS_IN_A_STEP == 0:
+            if number % RECORDS_PER_STEP == 0:
                 yield self.records
         yield self.records
 
-    def _left(self) -> Iterator[tuple[bytes, bytes, int]]:
+    def _iterate_remaining(self) -> Iterator[tuple[bytes, bytes, int]]:
         """Keys and values, with the producer where a transaction is open. Of two for a key the later one is the
         newer."""
-        pending = list(self._open.pending())
+        pending = list(self._open.iterate_pending())
         for producer_id, key, value, is_superseded in pending:
             if is_superseded:
                 yield key, value, producer_id
@@ -114,8 +115,8 @@ class Load:
             raise LoadFailed(f"{state.path}: ends after offset {self._end_offset}")
         if state is not None:
             try:
-                for records in state.batches():
-                    self._newest.put(_pairs(records))
+                for records in state.iterate_batches():
+                    self._newest.apply_records(_pairs(records))
                     self.records += len(records)
                     yield self.records
                 self.state_end_offset = state.end_offset
@@ -128,67 +129,138 @@ class Load:
 
     def _begin_producers(self) -> Iterator[int]:
         """What is kept of producers beside the log may be older than the state."""
-        known_to = self.producers.begin()
-        for offset in range(known_to, self.state_end_offset, OFFSETS_IN_A_STEP):
+        known_to = self.producers.begin_load()
+        for offset in range(known_to, self.state_end_offset, OFFSETS_PER_STEP):
             self.producers.catch_up(offset)
             yield self.records
         self.producers.catch_up(self.state_end_offset)
 
     def _read_log(self) -> Iterator[int]:
         from_offset = self.state_end_offset or self._log.log_start_offset
-        for part in walk_pairs(self._log, from_offset, self._end_offset):
+        for part in read_key_values(self._log, from_offset, self._end_offset):
             try:
-                if isinstance(part, PlainRun):
+                if isinstance(part, KeyValueRun):
                     assert not self._open
-                    self._newest.put(part.pairs)
+                    self._newest.apply_records(part.pairs)
                     self.records += len(part.pairs)
                 else:
-                    self._take(part)
+                    self._apply_batch(part)
                     self.records += part.header.records_count
             except CorruptBatch as error:
                 raise LogDamaged(part.path, error.reason, part.position) from error
             except (Malformed, MissingKey) as error:
                 raise LoadFailed(f"{part.path}: from byte {part.position} on: {error}") from error
             if self.records >= self._next_step:
-                self._next_step = self.records + RECORDS_IN_A_STEP
+                self._next_step = self.records + RECORDS_PER_STEP
                 yield self.records
 
-    def _take(self, batch: StoredBatch) -> None:
+    def _apply_batch(self, batch: StoredBatch) -> None:
         """Raises CorruptBatch, Malformed, MissingKey. A batch that compaction has emptied begins no transaction:
         the end of its own may be gone already."""
-        self.producers.feed(batch)
+        self.producers.feed_batch(batch)
         header, records = batch.header, batch.records()
         if header.is_control:
             for record in records:
-                kind = end_of_transaction(record)
+                kind = parse_marker_type(record)
                 if kind is not None:
-                    ended = self._open.end(header.producer_id, is_committed=kind == COMMIT)
-                    self._newest.put(ended.counting)
+                    ended = self._open.end_transaction(header.producer_id, is_committed=kind == COMMIT)
+                    self._newest.apply_records(ended.committed)
         elif header.is_transactional:
             for record in records:
-                self._take_pending(record, header.producer_id)
+                self._apply_pending(record, header.producer_id)
         else:
             if self._open:
-                self._pass(records)
-            self._newest.put(_pairs(records))
+                self._supersede_pending(records)
+            self._newest.apply_records(_pairs(records))
 
-    def _take_pending(self, record: Record, producer_id: int) -> None:
+    def _apply_pending(self, record: Record, producer_id: int) -> None:
         key = self._newest.canonical_key(record.key)
         if key is not None and record.value is not None:
-            self._open.add(producer_id, key, record.value)
+            self._open.add_record(producer_id, key, record.value)
         elif key is not None:
             # Nobody writes such a one. Kafka removes the value at once.
-            self._open.removed(key)
-            self._newest.put([(key, None)])
+            self._open.remove_key(key)
+            self._newest.apply_records([(key, None)])
 
-    def _pass(self, records: list[Record]) -> None:
+    def _supersede_pending(self, records: list[Record]) -> None:
         for record in records:
             key = self._newest.canonical_key(record.key)
             if key is not None and record.value is None:
-                self._open.removed(key)
+                self._open.remove_key(key)
             elif key is not None:
-                self._open.passed(key)
+                self._open.supersede(key)
 
 
-def _pairs(records: Iterable[Record]) -> Iterator[Pair]:
+def _pairs(records: Iterable[Record]) -> Iterator[KeyValuePair]:
     return ((record.key, record.value) for record in records)
+
+
+class NewestValues:
+    """The values of one partition's log by key, as bytes; a key in whose place is a tombstone is not there."""
+
+    __slots__ = ("_codec", "_values", "unknown_types")
+
+    def __init__(self, codec: RecordCodec) -> None:
+        self._codec = codec
+        self._values: dict[bytes, bytes] = {}
+        self.unknown_types: dict[int, None] = {}
+        """Types of keys that were met and belong to no machine of this topic. Their records stay in the log."""
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def apply_records(self, pairs: Iterable[KeyValuePair]) -> None:
+        """Takes records in the order of the log. Raises MissingKey; Malformed for a key of a known type."""
+        values = self._values
+        for key, value in pairs:
+            if key in values:
+                if value is None:
+                    del values[key]
+                else:
+                    values[key] = value
+            else:
+                self._apply_other(key, value)
+
+    def _apply_other(self, key: bytes | None, value: bytes | None) -> None:
+        """A record whose key has no value here, or is written in another way."""
+        canonical = self.canonical_key(key)
+        if canonical is None:
+            return
+        if value is not None:
+            self._values[canonical] = value
+        else:
+            self._values.pop(canonical, None)
+
+    def canonical_key(self, key: bytes | None) -> bytes | None:
+        """The one form of a record's key; None for one that belongs to no machine of this topic, which is noted.
+        Raises MissingKey; Malformed for a key of a known type."""
+        if key is None:
+            raise MissingKey("a record has no key")
+        if key in self._values:
+            return key
+        canonical = self._codec.canonical_key(key)
+        if canonical is None:
+            # Every key of an internal topic begins with its type.
+            self.unknown_types[_INT16.unpack_from(key)[0]] = None
+        return canonical
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values, from the key that has been there longest."""
+        return iter(self._values.items())
+
+
+def begin_leader_epoch(log: PartitionLog) -> None:
+    """Begins one at the end of a log, durably, unless nothing was written in the one that it has. Blocks; safe in
+    a thread while nobody appends.
+
+    It is above all that batches of the log have: a broker that was killed may have left a checkpoint that is empty.
+    Raises LogDamaged, OSError; the log then has the epoch that it had.
+    """
+    written = -1
+    if log.log_end_offset > log.log_start_offset:
+        for batch in log.iterate_batches(log.log_end_offset - 1):
+            written = batch.header.partition_leader_epoch
+    epochs = log.leader_epochs.with_next_epoch(log.log_end_offset, above=written)
+    if epochs is not log.leader_epochs:
+        epochs.write_durably(log.files, log.directory)
+        log.leader_epochs = epochs

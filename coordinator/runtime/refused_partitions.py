@@ -1,8 +1,8 @@
-"""Partitions whose log the disk has refused to write: only read until a trial says that it takes writes again.
+"""Partitions whose log the disk has refused to write: only read until a trial append succeeds.
 
-The records of an outcome are in memory before they are in the log, and a refused append costs reading the partition
-again. So after one, nothing that writes is put to the machine before the log was tried: at once where it was the
-first refusal in a row, and each second where it was not, or where the trial was refused too.
+The machine has applied the records of an outcome before they are appended, so a refused append costs loading
+the partition again. Until the log was tried, no request that writes reaches the machine. The first refusal in
+a row is followed by a trial at once, further ones each second.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from coordinator.engine.partition import Partition, PartitionState
-from coordinator.ongoing_failures import OngoingFailures
-from storage.errors import StorageError
+from coordinator.core.daemon_log import OngoingFailures
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 from storage.log import PartitionLog
+from storage.storage_errors import StorageError
 
 _LOG: Final = logging.getLogger("Engine")
 RETRY_S: Final = 1.0
@@ -23,15 +23,16 @@ TRIAL_BYTES: Final = 64 * 1024
 
 
 class RefusedPartitions:
-    """Of one internal topic. All methods belong to the event loop's thread."""
+    """The partitions of one internal topic that cannot be written. All methods belong to the event loop's
+    thread."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         failures: OngoingFailures,
-        refused: Callable[[Partition[Any], Exception], None],
-        writable: Callable[[Partition[Any]], None],
-        reload: Callable[[Partition[Any]], None],
+        refused: Callable[[CoordinatorPartition[Any], Exception], None],
+        writable: Callable[[CoordinatorPartition[Any]], None],
+        reload: Callable[[CoordinatorPartition[Any]], None],
     ) -> None:
         """In: who is told that a trial was refused, that a READ_ONLY partition can be written again, and that its
         log has to be opened anew."""
@@ -40,26 +41,26 @@ class RefusedPartitions:
         self._refused = refused
         self._writable = writable
         self._reload = reload
-        self._in_a_row: dict[Partition[Any], int] = {}
+        self._in_a_row: dict[CoordinatorPartition[Any], int] = {}
         """How often writes of a partition were refused since one went through."""
-        self._waiting: list[Partition[Any]] = []
+        self._waiting: list[CoordinatorPartition[Any]] = []
         self._trial: asyncio.TimerHandle | None = None
 
-    def count(self, partition: Partition[Any]) -> None:
+    def count(self, partition: CoordinatorPartition[Any]) -> None:
         """A write of a partition was refused."""
         self._in_a_row[partition] = self._in_a_row.get(partition, 0) + 1
 
-    def doubt(self, partition: Partition[Any]) -> None:
+    def doubt(self, partition: CoordinatorPartition[Any]) -> None:
         """A write of a partition may be refused: it is tried before the first."""
         self._in_a_row.setdefault(partition, 1)
 
-    def is_over(self, partition: Partition[Any]) -> None:
+    def is_over(self, partition: CoordinatorPartition[Any]) -> None:
         """A write of a partition went through."""
         if self._in_a_row and partition.state is PartitionState.OWNED:
             self._in_a_row.pop(partition, None)
-            self._failures.is_over(str(partition.name))
+            self._failures.record_recovery(str(partition.name))
 
-    def is_writable(self, partition: Partition[Any], log: PartitionLog) -> bool:
+    def is_writable(self, partition: CoordinatorPartition[Any], log: PartitionLog) -> bool:
         """Whether a partition that was just read may be written. Where not, it is tried again."""
         in_a_row = self._in_a_row.get(partition, 0)
         if not in_a_row or (in_a_row == 1 and self._takes(partition, log)):
@@ -67,16 +68,16 @@ class RefusedPartitions:
         self._await(partition)
         return False
 
-    def _takes(self, partition: Partition[Any], log: PartitionLog) -> bool:
+    def _takes(self, partition: CoordinatorPartition[Any], log: PartitionLog) -> bool:
         try:
-            log.try_append(TRIAL_BYTES)
+            log.probe_append(TRIAL_BYTES)
         except (StorageError, OSError) as error:
             self._refused(partition, error)
             return False
-        self._failures.is_over(str(partition.name))
+        self._failures.record_recovery(str(partition.name))
         return True
 
-    def _await(self, partition: Partition[Any]) -> None:
+    def _await(self, partition: CoordinatorPartition[Any]) -> None:
         if partition not in self._waiting:
             self._waiting.append(partition)
         if self._trial is None:
@@ -92,7 +93,7 @@ class RefusedPartitions:
                 _LOG.error("Failed to handle a trial write to %s", partition.name, exc_info=problem)
                 self._await(partition)
 
-    def _try(self, partition: Partition[Any]) -> None:
+    def _try(self, partition: CoordinatorPartition[Any]) -> None:
         log = partition.log
         if partition.state is not PartitionState.READ_ONLY or log is None:
             return  # released, or being read again

@@ -1,22 +1,58 @@
-"""Timers as data: a heap of deadlines, and one call of the event loop for the earliest.
-
-Deadlines are group time. Only the delay of the loop's call is the process's, and the clock works it out: while
-it is held nothing is called, and when it is moved the call is made anew.
-
-A timer that is set again, or cancelled, leaves its old heap entry behind; the entry is recognised as stale when
-it surfaces. When stale entries outnumber the live ones the heap is built anew.
-"""
+"""Timers of pure machines, and the group clock by which they fire."""
 
 import asyncio
 from collections.abc import Callable, Hashable
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Final, Protocol
 
-from coordinator import clock
-from coordinator.engine.group_clock import GroupClock
+from coordinator.core import clock
+from coordinator.core.outcome import Now
 
 SLICE_MS: Final = 5
 _SPARE: Final = 1024
+
+
+class GroupClock(Protocol):
+    """The clock by which the timers of machines fire. Its time never runs backwards."""
+
+    on_moved: list[Callable[[], None]]
+    """Called, each, whenever this clock goes on otherwise than before: held, let go, moved ahead."""
+
+    def at_request(self) -> Now:
+        """The time of the request at hand: when its bytes were read."""
+
+    def now(self) -> Now:
+        """The time now, for what nobody asked for: timers, loads, messages."""
+
+    def to_group_ms(self, process_ms: int) -> int:
+        """The monotonic group time, in milliseconds, at a monotonic time of the process that has just been read."""
+
+    def delay_ms_until(self, deadline_ms: int) -> int | None:
+        """How long from now on the process has to wait for a monotonic group time, in milliseconds: 0 when it is
+        there, None when it will not come before the clock is moved."""
+
+
+class ProcessClock:
+    """Group time that is the process's."""
+
+    __slots__ = ("_arrival", "on_moved")
+
+    def __init__(self, arrival: clock.Arrival) -> None:
+        """In: the instant at which the bytes at hand were read."""
+        self._arrival = arrival
+        self.on_moved: list[Callable[[], None]] = []
+
+    def at_request(self) -> Now:
+        return self._arrival.now
+
+    def now(self) -> Now:
+        return clock.now()
+
+    def to_group_ms(self, process_ms: int) -> int:
+        return process_ms
+
+    def delay_ms_until(self, deadline_ms: int) -> int:
+        return max(0, deadline_ms - clock.monotonic_ms())
 
 
 class Timers:
@@ -33,7 +69,7 @@ class Timers:
         self._sequence = 0
         self._handle: asyncio.Handle | None = None
         self._armed_ms = 0
-        group_clock.on_moved.append(self._clock_moved)
+        group_clock.on_moved.append(self._on_clock_moved)
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -62,10 +98,10 @@ class Timers:
         self._deadlines.clear()
         self._heap.clear()
         self._disarm()
-        if self._clock_moved in self._clock.on_moved:
-            self._clock.on_moved.remove(self._clock_moved)
+        if self._on_clock_moved in self._clock.on_moved:
+            self._clock.on_moved.remove(self._on_clock_moved)
 
-    def _clock_moved(self) -> None:
+    def _on_clock_moved(self) -> None:
         self._disarm()
         self._arm_earliest()
 

@@ -1,1 +1,2 @@
-"""Who somebody is, and what that one may do: pure, no socket, file or clock. The server carries it out."""
+"""Authentication and authorization: pure rules in `core`, TLS and SASL of listeners in `server`, and the store of
+ACLs and credentials."""

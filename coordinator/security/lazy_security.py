@@ -1,27 +1,27 @@
-"""What a server knows of ACLs and credentials: read at the start where it is configured or kept, else when somebody
-first asks. Where nobody does, none of what it takes is imported.
+"""Opens the store of ACLs and credentials: at the start if an authorizer is configured or the data directory has
+some, else at the first request that needs it. Until then none of its modules is imported.
 """
 
 from typing import TYPE_CHECKING
 
 from coordinator.config.properties import Config
-from coordinator.ongoing_failures import OngoingFailures
+from coordinator.core.daemon_log import OngoingFailures
 from storage.data_directory import DataDirectory
 
 if TYPE_CHECKING:
-    from coordinator.security.authorizer import Authorizer
-    from coordinator.server.security_store import SecurityStore, Shared
+    from coordinator.security.core.authorizer import Authorizer
+    from coordinator.security.security_store import SecurityStore, SharedSecurityStorage
 
 
-class Security:
-    """See the top of this file."""
+class LazySecurity:
+    """The security of a server: its ACLs and credentials, opened when they are first needed."""
 
     def __init__(
         self,
         directory: DataDirectory,
         config: Config,
         failures: OngoingFailures,
-        shared: "Shared | None" = None,
+        shared: "SharedSecurityStorage | None" = None,
     ) -> None:
         """In: an open directory; who counts what the disk refuses; what all brokers of a cluster have, in the place
         of what the directory has. Raises DamagedFile, OSError."""
@@ -31,13 +31,13 @@ class Security:
         self._shared = shared
         self._store: SecurityStore | None = None
         if shared is not None or config.authorizer_class_name or directory.has_security():
-            self._store = self._open()
+            self._store = self._open_store()
 
     @property
     def store(self) -> "SecurityStore":
         """All of it."""
         if self._store is None:
-            self._store = self._open()
+            self._store = self._open_store()
         return self._store
 
     @property
@@ -50,14 +50,14 @@ class Security:
         if self._store is not None:
             await self._store.stop()
 
-    def _open(self) -> "SecurityStore":
-        from coordinator.server.security_store import SecurityStore
+    def _open_store(self) -> "SecurityStore":
+        from coordinator.security.security_store import SecurityStore
 
         return SecurityStore.open(
             self._directory,
             self._failures,
             authorizes=bool(self._config.authorizer_class_name),
             super_users=self._config.super_users,
-            allow_if_none=self._config.allow_everyone_if_no_acl_found,
+            allow_if_no_acl=self._config.allow_everyone_if_no_acl_found,
             shared=self._shared,
         )

@@ -7,48 +7,47 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from coordinator.async_files import AsyncFiles
-from coordinator.ongoing_failures import OngoingFailures, times
-from coordinator.security.authorizer import AclIndex, Authorizer
-from coordinator.security.credential import ScramCredential
-from coordinator.security.principal import principal_of
-from coordinator.security.security_state import ScramUser, SecurityState
-from coordinator.topics.cluster_security import read_cluster_security
+from coordinator.core.async_files import AsyncFiles
+from coordinator.core.daemon_log import OngoingFailures, format_repeats
+from coordinator.security.core.authorizer import AclIndex, Authorizer
+from coordinator.security.core.principal import parse_principal
+from coordinator.security.core.sasl_mechanisms import ScramCredential
+from coordinator.security.core.security_state import ScramUser, SecurityState
+from coordinator.topics.kafka_metadata_security import read_cluster_security
 from storage.data_directory import SECURITY, DataDirectory
-from storage.errors import DamagedFile
-from storage.meta_properties import META_PROPERTIES
-from storage.os_error import reason_of
+from storage.metadata_files import META_PROPERTIES
+from storage.storage_errors import DamagedFile, format_error_reason
 
 _LOG: Final = logging.getLogger("SecurityManager")
 
-MOST_ACLS: Final = 100_000
+MAX_ACLS: Final = 100_000
 
 
-class Keeper(Protocol):
-    """Where it is kept."""
+class SecurityStorage(Protocol):
+    """The place where the security of a daemon is kept."""
 
     async def write(self, old: SecurityState, new: SecurityState) -> SecurityState:
         """Has `new` last in the place of `old`, the last one; what there is then. Raises OSError."""
 
 
-class Shared(Keeper, Protocol):
-    """Where it is kept for several brokers."""
+class SharedSecurityStorage(SecurityStorage, Protocol):
+    """The place where the security of several brokers is kept."""
 
     state: SecurityState
-    told: Callable[[SecurityState], None]
+    on_changed: Callable[[SecurityState], None]
     """Takes what there is, when somebody has changed it."""
 
 
 class SecurityStore:
     """The security of one daemon. All methods belong to the event loop's thread."""
 
-    def __init__(self, state: SecurityState, authorizer: Authorizer | None, keeper: Keeper) -> None:
-        """In: who decides by the ACLs of the state, None where nobody asks. See `open`."""
+    def __init__(self, state: SecurityState, authorizer: Authorizer | None, storage: SecurityStorage) -> None:
+        """In: who decides by the ACLs of the state, None where nobody asks."""
         self.state = state
         """What is durable."""
         self.authorizer = authorizer
-        self._keeper = keeper
-        self._turn = asyncio.Lock()
+        self._storage = storage
+        self._change_lock = asyncio.Lock()
         self._is_stopped = False
 
     @classmethod
@@ -59,8 +58,8 @@ class SecurityStore:
         *,
         authorizes: bool,
         super_users: str = "",
-        allow_if_none: bool = False,
-        shared: Shared | None = None,
+        allow_if_no_acl: bool = False,
+        shared: SharedSecurityStorage | None = None,
     ) -> "SecurityStore":
         """Reads what is kept; where nothing is yet, what the broker that had the directory knew.
 
@@ -68,7 +67,7 @@ class SecurityStore:
         super.users and allow.everyone.if.no.acl.found; what all brokers of a cluster have, in the place of the
         directory. Raises DamagedFile, OSError.
         """
-        state = kept_in(directory, authorizes) if shared is None else shared.state
+        state = read_state(directory, authorizes) if shared is None else shared.state
         authorizer = None
         if not authorizes and state.acls:
             _LOG.warning(
@@ -76,43 +75,45 @@ class SecurityStore:
             )
         if authorizes:
             names = filter(None, (part.strip() for part in super_users.split(";")))
-            authorizer = Authorizer(AclIndex(state.acls), frozenset(map(principal_of, names)), allow_if_none)
+            authorizer = Authorizer(
+                AclIndex(state.acls), frozenset(map(parse_principal, names)), allow_if_no_acl
+            )
         if shared is None:
-            return cls(state, authorizer, _InDirectory(directory, failures))
+            return cls(state, authorizer, _DirectoryStorage(directory, failures))
         store = cls(state, authorizer, shared)
-        shared.told = store.take
+        shared.on_changed = store.set_state
         return store
 
-    def take(self, new: SecurityState) -> None:
+    def set_state(self, new: SecurityState) -> None:
         """It is so now."""
         added, removed = new.acls - self.state.acls, self.state.acls - new.acls
         self.state = new
         if self.authorizer is not None and (added or removed):
-            self.authorizer.index.change(added, removed)
+            self.authorizer.index.apply_changes(added, removed)
 
-    async def change(self, new: SecurityState) -> None:
+    async def change_state(self, new: SecurityState) -> None:
         """What is other in `new` than in `state` now is so when this returns, and durable. Changes under way at the
         same time take their turns, and none undoes another. Raises OSError: nothing is changed, unless it is a
         large change in a cluster, of which a part may be."""
         base = self.state
         added, removed = new.acls - base.acls, base.acls - new.acls
-        async with self._turn:
+        async with self._change_lock:
             if self._is_stopped:
                 raise OSError(errno.ESHUTDOWN, "the daemon stops", SECURITY)
             old = self.state
             if old is not base:
                 acls = old.acls - removed | added
-                new = SecurityState(acls, _merged(old.scram, base.scram, new.scram))
-            self.take(await self._keeper.write(old, new))
+                new = SecurityState(acls, _merge_credentials(old.scram, base.scram, new.scram))
+            self.set_state(await self._storage.write(old, new))
 
     async def stop(self) -> None:
         """Waits for what is being written; nothing is, after that."""
-        async with self._turn:
+        async with self._change_lock:
             self._is_stopped = True
 
 
-class _InDirectory:
-    """A `Keeper`."""
+class _DirectoryStorage:
+    """Keeps the security in a data directory."""
 
     def __init__(self, directory: DataDirectory, failures: OngoingFailures) -> None:
         self._directory = directory
@@ -120,16 +121,19 @@ class _InDirectory:
         self._files = AsyncFiles(directory.files)
 
     async def write(self, old: SecurityState, new: SecurityState) -> SecurityState:
-        """See `Keeper`."""
         try:
-            await self._files.call(self._directory.write_security, new.document())
+            await self._files.run_in_executor(self._directory.write_security, new.to_document())
         except OSError as error:
-            count = self._failures.failed(SECURITY, error)
+            count = self._failures.record_failure(SECURITY, error)
             if count:
-                _LOG.error("ACLs and credentials cannot be changed: %s%s", reason_of(error), times(count))
+                _LOG.error(
+                    "ACLs and credentials cannot be changed: %s%s",
+                    format_error_reason(error),
+                    format_repeats(count),
+                )
             raise
-        self._failures.is_over(SECURITY)
-        await self._files.call(_note_security, self._directory)
+        self._failures.record_recovery(SECURITY)
+        await self._files.run_in_executor(_note_security, self._directory)
         return new
 
 
@@ -137,15 +141,15 @@ def _note_security(directory: DataDirectory) -> None:
     """Note that the directory has ACLs and users. A failure does not refuse the change, which is durable: the
     next change and the next start try again."""
     try:
-        directory.note_security()
+        directory.record_security()
     except OSError as error:
         _LOG.warning(
             "A later start without %s will go unnoticed, because %s cannot be written: %s",
-            *(SECURITY, META_PROPERTIES, reason_of(error)),
+            *(SECURITY, META_PROPERTIES, format_error_reason(error)),
         )
 
 
-def _merged(
+def _merge_credentials(
     old: Mapping[ScramUser, ScramCredential],
     base: Mapping[ScramUser, ScramCredential],
     new: Mapping[ScramUser, ScramCredential],
@@ -155,12 +159,12 @@ def _merged(
     return {user: each for user, each in old.items() if user in new or user not in base} | changed
 
 
-def kept_in(directory: DataDirectory, is_needed: bool) -> SecurityState:
+def read_state(directory: DataDirectory, is_needed: bool) -> SecurityState:
     """What a directory has, or the broker knew that had it before. In: whether damage of what that knew may not be
     passed over. Raises DamagedFile, OSError."""
     document = directory.read_security()
     if document is None:
-        return _taken_over(directory, is_needed)
+        return _migrate_state(directory, is_needed)
     try:
         state = SecurityState.from_document(document)
     except ValueError as error:
@@ -169,7 +173,7 @@ def kept_in(directory: DataDirectory, is_needed: bool) -> SecurityState:
     return state
 
 
-def _taken_over(directory: DataDirectory, is_needed: bool) -> SecurityState:
+def _migrate_state(directory: DataDirectory, is_needed: bool) -> SecurityState:
     """What the broker knew that had a directory. Raises DamagedFile where it `is_needed`, OSError."""
     try:
         state = read_cluster_security(directory.files, directory.path)
@@ -181,7 +185,7 @@ def _taken_over(directory: DataDirectory, is_needed: bool) -> SecurityState:
         )
         return SecurityState()
     if state.acls or state.scram:
-        directory.write_security(state.document())
+        directory.write_security(state.to_document())
         _note_security(directory)
         _LOG.warning(
             "Taken over from another broker: %d ACLs, %d credentials of SCRAM",

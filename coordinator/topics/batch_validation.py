@@ -1,7 +1,7 @@
 """A batch that a producer sent: whether it is one, and whether its topic takes what is in it.
 
 Nothing here looks at a log, so that it can be done in another thread: a batch may unpack to very much. What a
-request may cost altogether is counted as it is spent (`storage/unpack_budget.py`).
+request may cost altogether is counted as it is spent (`storage/record_scan.py`).
 
 Source: Kafka's `ProduceRequest.validateRecords`, `LogValidator`.
 """
@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from coordinator.config.topic_configs import TopicValues
-from coordinator.topics.refusal import Refusal
-from protocol.errors import ErrorCode
+from coordinator.topics.api_error import ApiError
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import BatchIndexAndErrorMessage
-from storage.batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP
-from storage.batch_peek import peek_codec, peek_count, peek_magic, peek_size
+from storage.batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP, peek_codec, peek_count, peek_magic, peek_size
 from storage.compression import ZSTD
-from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, UnsupportedMagic
-from storage.unpack_budget import MAX_UNPACKED_BYTES, OverBudget, UnpackBudget
-from storage.validate import ValidBatch, timestamps_and_keys, validate_batch
+from storage.log_validator import ValidBatch, iterate_timestamps_and_keys, validate_batch
+from storage.record_scan import MAX_UNPACKED_BYTES, DecompressionBudget, OverBudget
+from storage.storage_errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, UnsupportedMagic
 
-ZSTD_SINCE: Final = 7
+ZSTD_VERSION: Final = 7
 MAX_RECORD_ERRORS: Final = 1000
 MAX_RECORDS: Final = 1_000_000
 """Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
@@ -29,7 +28,7 @@ WITHOUT_KEY: Final = "a compacted topic accepts no record without a key"
 CLAIMED_APPEND_TIME: Final = "a producer cannot set the timestamp type LogAppendTime"
 
 
-class ProduceRefused(Refusal):
+class ProduceError(ApiError):
     """Why a batch is not written; which records are to blame, and whether the answer tells where the log begins, as
     Kafka's does once it has looked at the log."""
 
@@ -48,85 +47,91 @@ class ProduceRefused(Refusal):
         self.log_start_offset = log_start_offset
 
 
-class Sent(NamedTuple):
+class ReceivedBatch(NamedTuple):
     """A batch that came for a topic of these properties."""
 
     batch: bytes
     values: TopicValues
 
 
-Examined = tuple[Sent, ValidBatch] | ProduceRefused
+ExaminedBatch = tuple[ReceivedBatch, ValidBatch] | ProduceError
 
 
-def one_batch(records: bytes | None, version: int) -> bytes:
+def extract_batch(records: bytes | None, version: int) -> bytes:
     """The batch that a partition's records must be; a torn end after it is ignored, as Kafka does."""
-    size = _size_at(records or b"", 0)
+    size = _find_batch_size(records or b"", 0)
     if records is None or size is None:
-        raise ProduceRefused(
+        raise ProduceError(
             ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch, not none"
         )
     magic = peek_magic(records)
     if magic > MAGIC:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"there is no record format {magic}")
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, f"there is no record format {magic}")
     if magic != MAGIC:
-        raise ProduceRefused(ErrorCode.INVALID_RECORD, f"records must be in format 2, not {magic}")
+        raise ProduceError(ErrorCode.INVALID_RECORD, f"records must be in format 2, not {magic}")
     if size < HEADER_BYTES:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are less than a batch header")
-    if version < ZSTD_SINCE and peek_codec(records) == ZSTD:
-        raise ProduceRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are less than a batch header")
+    if version < ZSTD_VERSION and peek_codec(records) == ZSTD:
+        raise ProduceError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if size == len(records):
         return records
-    if _size_at(records, size) is not None:
-        raise ProduceRefused(ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch")
+    if _find_batch_size(records, size) is not None:
+        raise ProduceError(ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch")
     return records[:size]
 
 
-def _size_at(records: bytes, position: int) -> int | None:
-    """The size of the batch that begins there, None where no whole one does. Raises ProduceRefused."""
+def _find_batch_size(records: bytes, position: int) -> int | None:
+    """The size of the batch that begins there, None where no whole one does. Raises ProduceError."""
     try:
         return peek_size(records, position)
     except CorruptBatch as error:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, error.reason) from error
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, error.reason) from error
 
 
-def examine_all(
-    sent: Sequence[Sent | ProduceRefused], now_ms: int, budget: UnpackBudget, *, may_refuse: bool
-) -> list[Examined]:
+def examine_batches(
+    sent: Sequence[ReceivedBatch | ProduceError],
+    now_ms: int,
+    budget: DecompressionBudget,
+    *,
+    may_refuse: bool,
+) -> list[ExaminedBatch]:
     """What is to be said of each batch without a look at its log; what was refused before remains so.
 
     Raises OverBudget, unless what is over budget is to be refused. May run in any thread.
     """
     return [
-        each if isinstance(each, ProduceRefused) else _examine(each, now_ms, budget, may_refuse=may_refuse)
+        each if isinstance(each, ProduceError) else _examine(each, now_ms, budget, may_refuse=may_refuse)
         for each in sent
     ]
 
 
-def _examine(sent: Sent, now_ms: int, budget: UnpackBudget, *, may_refuse: bool) -> Examined:
+def _examine(
+    sent: ReceivedBatch, now_ms: int, budget: DecompressionBudget, *, may_refuse: bool
+) -> ExaminedBatch:
     batch, values = sent
     try:
-        valid = _validate(batch, values, budget)
+        valid = _validate_received_batch(batch, values, budget)
         _check_records(batch, valid, values, now_ms, budget)
     except OverBudget as error:
         if not may_refuse:
             raise
-        return ProduceRefused(ErrorCode.RECORD_LIST_TOO_LARGE, str(error), tells_log_start=True)
-    except ProduceRefused as error:
+        return ProduceError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error), tells_log_start=True)
+    except ProduceError as error:
         # Its traceback would keep what was unpacked.
         error.__cause__ = error.__context__ = None
         return error.with_traceback(None)
     return sent, valid
 
 
-def _validate(batch: bytes, values: TopicValues, budget: UnpackBudget) -> ValidBatch:
+def _validate_received_batch(batch: bytes, values: TopicValues, budget: DecompressionBudget) -> ValidBatch:
     if len(batch) > values.max_message_bytes:
-        raise ProduceRefused(
+        raise ProduceError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {len(batch)} bytes exceeds max.message.bytes={values.max_message_bytes}",
         )
     count = peek_count(batch)
     if count > MAX_RECORDS:
-        raise ProduceRefused(
+        raise ProduceError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"a batch of {count} records exceeds {MAX_RECORDS}",
             tells_log_start=True,
@@ -134,16 +139,18 @@ def _validate(batch: bytes, values: TopicValues, budget: UnpackBudget) -> ValidB
     try:
         return validate_batch(batch, _limit_bytes(values), budget)
     except InvalidRecord as error:
-        records = [] if error.record_index is None else [_blamed(error.record_index, error.reason)]
-        raise ProduceRefused(ErrorCode.INVALID_RECORD, str(error), records, tells_log_start=True) from error
+        records = (
+            [] if error.record_index is None else [_build_record_error(error.record_index, error.reason)]
+        )
+        raise ProduceError(ErrorCode.INVALID_RECORD, str(error), records, tells_log_start=True) from error
     except (DecompressedTooLarge, UnsupportedMagic) as error:
-        raise ProduceRefused(ErrorCode.INVALID_RECORD, str(error), tells_log_start=True) from error
+        raise ProduceError(ErrorCode.INVALID_RECORD, str(error), tells_log_start=True) from error
     except CorruptBatch as error:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
 def _check_records(
-    batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: int, budget: UnpackBudget
+    batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: int, budget: DecompressionBudget
 ) -> None:
     """Whether each record has a key, where the topic needs one, and a time that the topic takes.
 
@@ -160,34 +167,34 @@ def _check_records(
     if is_timely and not claims_append_time and not (needs_keys and valid.first_null_key is not None):
         return
 
-    def time_error(time_ms: int) -> str | None:
+    def find_time_error(time_ms: int) -> str | None:
         if not values.is_log_append_time and time_ms != NO_TIMESTAMP:
             is_near = earliest <= time_ms <= latest
             return None if is_near else f"Timestamp {time_ms} is not within {earliest} and {latest}"
         return CLAIMED_APPEND_TIME if claims_append_time else None
 
     code = ErrorCode.INVALID_RECORD
-    blamed: list[BatchIndexAndErrorMessage] = []
-    records = timestamps_and_keys(batch, valid.header, _limit_bytes(values), budget)
+    record_errors: list[BatchIndexAndErrorMessage] = []
+    records = iterate_timestamps_and_keys(batch, valid.header, _limit_bytes(values), budget)
     for index, (time_ms, has_key) in enumerate(records):
         message: str | None = None
         if needs_keys and not has_key:
             message = WITHOUT_KEY
         else:
-            message = time_error(time_ms)
+            message = find_time_error(time_ms)
             code = code if message is None else ErrorCode.INVALID_TIMESTAMP
-        if message is not None and len(blamed) < MAX_RECORD_ERRORS:
-            blamed.append(_blamed(index, message))
-    if blamed:
+        if message is not None and len(record_errors) < MAX_RECORD_ERRORS:
+            record_errors.append(_build_record_error(index, message))
+    if record_errors:
         message = WITHOUT_KEY
         if code == ErrorCode.INVALID_TIMESTAMP:
             message = "One or more records have been rejected due to invalid timestamp"
-        raise ProduceRefused(code, message, blamed, tells_log_start=True)
+        raise ProduceError(code, message, record_errors, tells_log_start=True)
 
 
 def _limit_bytes(values: TopicValues) -> int:
     return min(values.max_decompressed_message_bytes, MAX_UNPACKED_BYTES)
 
 
-def _blamed(index: int, message: str) -> BatchIndexAndErrorMessage:
+def _build_record_error(index: int, message: str) -> BatchIndexAndErrorMessage:
     return BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)

@@ -1,8 +1,8 @@
-"""What the catalogue's file says of topics and groups, and its changes, one after the other.
+"""The content of the catalogue's file, topics and the configs of groups, and its changes one after another.
 
-A change is a function from the state before to the state after. The thread that writes the file calls it, when the
-changes before it are on the disk or refused. So a change never builds on one that the disk refuses, and never takes
-one to the disk.
+A change is a function from the state before to the state after. The thread that writes the file calls it when
+all earlier changes are on the disk or refused. So a change never builds on a refused one, and never writes
+one.
 """
 
 import threading
@@ -11,13 +11,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from coordinator.topics.refusal import Refusal
-from coordinator.topics.steps import Work
-from storage.errors import StorageError
-from storage.uuid_text import uuid_to_text
+from coordinator.topics.api_error import ApiError
+from coordinator.topics.stepwise_work import StepGenerator
+from storage.storage_errors import StorageError
+from storage.topic_partition import uuid_to_text
 
-VERSION: Final = 1
-EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+CATALOGUE_VERSION: Final = 1
+NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class TopicEntry(NamedTuple):
@@ -40,7 +40,7 @@ class CatalogueState(NamedTuple):
     groups: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     """Configs of groups, by id; only of groups that have some."""
 
-    def has(self, name: str, topic_id: bytes) -> bool:
+    def has_topic(self, name: str, topic_id: bytes) -> bool:
         """Whether there is a topic of that name and id."""
         entry = self.topics.get(name)
         return entry is not None and entry.topic_id == topic_id
@@ -90,7 +90,7 @@ class CatalogueState(NamedTuple):
         deleted = [{"name": name, "topic_id": uuid_to_text(key)} for key, name in self.deleted.items()]
         groups = {group_id: dict(configs) for group_id, configs in sorted(self.groups.items())}
         return {
-            "version": VERSION,
+            "version": CATALOGUE_VERSION,
             "producer_ids_reserved": self.producer_ids_reserved,
             "deleted": deleted,
             "topics": topics,
@@ -98,8 +98,8 @@ class CatalogueState(NamedTuple):
         }
 
 
-Change = Callable[[CatalogueState], CatalogueState]
-"""Makes the next state; raises Refusal where the state does not allow the change. Another thread calls it."""
+StateChange = Callable[[CatalogueState], CatalogueState]
+"""Makes the next state; raises ApiError where the state does not allow the change. Another thread calls it."""
 
 
 class CatalogueFile:
@@ -118,22 +118,49 @@ class CatalogueFile:
         with self._lock:
             self.write(self.state.document())
 
-    def changing(self, change: Change) -> Work[CatalogueState]:
-        """Makes a change, in a step for another thread. Raises Refusal, OSError, StorageError: then the file and
+    def change_state(self, change: StateChange) -> StepGenerator[CatalogueState]:
+        """Makes a change, in a step for another thread. Raises ApiError, OSError, StorageError: then the file and
         the state are as they were."""
-        result = yield partial(self._apply, change)
+        result = yield partial(self._apply_change, change)
         if isinstance(result, Exception):
             raise result
         state: CatalogueState = result
         return state
 
-    def _apply(self, change: Change) -> CatalogueState | Refusal | OSError | StorageError:
+    def _apply_change(self, change: StateChange) -> CatalogueState | ApiError | OSError | StorageError:
         with self._lock:
             try:
                 state = change(self.state)
                 if state != self.state:
                     self.write(state.document())
-            except (Refusal, OSError, StorageError) as problem:
+            except (ApiError, OSError, StorageError) as problem:
                 return problem
             self.state = state
             return state
+
+
+ChangeConfigs = Callable[[CatalogueState], Mapping[str, str]]
+"""The new configs, from those in a state; raises ApiError. Another thread calls it."""
+
+
+class GroupConfigs:
+    """Valid ones, by id of the group, which need not be there."""
+
+    def __init__(self, file: CatalogueFile) -> None:
+        """In: the file that they are kept in."""
+        self._file = file
+
+    @property
+    def by_group(self) -> Mapping[str, Mapping[str, str]]:
+        """Only groups that have configs."""
+        return self._file.state.groups
+
+    def find_configs(self, group_id: str) -> Mapping[str, str]:
+        """What that group has, by key."""
+        return self.by_group.get(group_id, NO_CONFIGS)
+
+    def change_configs(self, group_id: str, change: ChangeConfigs) -> StepGenerator[Mapping[str, str]]:
+        """Changes the configs of a group, in steps; the new ones. Raises ApiError, OSError, StorageError: then the
+        group keeps its configs."""
+        state = yield from self._file.change_state(lambda before: before.with_group(group_id, change(before)))
+        return state.groups.get(group_id, NO_CONFIGS)

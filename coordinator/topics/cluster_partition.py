@@ -8,42 +8,42 @@ acks.
 from functools import partial
 from typing import Final, Protocol
 
-from coordinator.topics.open_files import OpenFiles
+from coordinator.topics.open_files import OpenFileLimit
 from coordinator.topics.partition import HostedPartition
-from protocol.errors import ErrorCode
-from storage.errors import FileClosed
+from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
-from storage.producers.log_producers import LogProducers
+from storage.producers.producer_state_manager import ProducerStateManager
+from storage.storage_errors import FileClosed
 from storage.topic_partition import TopicPartition
 
-MOST_BATCH_BYTES: Final = 1_400_000
+MAX_BATCH_BYTES: Final = 1_400_000
 """The engine takes 1.5 MiB in a request, keys and all."""
-MOST_WAITING_BYTES: Final = 32 << 20
+MAX_WAITING_BYTES: Final = 32 << 20
 """That a partition may have on its way to the engine: what comes faster is refused until there is room."""
 
 
 class ClusterRecords(Protocol):
     """The part of a cluster that has the records. All in the event loop's thread."""
 
-    def take_room(self, size_bytes: int) -> bool:
+    def reserve_room(self, size_bytes: int) -> bool:
         """Counts so many bytes more, if the engine may have them; whether it may."""
 
-    def failed(self, partition: TopicPartition, log: PartitionLog) -> None:
+    def on_failed(self, partition: TopicPartition, log: PartitionLog) -> None:
         """The log can no longer be written: the partition is to be read anew."""
 
-    def keep_start(self, partition: TopicPartition, log: PartitionLog) -> None:
+    def store_log_start(self, partition: TopicPartition, log: PartitionLog) -> None:
         """Has the engine know where a log begins now; blocks, in any other thread. Raises OSError."""
 
 
 class ClusterPartition(HostedPartition):
-    """See the top of this file."""
+    """A partition with replicas: the engine of a cluster has its records."""
 
     __slots__ = ("_records",)
 
     def __init__(
-        self, name: TopicPartition, expiration_ms: int, open_files: OpenFiles, records: ClusterRecords
+        self, name: TopicPartition, expiration_ms: int, open_files: OpenFileLimit, records: ClusterRecords
     ) -> None:
-        super().__init__(name, partial(_led_elsewhere, name), expiration_ms, True, open_files)
+        super().__init__(name, partial(_raise_led_elsewhere, name), expiration_ms, True, open_files)
         self._records = records
 
     @property
@@ -54,42 +54,42 @@ class ClusterPartition(HostedPartition):
     def open(self) -> None:
         """It is opened when this broker leads it."""
 
-    def begin(self, log: PartitionLog, producers: LogProducers) -> None:
+    def begin_leading(self, log: PartitionLog, producers: ProducerStateManager) -> None:
         """This broker leads it from now on."""
         assert self.log is None, self.name
-        self._open_files.count()
+        self._open_files.count_open_file()
         self.log, self.producers, self.failure = log, producers, None
 
-    def end(self) -> PartitionLog | None:
+    def end_leading(self) -> PartitionLog | None:
         """This broker leads it no longer; the log that it had, if any, which is the caller's to close."""
         log, self.log, self.producers = self.log, None, None
         if log is not None:
-            log.follower = None
+            log.segment_listener = None
             if not log.is_closed:
-                self._open_files.give_back()
+                self._open_files.release_file()
         return log
 
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
         """The log; None while it is not here. One that has failed is read anew from the engine."""
         log = self.log
         if log is not None and log.failure is not None:
-            self._records.failed(self.name, log)
+            self._records.on_failed(self.name, log)
             return None
         return log
 
-    def why_not(self, size_bytes: int) -> ErrorCode | None:
+    def find_append_error(self, size_bytes: int) -> ErrorCode | None:
         """Why a batch of a size is not to be appended now."""
-        if size_bytes > MOST_BATCH_BYTES:
+        if size_bytes > MAX_BATCH_BYTES:
             return ErrorCode.MESSAGE_TOO_LARGE
-        outgoing = None if self.log is None else self.log.durability.outgoing
-        if outgoing is not None and outgoing.size + size_bytes > MOST_WAITING_BYTES:
+        queue = None if self.log is None else self.log.durability.replication_queue
+        if queue is not None and queue.unconfirmed_bytes + size_bytes > MAX_WAITING_BYTES:
             return ErrorCode.NOT_ENOUGH_REPLICAS
-        return None if self._records.take_room(size_bytes) else ErrorCode.KAFKA_STORAGE_ERROR
+        return None if self._records.reserve_room(size_bytes) else ErrorCode.KAFKA_STORAGE_ERROR
 
-    def keep_start(self, log: PartitionLog) -> None:
+    def store_log_start(self, log: PartitionLog) -> None:
         """The engine has to know it. Raises OSError."""
-        self._records.keep_start(self.name, log)
+        self._records.store_log_start(self.name, log)
 
 
-def _led_elsewhere(name: TopicPartition) -> PartitionLog:
+def _raise_led_elsewhere(name: TopicPartition) -> PartitionLog:
     raise FileClosed(str(name), "is led by another broker")

@@ -1,28 +1,40 @@
-"""IncrementalAlterConfigs and AlterConfigs for topics and groups; for this broker, `alter_broker_configs.py`.
-Source: KIP-339, KIP-133, Kafka's `ConfigAdminManager`, `ConfigurationControlManager`.
+"""IncrementalAlterConfigs and AlterConfigs for topics, for groups, and for this broker.
+
+The properties of the broker are set at its start and cannot be changed while it runs. But a request that sets
+a store of a listener to its present value has the store read again, as in Kafka: certificates are renewed so.
+The response is sent before the store is read; the log says whether that succeeded.
+
+Source: KIP-133, KIP-226, KIP-339; Kafka's `ConfigAdminManager`, `ConfigurationControlManager`,
+`DynamicBrokerConfig`, `SslConfigs.RECONFIGURABLE_CONFIGS`.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
-from coordinator.config.config_key import ConfigType, InvalidConfig
+from coordinator.config.config_def import ConfigType, InvalidConfig
 from coordinator.config.group_configs import check_group_configs
+from coordinator.config.listener_properties import parse_listener_property
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics.alter_broker_configs import check_broker_configs
-from coordinator.topics.answer import Answer, ConfigChanged, GroupConfigChanged, StoresSet, TopicChange
+from coordinator.core.outcome import Context, Now
+from coordinator.topics.api_error import ApiError
 from coordinator.topics.catalogue import Catalogue, ChangeOverrides
-from coordinator.topics.catalogue_file import EMPTY, CatalogueState
-from coordinator.topics.config import MOST_CONFIGS, MOST_CONFIGURED_GROUPS
-from coordinator.topics.data_plane import DataPlane, Steps
-from coordinator.topics.describe_configs import ResourceType, check_broker_name
-from coordinator.topics.refusal import Refusal
-from coordinator.topics.steps import Mark, Work
+from coordinator.topics.catalogue_file import NO_CONFIGS, CatalogueState
+from coordinator.topics.config_description import ConfigResourceType, check_broker_name
+from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane_answer import (
+    Answer,
+    ConfigChanged,
+    GroupConfigChanged,
+    StoresSet,
+    TopicChange,
+)
+from coordinator.topics.data_plane_config import MAX_CONFIGS, MAX_CONFIGURED_GROUPS, BrokerConfig
+from coordinator.topics.stepwise_work import StepGenerator, StepMark
 from coordinator.topics.topic import Topic
-from coordinator.topics.topic_name import why_illegal
-from protocol.errors import ErrorCode
+from coordinator.topics.topic_name import find_name_error
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -37,11 +49,10 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from storage.errors import StorageError
-from storage.os_error import reason_of
+from storage.storage_errors import StorageError, format_error_reason
 
 
-class Operation(IntEnum):
+class AlterConfigOperation(IntEnum):
     """Kafka's numbers for what is done to a property."""
 
     SET = 0
@@ -50,39 +61,57 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-_OPERATIONS: Final = frozenset(Operation)
+_OPERATIONS: Final = frozenset(AlterConfigOperation)
+
+RELOADABLE_STORES: Final = frozenset(
+    {
+        "ssl.keystore.type",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "ssl.keystore.key",
+        "ssl.keystore.certificate.chain",
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.certificates",
+    }
+)
+"""What listeners have that can be read again."""
 
 
 def answer_incremental_alter_configs(
     plane: DataPlane, request: IncrementalAlterConfigsRequest, context: Context, now: Now
-) -> Steps:
+) -> AnswerSteps:
     """Each resource is changed as a whole or refused; with `validate_only` nothing changes."""
-    responses, changes = yield from _alter(plane, request.resources, context, request.validate_only)
+    responses, changes = yield from _alter_resources(plane, request.resources, context, request.validate_only)
     return Answer(IncrementalAlterConfigsResponse(responses=responses), changes=changes)
 
 
-def answer_alter_configs(plane: DataPlane, request: AlterConfigsRequest, context: Context, now: Now) -> Steps:
+def answer_alter_configs(
+    plane: DataPlane, request: AlterConfigsRequest, context: Context, now: Now
+) -> AnswerSteps:
     """The older call: a resource has afterwards the configs that it was sent, and no other."""
-    responses, changes = yield from _alter(
+    responses, changes = yield from _alter_resources(
         plane, request.resources, context, request.validate_only, replace=True
     )
     return Answer(AlterConfigsResponse(responses=responses), changes=changes)
 
 
-def _alter(
+def _alter_resources(
     plane: DataPlane,
     resources: Sequence[AlterConfigsResource | ReplacedConfigs],
     context: Context,
     validate_only: bool,
     *,
     replace: bool = False,
-) -> Work[tuple[list[AlterConfigsResourceResponse], list[TopicChange]]]:
+) -> StepGenerator[tuple[list[AlterConfigsResourceResponse], list[TopicChange]]]:
     """What became of each resource, and what has changed. `replace`: what is not set now falls away.
 
     A step for each, and one for each that changes: it is written to the disk.
     """
     if not validate_only:
-        yield Mark.CHANGES
+        yield StepMark.CHANGES
     catalogue = plane.catalogue
     counts: Counter[tuple[int, str]] = Counter()
     for resource in resources:
@@ -99,60 +128,63 @@ def _alter(
         )
         responses.append(response)
         try:
-            if len(named.configs) > MOST_CONFIGS:
-                raise Refusal(ErrorCode.INVALID_REQUEST, f"a resource of more than {MOST_CONFIGS} configs")
-            resource = _as_set(named) if isinstance(named, ReplacedConfigs) else named
+            if len(named.configs) > MAX_CONFIGS:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"a resource of more than {MAX_CONFIGS} configs")
+            resource = _convert_to_incremental(named) if isinstance(named, ReplacedConfigs) else named
             if counts[resource.resource_type, resource.resource_name] > 1:
-                raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            if resource.resource_type == ResourceType.GROUP:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            if resource.resource_type == ConfigResourceType.GROUP:
                 yield from _alter_group(plane, resource, changes, replace, validate_only)
                 continue
-            if resource.resource_type == ResourceType.BROKER:
+            if resource.resource_type == ConfigResourceType.BROKER:
                 names = _check_broker(plane, resource, context.node.node_id)
                 if names and not validate_only:
                     changes.append(StoresSet(names))
                 continue
-            topic, change = _validate(catalogue, resource, replace)
+            topic, change = _validate_resource(catalogue, resource, replace)
             is_new = catalogue.is_changing(topic.name) or change(topic.overrides) != topic.overrides
-            if not validate_only and is_new and (yield from catalogue.configuring(topic, change)):
+            if not validate_only and is_new and (yield from catalogue.configure_topic(topic, change)):
                 changes.append(ConfigChanged(topic.name, tuple(sorted(topic.overrides.items()))))
-        except Refusal as error:
+        except ApiError as error:
             response.error_code, response.error_message = error.code, error.message
         except (OSError, StorageError) as error:
-            response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error)
+            response.error_code, response.error_message = (
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                format_error_reason(error),
+            )
         yield None
     return responses, changes
 
 
-def _as_set(resource: ReplacedConfigs) -> AlterConfigsResource:
+def _convert_to_incremental(resource: ReplacedConfigs) -> AlterConfigsResource:
     """The older form of a resource in the newer one."""
     return AlterConfigsResource(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[
-            AlterableConfig(name=config.name, config_operation=Operation.SET, value=config.value)
+            AlterableConfig(name=config.name, config_operation=AlterConfigOperation.SET, value=config.value)
             for config in resource.configs
         ],
     )
 
 
 def _check_broker(plane: DataPlane, resource: AlterConfigsResource, node_id: int) -> tuple[str, ...]:
-    """The names that are set of this broker, to what they are. What is deleted was never set. Raises Refusal."""
+    """The names that are set of this broker, to what they are. What is deleted was never set. Raises ApiError."""
     _check_form(resource)
     check_broker_name(resource.resource_name, node_id, is_altered=True)
     _check_operations(resource)
-    configs = [config for config in resource.configs if config.config_operation == Operation.SET]
+    configs = [config for config in resource.configs if config.config_operation == AlterConfigOperation.SET]
     check_broker_configs(configs, plane.broker_configs, is_default=not resource.resource_name)
     return tuple(sorted(config.name for config in configs))
 
 
-def _validate(
+def _validate_resource(
     catalogue: Catalogue, resource: AlterConfigsResource, replace: bool
 ) -> tuple[Topic, ChangeOverrides]:
-    """The topic and the change of its overrides. Raises Refusal."""
+    """The topic and the change of its overrides. Raises ApiError."""
     _check_form(resource)
-    if resource.resource_type != ResourceType.TOPIC:
-        raise Refusal(
+    if resource.resource_type != ConfigResourceType.TOPIC:
+        raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"Unknown resource type {resource.resource_type}",
         )
@@ -160,28 +192,28 @@ def _validate(
 
 
 def _check_form(resource: AlterConfigsResource) -> None:
-    """Whether what a resource has makes sense together. Raises Refusal."""
+    """Whether what a resource has makes sense together. Raises ApiError."""
     names = Counter(config.name for config in resource.configs)
     if any(count > 1 for count in names.values()):
-        raise Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [
         config.name
         for config in resource.configs
-        if config.value is None and config.config_operation != Operation.DELETE
+        if config.value is None and config.config_operation != AlterConfigOperation.DELETE
     ]
     if nulls:
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
     for config in resource.configs:
         if config.config_operation not in _OPERATIONS:
-            raise Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operation type {config.config_operation}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operation type {config.config_operation}")
 
 
 def _check_operations(resource: AlterConfigsResource) -> None:
-    """Whether nothing is done that lists alone allow. Raises Refusal."""
+    """Whether nothing is done that lists alone allow. Raises ApiError."""
     for config in resource.configs:
-        if config.config_operation in (Operation.APPEND, Operation.SUBTRACT):
-            operation = Operation(config.config_operation).name
-            raise Refusal(
+        if config.config_operation in (AlterConfigOperation.APPEND, AlterConfigOperation.SUBTRACT):
+            operation = AlterConfigOperation(config.config_operation).name
+            raise ApiError(
                 ErrorCode.INVALID_CONFIG,
                 f"Can't {operation} to key {config.name} because its type is not LIST.",
             )
@@ -193,33 +225,33 @@ def _alter_group(
     changes: list[TopicChange],
     replace: bool,
     validate_only: bool,
-) -> Work[None]:
-    """The same for a group, which need not be there. Raises Refusal, OSError."""
+) -> StepGenerator[None]:
+    """Alter the configs of a group, which need not exist. Raises ApiError, OSError."""
     _check_form(resource)
     group_id, catalogue = resource.resource_name, plane.catalogue
     if not group_id:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     _check_operations(resource)
 
     def change(state: CatalogueState) -> Mapping[str, str]:
-        before = state.groups.get(group_id, EMPTY)
+        before = state.groups.get(group_id, NO_CONFIGS)
         overrides = {} if replace else dict(before)
         for config in resource.configs:
-            if config.config_operation == Operation.DELETE:
+            if config.config_operation == AlterConfigOperation.DELETE:
                 overrides.pop(config.name, None)
             else:
                 overrides[config.name] = config.value or ""
         try:
             check_group_configs(overrides, plane.group_bounds)
         except InvalidConfig as error:
-            raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
-        if overrides and not before and len(state.groups) >= MOST_CONFIGURED_GROUPS:
-            raise Refusal(ErrorCode.POLICY_VIOLATION, f"{MOST_CONFIGURED_GROUPS} groups have configs already")
+            raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        if overrides and not before and len(state.groups) >= MAX_CONFIGURED_GROUPS:
+            raise ApiError(ErrorCode.POLICY_VIOLATION, f"{MAX_CONFIGURED_GROUPS} groups have configs already")
         return overrides
 
-    before = catalogue.group_configs.of(group_id)
+    before = catalogue.group_configs.find_configs(group_id)
     if change(catalogue.file.state) != before and not validate_only:
-        configs = yield from catalogue.group_configs.changing(group_id, change)
+        configs = yield from catalogue.group_configs.change_configs(group_id, change)
         changes.append(GroupConfigChanged(group_id, tuple(sorted(configs.items()))))
 
 
@@ -228,52 +260,99 @@ def _validate_topic(
 ) -> tuple[Topic, ChangeOverrides]:
     name = resource.resource_name
     if not name:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    topic = catalogue.get(name)
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    topic = catalogue.find_topic(name)
 
     def change(before: Mapping[str, str]) -> dict[str, str]:
         overrides = {} if topic is None or replace else dict(before)
         try:
             for config in resource.configs:
-                _apply(catalogue, overrides, config)
-            illegal = why_illegal(name)
+                _apply_operation(catalogue, overrides, config)
+            illegal = find_name_error(name)
             if illegal is not None:
-                raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
             catalogue.defaults.validate(overrides)
         except InvalidConfig as error:
-            raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
+            raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
         return overrides
 
-    overrides = change(EMPTY if topic is None else topic.overrides)
+    overrides = change(NO_CONFIGS if topic is None else topic.overrides)
     if topic is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if not topic.hosted and overrides != topic.overrides:
-        raise Refusal(
+        raise ApiError(
             ErrorCode.POLICY_VIOLATION, f"{name} is configured through the offsets.topic.… properties"
         )
     return topic, change
 
 
-def _apply(catalogue: Catalogue, overrides: dict[str, str], config: AlterableConfig) -> None:
-    """Changes one property. Raises Refusal."""
-    if config.config_operation == Operation.DELETE:
+def _apply_operation(catalogue: Catalogue, overrides: dict[str, str], config: AlterableConfig) -> None:
+    """Changes one property. Raises ApiError."""
+    if config.config_operation == AlterConfigOperation.DELETE:
         overrides.pop(config.name, None)
         return
     assert config.value is not None
-    if config.config_operation == Operation.SET:
+    if config.config_operation == AlterConfigOperation.SET:
         overrides[config.name] = config.value
         return
     key = TOPIC_CONFIG_KEYS.get(config.name)
-    operation = Operation(config.config_operation)
+    operation = AlterConfigOperation(config.config_operation)
     if key is None or key.kind is not ConfigType.LIST:
-        raise Refusal(
+        raise ApiError(
             ErrorCode.INVALID_CONFIG,
             f"Can't {operation.name} to key {config.name} because its type is not LIST.",
         )
-    values = [part for part in catalogue.defaults.effective(key, overrides).value.split(",") if part]
+    values = [part for part in catalogue.defaults.find_effective(key, overrides).value.split(",") if part]
     for part in config.value.split(","):
-        if operation is Operation.APPEND and part not in values:
+        if operation is AlterConfigOperation.APPEND and part not in values:
             values.append(part)
-        elif operation is Operation.SUBTRACT and part in values:
+        elif operation is AlterConfigOperation.SUBTRACT and part in values:
             values.remove(part)
     overrides[config.name] = ",".join(values)
+
+
+def check_broker_configs(
+    configs: Sequence[AlterableConfig], broker_configs: Iterable[BrokerConfig], *, is_default: bool
+) -> None:
+    """In: what is set, in a form that makes sense; the broker's properties; whether all brokers are meant. Raises
+    ApiError."""
+    names = {config.name for config in configs}
+    stores = {name for name in names if _find_store(name) is not None}
+    _refuse_names(names - stores - RELOADABLE_STORES, "Cannot update these configs dynamically")
+    _refuse_names(
+        names - stores,
+        "These security configs can be dynamically updated only per-listener using the listener prefix",
+    )
+    if is_default:
+        _refuse_names(
+            stores, "Cannot update these configs at default cluster level, broker id must be specified"
+        )
+    found = {each.key.name: each for each in broker_configs}
+    _refuse_names(
+        {config.name for config in configs if config.value != _find_store_value(config.name, found)},
+        "Cannot update these configs dynamically, to other values than they have",
+    )
+
+
+def _refuse_names(names: set[str], problem: str) -> None:
+    if names:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{problem}: [{', '.join(sorted(names))}]")
+
+
+def _find_store(name: str) -> str | None:
+    """The plain name of a listener's store; None for every other name."""
+    found = parse_listener_property(name)
+    return (
+        found.name if found is not None and not found.mechanism and found.name in RELOADABLE_STORES else None
+    )
+
+
+def _find_store_value(name: str, found: Mapping[str, BrokerConfig]) -> str | None:
+    """What a listener's store is set to, for it or for all of them."""
+    of_listener = found.get(name)
+    if of_listener is not None and of_listener.text is not None:
+        return of_listener.text
+    store = _find_store(name)
+    assert store is not None
+    of_all = found.get(store)
+    return None if of_all is None else of_all.text

@@ -1,23 +1,26 @@
-"""DescribeConfigs, for topics and for this broker. Source: KIP-133, KIP-226, KIP-569, Kafka's
-`ConfigHelper`.
+"""DescribeConfigs for topics and for this broker, and ListConfigResources.
+
+Source: KIP-133, KIP-226, KIP-569, KIP-714, KIP-1142; Kafka's `ConfigHelper`,
+`KafkaApis.handleListConfigResources`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
-from coordinator.config.config_key import ConfigKey, ConfigSource
-from coordinator.config.group_configs import GROUP_CONFIG_KEYS, broker_synonym
+from coordinator.config.config_def import ConfigKey, ConfigSource
+from coordinator.config.group_configs import GROUP_CONFIG_KEYS, find_broker_synonym
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
-from coordinator.config.unserved_group_configs import SHOWN_WHEN_SET
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer
-from coordinator.topics.broker_configs import BrokerConfig
+from coordinator.config.unsupported_group_configs import SHOWN_WHEN_SET
+from coordinator.core.outcome import Context, Now
+from coordinator.topics.api_error import ApiError
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import DataPlane, Steps
-from coordinator.topics.refusal import Refusal
-from coordinator.topics.topic_name import why_illegal
-from protocol.errors import ErrorCode
+from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.data_plane_config import BrokerConfig
+from coordinator.topics.topic_name import find_name_error
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_error_response
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -26,15 +29,24 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 _MAX_DIGITS: Final = 10  # of an int32; Python refuses to read some thousands
 
+ONLY_CLIENT_METRICS: Final = 0
+"""The version that lists nothing else."""
+
 Synonyms = Sequence[tuple[str, str | None, ConfigSource]]
-Described = dict[object, list[DescribeConfigsResourceResult]]
-"""What is alike of all that one request names, by what tells it apart: a topic's overrides, the keys asked for."""
+DescribedConfigs = dict[object, list[DescribeConfigsResourceResult]]
+"""The descriptions that resources of one request share, by what they follow from: a topic's overrides, the keys
+asked for."""
 
 
-class ResourceType(IntEnum):
+class ConfigResourceType(IntEnum):
     """Kafka's numbers for what can be configured."""
 
     TOPIC = 2
@@ -46,10 +58,10 @@ class ResourceType(IntEnum):
 
 def answer_describe_configs(
     plane: DataPlane, request: DescribeConfigsRequest, context: Context, now: Now
-) -> Steps:
+) -> AnswerSteps:
     """Each resource is described or refused on its own, in a step of its own."""
     catalogue = plane.catalogue
-    described: Described = {}
+    described: DescribedConfigs = {}
     results = []
     for resource in request.resources:
         result = DescribeConfigsResult(
@@ -60,144 +72,152 @@ def answer_describe_configs(
             configs=[],
         )
         try:
-            if resource.resource_type == ResourceType.TOPIC:
-                result.configs = _topic(catalogue, resource, request, described)
-            elif resource.resource_type == ResourceType.BROKER:
-                result.configs = _broker(
+            if resource.resource_type == ConfigResourceType.TOPIC:
+                result.configs = _describe_topic(catalogue, resource, request, described)
+            elif resource.resource_type == ConfigResourceType.BROKER:
+                result.configs = _describe_broker(
                     plane.broker_configs, resource, request, context.node.node_id, described
                 )
-            elif resource.resource_type == ResourceType.GROUP and resource.resource_name:
-                result.configs = _group(plane, resource, request, described)
+            elif resource.resource_type == ConfigResourceType.GROUP and resource.resource_name:
+                result.configs = _describe_group(plane, resource, request, described)
             else:
-                _check_without_configs(resource, context.node.node_id)
-        except Refusal as error:
+                _check_unconfigurable(resource, context.node.node_id)
+        except ApiError as error:
             result.error_code, result.error_message = error.code, error.message or ""
         results.append(result)
         yield None
     return Answer(DescribeConfigsResponse(results=results))
 
 
-def _keys(resource: DescribeConfigsResource) -> frozenset[str]:
-    """The keys that are asked for; none stands for all."""
-    return frozenset(resource.configuration_keys or ())
-
-
-def _topic(
+def _describe_topic(
     catalogue: Catalogue,
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
-    described: Described,
+    described: DescribedConfigs,
 ) -> list[DescribeConfigsResourceResult]:
-    illegal = why_illegal(resource.resource_name)
+    illegal = find_name_error(resource.resource_name)
     if illegal is not None:
-        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
-    topic = catalogue.get(resource.resource_name)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+    topic = catalogue.find_topic(resource.resource_name)
     if topic is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    asked = _keys(resource)
-    alike = (tuple(topic.overrides.items()), asked)
-    known = described.get(alike)
-    if known is not None:
-        return known
-    entries = described[alike] = []
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    requested = _find_requested_keys(resource)
+    cache_key = (tuple(topic.overrides.items()), requested)
+    cached = described.get(cache_key)
+    if cached is not None:
+        return cached
+    entries = described[cache_key] = []
     for key in TOPIC_CONFIG_KEYS.values():
-        if asked and key.name not in asked:
+        if requested and key.name not in requested:
             continue
-        found = catalogue.defaults.effective(key, topic.overrides)
-        entries.append(_entry(key, found.value, found.source, found.synonyms, request))
+        found = catalogue.defaults.find_effective(key, topic.overrides)
+        entries.append(_build_entry(key, found.value, found.described_source, found.synonyms, request))
     return entries
 
 
-def _broker(
+def _describe_broker(
     broker_configs: Iterable[BrokerConfig],
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
     node_id: int,
-    described: Described,
+    described: DescribedConfigs,
 ) -> list[DescribeConfigsResourceResult]:
+    """Describe this broker, or without a name the settings for all brokers of the cluster."""
     check_broker_name(resource.resource_name, node_id)
-    if not resource.resource_name:
-        return []  # the defaults that were set for all brokers while they ran: none can be
-    asked = _keys(resource)
-    alike = (ResourceType.BROKER, asked)
-    known = described.get(alike)
-    if known is not None:
-        return known
-    entries = described[alike] = []
+    is_one_broker = bool(resource.resource_name)
+    requested = _find_requested_keys(resource)
+    cache_key = (ConfigResourceType.BROKER, is_one_broker, requested)
+    cached = described.get(cache_key)
+    if cached is not None:
+        return cached
+    entries = described[cache_key] = []
     for broker_config in broker_configs:
         key = broker_config.key
-        if asked and key.name not in asked:
+        if requested and key.name not in requested:
             continue
-        synonyms = broker_config.synonyms()
+        synonyms = broker_config.synonyms() if is_one_broker else broker_config.dynamic_default
+        if not is_one_broker and not synonyms:
+            continue
         source = synonyms[0][2] if synonyms else ConfigSource.DEFAULT_CONFIG
-        entry = _entry(key, broker_config.value, source, synonyms, request)
+        entry = _build_entry(key, broker_config.value, source, synonyms, request)
         entry.read_only = True
         entry.is_sensitive = broker_config.is_sensitive
         entries.append(entry)
     return entries
 
 
-def _group(
+def _describe_group(
     plane: DataPlane,
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
-    described: Described,
+    described: DescribedConfigs,
 ) -> list[DescribeConfigsResourceResult]:
     """What a group obeys, whether there is one of that id or not."""
-    overrides = plane.catalogue.group_configs.of(resource.resource_name)
-    asked = _keys(resource)
-    alike = (ResourceType.GROUP, tuple(overrides.items()), asked)
-    known = described.get(alike)
-    if known is not None:
-        return known
+    overrides = plane.catalogue.group_configs.find_configs(resource.resource_name)
+    requested = _find_requested_keys(resource)
+    cache_key = (ConfigResourceType.GROUP, tuple(overrides.items()), requested)
+    cached = described.get(cache_key)
+    if cached is not None:
+        return cached
     of_broker = {config.key.name: config for config in plane.broker_configs}
-    entries = described[alike] = []
+    entries = described[cache_key] = []
     for key in GROUP_CONFIG_KEYS.values():
-        if (asked and key.name not in asked) or (key.name in SHOWN_WHEN_SET and key.name not in overrides):
+        if (requested and key.name not in requested) or (
+            key.name in SHOWN_WHEN_SET and key.name not in overrides
+        ):
             continue
         synonyms: list[tuple[str, str | None, ConfigSource]] = []
         if key.name in overrides:
-            own = key.canonical(overrides[key.name])
-            synonyms.append((key.name, own, ConfigSource.GROUP_CONFIG))
-        synonym = broker_synonym(key.name)
+            override = key.format_canonical(overrides[key.name])
+            synonyms.append((key.name, override, ConfigSource.GROUP_CONFIG))
+        synonym = find_broker_synonym(key.name)
         default = of_broker.get(synonym)
         if default is None:
             synonyms.append((synonym, key.default, ConfigSource.DEFAULT_CONFIG))
         else:
             synonyms += default.synonyms()
         _, value, source = synonyms[0]
-        entries.append(_entry(key, value, source, synonyms, request))
+        entries.append(_build_entry(key, value, source, synonyms, request))
     return entries
 
 
-def _check_without_configs(resource: DescribeConfigsResource, node_id: int) -> None:
-    """Whether it is a resource of Kafka of which nothing can be configured here. Raises Refusal."""
+def _find_requested_keys(resource: DescribeConfigsResource) -> frozenset[str]:
+    """The keys that are asked for; none stands for all."""
+    return frozenset(resource.configuration_keys or ())
+
+
+def _check_unconfigurable(resource: DescribeConfigsResource, node_id: int) -> None:
+    """Whether it is a resource of Kafka of which nothing can be configured here. Raises ApiError."""
     kind, name = resource.resource_type, resource.resource_name
-    if kind not in (ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS, ResourceType.GROUP):
-        raise Refusal(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
+    if kind not in (
+        ConfigResourceType.BROKER_LOGGER,
+        ConfigResourceType.CLIENT_METRICS,
+        ConfigResourceType.GROUP,
+    ):
+        raise ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
     if not name:
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"a resource of type {kind} needs a name")
-    if kind == ResourceType.BROKER_LOGGER:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"a resource of type {kind} needs a name")
+    if kind == ConfigResourceType.BROKER_LOGGER:
         check_broker_name(name, node_id)
 
 
 def check_broker_name(name: str, node_id: int, *, is_altered: bool = False) -> None:
-    """Whether a resource name means this broker, or "" for all brokers. Raises Refusal with Kafka's text, which is
+    """Whether a resource name means this broker, or "" for all brokers. Raises ApiError with Kafka's text, which is
     another one where configs are altered."""
     if not name:
         return
     digits = name.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
-        what = "Node" if is_altered else "Broker"
-        raise Refusal(ErrorCode.INVALID_REQUEST, f"{what} id must be an integer, but it is: {name}")
+        subject = "Node" if is_altered else "Broker"
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{subject} id must be an integer, but it is: {name}")
     if int(name) != node_id:
         expected = node_id if is_altered else f"{node_id} or empty string"
-        raise Refusal(
+        raise ApiError(
             ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}"
         )
 
 
-def _entry(
+def _build_entry(
     key: ConfigKey,
     value: str | None,
     source: ConfigSource,
@@ -212,11 +232,38 @@ def _entry(
         is_default=source == ConfigSource.DEFAULT_CONFIG,
         is_sensitive=False,
         synonyms=[
-            DescribeConfigsSynonym(name=synonym, value=text, source=where)
-            for synonym, text, where in synonyms
+            DescribeConfigsSynonym(name=synonym, value=text, source=synonym_source)
+            for synonym, text, synonym_source in synonyms
         ]
         if request.include_synonyms
         else [],
         config_type=key.kind,
         documentation=key.documentation if request.include_documentation else None,
     )
+
+
+_RESOURCE_NAMES: Final[dict[int, Callable[[Catalogue, Context], Iterable[str]]]] = {
+    ConfigResourceType.TOPIC: lambda catalogue, _: (topic.name for topic in catalogue.listed()),
+    ConfigResourceType.BROKER: lambda _, context: (str(context.node.node_id),),
+    ConfigResourceType.BROKER_LOGGER: lambda _, context: (str(context.node.node_id),),
+    # These cannot be given configs here.
+    ConfigResourceType.CLIENT_METRICS: lambda _catalogue, _context: (),
+    ConfigResourceType.GROUP: lambda catalogue, _: sorted(catalogue.group_configs.by_group),
+}
+
+
+def answer_list_config_resources(
+    plane: DataPlane, request: ListConfigResourcesRequest, context: Context, now: Now
+) -> Answer:
+    """All resources of the types that are asked for, each type once; of all types when none is named."""
+    requested = request.resource_types or list(_RESOURCE_NAMES)
+    if context.api_version == ONLY_CLIENT_METRICS:
+        requested = [ConfigResourceType.CLIENT_METRICS]
+    if not _RESOURCE_NAMES.keys() >= set(requested):
+        return Answer(build_error_response(request, context.api_version, ErrorCode.UNSUPPORTED_VERSION))
+    resources = [
+        ConfigResource(resource_name=name, resource_type=kind)
+        for kind in dict.fromkeys(requested)
+        for name in _RESOURCE_NAMES[kind](plane.catalogue, context)
+    ]
+    return Answer(ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=resources))

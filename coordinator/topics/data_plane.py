@@ -1,97 +1,123 @@
 """The data plane: every request about topics and their records, one call each, without waiting.
 
-`handle` takes a decoded request and gives back an Answer. Only a Fetch may be parked; it comes back as a
-completion of a later call (`handle` of a Produce, `advanced`, `expire`). The server owns the clock, the
-connections and the syncing thread; it learns here which logs an answer has to wait for.
+`handle` takes a decoded request and returns an Answer. Only a Fetch may be delayed; its response is a
+completion of a later call. The server owns the clock, the connections and the thread that syncs; the Answer
+lists the logs that its response must wait for.
 
-Topics that another part of the server owns (the groups' `__consumer_offsets`) are made visible by
-`attach_internal`: they are described, listed and read here, and never written.
+`attach_internal` makes topics of another part of the server (`__consumer_offsets`) visible: they are
+described, listed and read here, and never written.
 
-Batches of transactions come with Produce, the markers at their ends by `write_marker`: when, and with which epoch,
-is the transaction coordinator's to say.
+Batches of transactions come with Produce. The transaction coordinator decides when a marker is written, and
+with which epoch. A marker ignores the limits that a topic sets for clients, and needs no known producer or
+open transaction: it is written in any case, and fences older epochs of the producer. Periodically old
+segments and idle producers are removed. As in Kafka an open transaction keeps its producer, but not its
+records: retention goes up to the high watermark.
 
-What answers a request is imported when the first such request comes: a daemon at rest needs none of it.
+The handler of a request is imported with the first such request: an idle daemon needs none.
+
+Source: KIP-98, KIP-890, KIP-1228; Kafka's `KafkaApis.handleWriteTxnMarkersRequest`, `ProducerAppendInfo`,
+`UnifiedLog.deleteOldSegments`, `ProducerStateManager.removeExpiredProducers`.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
-from secrets import randbelow
+from pkgutil import resolve_name
 from typing import Any, Final, Protocol
 
-from coordinator.cluster.one_broker import OneBroker
-from coordinator.cluster.ownership import Ownership
+from coordinator import __name__ as root_package
+from coordinator.cluster.partition_ownership import PartitionOwnership, SingleBrokerOwnership
 from coordinator.config.consumer_group_properties import ConsumerGroupProperties
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer, MarkerWritten, PartitionsAdded, TopicChange, TopicCreated
-from coordinator.topics.broker_configs import BrokerConfig
+from coordinator.core.outcome import Context, Now
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.cluster_partition import ClusterRecords
-from coordinator.topics.config import TopicsConfig
-from coordinator.topics.consent import AskConsent, Consent
-from coordinator.topics.fetch_session import FetchSessions
-from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
-from coordinator.topics.partition import Partition
-from coordinator.topics.producer_ids import ProducerIds
-from coordinator.topics.steps import Work, nobody_to_ask, taken
-from coordinator.topics.sweep import sweep
+from coordinator.topics.data_plane_answer import (
+    Answer,
+    MarkerRepeated,
+    MarkerWritten,
+    PartitionFailed,
+    PartitionsAdded,
+    SegmentRolled,
+    TopicChange,
+    TopicCreated,
+)
+from coordinator.topics.data_plane_config import BrokerConfig, DataPlaneConfig
+from coordinator.topics.fetch_purgatory import DelayedFetch, FetchPurgatory
+from coordinator.topics.fetch_session import FetchSessionCache
+from coordinator.topics.partition import ReadablePartition
+from coordinator.topics.producer_ids import ProducerIdManager
+from coordinator.topics.stepwise_work import (
+    AddOrVerifyRequest,
+    AddOrVerifyResult,
+    StepGenerator,
+    reject_question,
+    run_steps,
+)
 from coordinator.topics.topic import Topic, random_topic_id
-from coordinator.topics.topic_name import is_internal, why_illegal
-from coordinator.topics.write_marker import write_marker
+from coordinator.topics.topic_name import find_name_error, is_internal
 from protocol.apis import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import message_info
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
-from storage.producers.log_producers import LogProducers
-from storage.producers.marker import EndMarker
+from storage.producers.end_transaction_marker import EndMarker, encode_marker
+from storage.producers.producer_state import CoordinatorFenced, InvalidProducerEpoch
+from storage.producers.producer_state_manager import ProducerStateManager
+from storage.storage_errors import StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
-Steps = Work[Answer]
+AnswerSteps = StepGenerator[Answer]
 """An answer that takes long: it is there when the steps have been taken, between which others may be answered."""
 Completions = Iterable[tuple[int, object]]
-"""Parked fetches with their responses, or the Steps to them where those take long, each read when it is asked for:
+"""Delayed fetches with their responses, or the steps to them where those take long, each read when it is asked for:
 they need not be in memory all at once."""
-Handler = Callable[["DataPlane", Any, Context, Now], Answer | Steps]
+Handler = Callable[["DataPlane", Any, Context, Now], Answer | AnswerSteps]
 
-ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
-    ApiKey.PRODUCE: "produce.answer_produce",
-    ApiKey.FETCH: "fetch.answer_fetch",
-    ApiKey.LIST_OFFSETS: "list_offsets.answer_list_offsets",
-    ApiKey.METADATA: "metadata.answer_metadata",
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions.answer_describe_topic_partitions",
-    ApiKey.CREATE_TOPICS: "create_topics.answer_create_topics",
-    ApiKey.DELETE_TOPICS: "delete_topics.answer_delete_topics",
-    ApiKey.CREATE_PARTITIONS: "create_partitions.answer_create_partitions",
-    ApiKey.DELETE_RECORDS: "delete_records.answer_delete_records",
-    ApiKey.DESCRIBE_CONFIGS: "describe_configs.answer_describe_configs",
-    ApiKey.ALTER_CONFIGS: "alter_configs.answer_alter_configs",
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: "alter_configs.answer_incremental_alter_configs",
-    ApiKey.LIST_CONFIG_RESOURCES: "list_config_resources.answer_list_config_resources",
-    ApiKey.DESCRIBE_LOG_DIRS: "describe_log_dirs.answer_describe_log_dirs",
-    ApiKey.INIT_PRODUCER_ID: "init_producer_id.answer_init_producer_id",
-    ApiKey.DESCRIBE_PRODUCERS: "describe_producers.answer_describe_producers",
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "alter_partition_reassignments.answer_alter_partition_reassignments",
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: "list_partition_reassignments.answer_list_partition_reassignments",
-    ApiKey.ELECT_LEADERS: "elect_leaders.answer_elect_leaders",
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: "offset_for_leader_epoch.answer_offset_for_leader_epoch",
+HANDLER_NAMES: Final[Mapping[ApiKey, str]] = {
+    ApiKey.PRODUCE: "topics.produce:answer_produce",
+    ApiKey.FETCH: "topics.fetch:answer_fetch",
+    ApiKey.LIST_OFFSETS: "topics.log_offsets:answer_list_offsets",
+    ApiKey.METADATA: "topics.topic_metadata:answer_metadata",
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "topics.topic_metadata:answer_describe_topic_partitions",
+    ApiKey.CREATE_TOPICS: "topics.topic_creation:answer_create_topics",
+    ApiKey.DELETE_TOPICS: "topics.topic_deletion:answer_delete_topics",
+    ApiKey.CREATE_PARTITIONS: "topics.topic_creation:answer_create_partitions",
+    ApiKey.DELETE_RECORDS: "topics.topic_deletion:answer_delete_records",
+    ApiKey.DESCRIBE_CONFIGS: "topics.config_description:answer_describe_configs",
+    ApiKey.ALTER_CONFIGS: "topics.config_alteration:answer_alter_configs",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "topics.config_alteration:answer_incremental_alter_configs",
+    ApiKey.LIST_CONFIG_RESOURCES: "topics.config_description:answer_list_config_resources",
+    ApiKey.DESCRIBE_LOG_DIRS: "topics.log_directories:answer_describe_log_dirs",
+    ApiKey.INIT_PRODUCER_ID: "topics.idempotent_producers:answer_init_producer_id",
+    ApiKey.DESCRIBE_PRODUCERS: "topics.idempotent_producers:answer_describe_producers",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (
+        "topics.replica_reassignment:answer_alter_partition_reassignments"
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "topics.replica_reassignment:answer_list_partition_reassignments",
+    ApiKey.ELECT_LEADERS: "topics.replica_reassignment:answer_elect_leaders",
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: "topics.log_offsets:answer_offset_for_leader_epoch",
 }
-"""The function for each API, below `coordinator.topics`: a `Handler`, imported when it is first asked for."""
+"""The `Handler` of each API, below the package `coordinator`. Its module is imported at the first request."""
 
 MAX_SESSION_ID: Final = 2**31 - 1
 
+_MARKER_ERRORS: Final = {
+    InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
+    CoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+}
 
-class TopicsDeclaredSmaller(Exception):
+
+class DeclaredTopicShrinks(Exception):
     """A topic was declared with fewer partitions than it has."""
 
 
 def _random_session_id() -> int:
-    return 1 + randbelow(MAX_SESSION_ID)
+    return 1 + int.from_bytes(os.urandom(8)) % MAX_SESSION_ID
 
 
-class ParkedAnswers(Protocol):
-    """Whoever answers parked fetches in the end."""
+class DelayedFetchHandler(Protocol):
+    """Whoever answers delayed fetches in the end."""
 
-    def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> Steps:
+    def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int) -> AnswerSteps:
         """The response, with what there is now."""
 
 
@@ -101,7 +127,7 @@ class DataPlane:
     def __init__(
         self,
         directory: DataDirectory,
-        config: TopicsConfig,
+        config: DataPlaneConfig,
         catalogue: Catalogue,
         random_session_id: Callable[[], int],
         cluster_id: str,
@@ -111,24 +137,24 @@ class DataPlane:
         self.config = config
         self.broker_configs: Iterable[BrokerConfig] = ()
         """The broker's own properties, to be described; set by whoever knows them."""
-        self.ownership: Ownership = OneBroker(config.node_id)
+        self.ownership: PartitionOwnership = SingleBrokerOwnership(config.node_id)
         """Which broker leads which partition; another where there are several."""
         self.group_bounds = ConsumerGroupProperties()
         """What bounds the configs of groups; set by the same."""
-        self.fetch_room: Callable[[], int] = lambda: self.config.fetch_max_bytes
+        self.available_fetch_bytes: Callable[[], int] = lambda: self.config.fetch_max_bytes
         """How many bytes of records an answer may have now, beyond its first batch; set by whoever sends them."""
-        self.parked = ParkedFetches()
-        self.sessions = FetchSessions(
+        self.fetch_purgatory = FetchPurgatory()
+        self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots,
             config.max_incremental_fetch_session_cache_partitions,
             random_session_id,
         )
         self.directory = directory
         self.cluster_id = cluster_id
-        self.producer_ids = ProducerIds(catalogue)
-        self.put_off: list[OSError] = []
+        self.producer_ids = ProducerIdManager(catalogue)
+        self.deferred_errors: list[OSError] = []
         """What `open` could not write, and does not need."""
-        self.fetcher: ParkedAnswers | None = None
+        self.fetcher: DelayedFetchHandler | None = None
         """There since the first Fetch."""
         self._handlers: dict[type[object], Handler] = {}
 
@@ -136,7 +162,7 @@ class DataPlane:
     def open(
         cls,
         directory: DataDirectory,
-        config: TopicsConfig,
+        config: DataPlaneConfig,
         *,
         new_topic_id: Callable[[], bytes] = random_topic_id,
         random_session_id: Callable[[], int] = _random_session_id,
@@ -158,9 +184,9 @@ class DataPlane:
             if directory.read_catalogue() is None:
                 raise
             # The next change of a topic saves it; until then a start finds the same again.
-            plane.put_off.append(error)
-        for log in plane.logs().values():
-            plane.put_off += log.recovery_report.put_off
+            plane.deferred_errors.append(error)
+        for log in plane.list_logs().values():
+            plane.deferred_errors += log.recovery_report.postponed_errors
         return plane
 
     # Requests
@@ -170,62 +196,67 @@ class DataPlane:
         request: object,
         context: Context,
         now: Now,
-        ask: Callable[[AskConsent], Consent] = nobody_to_ask,
+        ask: Callable[[AddOrVerifyRequest], AddOrVerifyResult] = reject_question,
     ) -> Answer:
         """The answer to one request. In: who answers for the coordinators of transactions. Raises KeyError for a
         request that is not the data plane's."""
-        answer = self.begin(request, context, now)
-        return answer if isinstance(answer, Answer) else taken(answer, now, ask)
+        answer = self.begin_request(request, context, now)
+        return answer if isinstance(answer, Answer) else run_steps(answer, now, ask)
 
-    def begin(self, request: object, context: Context, now: Now) -> Answer | Steps:
-        """The same, for whoever lets others be answered between the steps of what takes long."""
+    def begin_request(self, request: object, context: Context, now: Now) -> Answer | AnswerSteps:
+        """Return the answer to a request, or the steps to one that takes long: other requests are answered
+        between two steps."""
         handler = self._handlers.get(type(request))
         if handler is None:
-            handler = self._handlers[type(request)] = _handler(type(request))
+            handler = self._handlers[type(request)] = _import_handler(type(request))
         return handler(self, request, context, now)
 
-    def leads(self, partition: TopicPartition, context: Context) -> bool:
+    def is_leader(self, partition: TopicPartition, context: Context) -> bool:
         """Whether the broker that is asked leads a partition."""
         return self.ownership.owns(context.node.node_id, partition)
 
-    def here(self, topic: str, number: int) -> Partition | None:
+    def find_local_partition(self, topic: str, number: int) -> ReadablePartition | None:
         """A partition whose records this process reads; None where there is none, and where another process leads
         it: then what is here of it says nothing."""
-        found = self.catalogue.partition(topic, number)
-        return None if found is None or self.ownership.is_far(found.name) else found
+        found = self.catalogue.find_partition(topic, number)
+        return None if found is None or self.ownership.is_remote(found.name) else found
 
-    # Parked fetches
+    # Delayed fetches
 
-    def interrupted(self, partition: TopicPartition, monotonic_ms: int) -> Completions:
+    def on_leader_changed(self, partition: TopicPartition, monotonic_ms: int) -> Completions:
         """Tells that a partition has another leader: the fetches that await it, answered with what there is."""
-        return self.complete(self.parked.interrupted_by([partition]), monotonic_ms)
+        return self.complete_fetches(self.fetch_purgatory.pop_interrupted([partition]), monotonic_ms)
 
-    def advanced(self, topic: str, partition: int, monotonic_ms: int) -> Completions:
+    def on_high_watermark_advanced(self, topic: str, partition: int, monotonic_ms: int) -> Completions:
         """Tells that a partition's high watermark has moved (its records are durable now, or it is
         internal).
         """
-        if not len(self.parked):
+        if not len(self.fetch_purgatory):
             return ()
-        return self.complete(self.parked.woken_by(TopicPartition(topic, partition)), monotonic_ms)
+        return self.complete_fetches(
+            self.fetch_purgatory.pop_satisfied(TopicPartition(topic, partition)), monotonic_ms
+        )
 
-    def expire(self, monotonic_ms: int) -> Completions:
+    def expire_fetches(self, monotonic_ms: int) -> Completions:
         """The fetches whose time is up, answered with what there is."""
-        return self.complete(self.parked.expired(monotonic_ms), monotonic_ms)
+        return self.complete_fetches(self.fetch_purgatory.pop_expired(monotonic_ms), monotonic_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` has something to do next (monotonic), None when nothing is parked."""
-        return self.parked.next_deadline_ms()
+        """When `expire_fetches` has something to do next (monotonic), None when no fetch is delayed."""
+        return self.fetch_purgatory.next_deadline_ms()
 
-    def drop_waiter(self, waiter: int) -> None:
+    def forget_waiter(self, waiter: int) -> None:
         """Forgets what a waiter waits for, its connection being gone."""
-        self.parked.drop(waiter)
+        self.fetch_purgatory.forget_waiter(waiter)
 
-    def complete(self, woken: Sequence[ParkedFetch], monotonic_ms: int) -> Completions:
-        """The answers to fetches that are no longer parked, each read when it is asked for."""
+    def complete_fetches(self, woken: Sequence[DelayedFetch], monotonic_ms: int) -> Completions:
+        """The answers to fetches that have left the purgatory, each read when it is asked for."""
         fetcher = self.fetcher
         if fetcher is None or not woken:
             return ()
-        return ((parked.context.waiter, _completion(fetcher, parked, monotonic_ms)) for parked in woken)
+        return (
+            (delayed.context.waiter, _build_completion(fetcher, delayed, monotonic_ms)) for delayed in woken
+        )
 
     # Transactions
 
@@ -248,39 +279,41 @@ class DataPlane:
             self.catalogue, name, producer_id, producer_epoch, marker, transaction_version, now
         )
         if written.error is ErrorCode.NONE:
-            written.completions = self.complete(self.parked.woken_by(name), now.monotonic_ms)
+            written.completions = self.complete_fetches(
+                self.fetch_purgatory.pop_satisfied(name), now.monotonic_ms
+            )
         return written
 
     # Topics
 
-    def declare(self, name: str, partitions: int) -> TopicChange | None:
+    def declare_topic(self, name: str, partitions: int) -> TopicChange | None:
         """Makes sure at the start that a topic has so many partitions; what that changed.
 
-        Raises ValueError for an illegal name or count, TopicsDeclaredSmaller, TooManyPartitions, OSError,
+        Raises ValueError for an illegal name or count, DeclaredTopicShrinks, TooManyPartitions, OSError,
         StorageError.
         """
-        illegal = why_illegal(name)
+        illegal = find_name_error(name)
         if illegal is None and is_internal(name):
             illegal = f"{name} belongs to the server"
         if illegal is None and partitions < 1:
             illegal = f"topic {name} needs at least one partition"
         if illegal is not None:
             raise ValueError(illegal)
-        topic = self.catalogue.get(name)
+        topic = self.catalogue.find_topic(name)
         if topic is None:
-            other = self.catalogue.metric_names.collides(name)
+            other = self.catalogue.metric_names.find_collision(name)
             if other is not None:
                 raise ValueError(f"topic name '{name}' collides with topic '{other}'")
-            topic = self.catalogue.create(name, partitions, {})
+            topic = self.catalogue.create_topic(name, partitions, {})
             return TopicCreated(name, topic.topic_id, partitions)
         current = len(topic.partitions)
         if partitions < current:
-            raise TopicsDeclaredSmaller(
+            raise DeclaredTopicShrinks(
                 f"topic {name} has {current} partitions and cannot shrink to {partitions}"
             )
         if partitions == current:
             return None
-        problem = taken(self.catalogue.growing({topic: partitions}))[name]
+        problem = run_steps(self.catalogue.grow_topics({topic: partitions}))[name]
         if problem is not None:
             raise problem
         return PartitionsAdded(name, topic.topic_id, partitions)
@@ -293,38 +326,99 @@ class DataPlane:
         partitions: int,
         log: Callable[[int], PartitionLog | None],
         high_watermark: Callable[[int], int],
-        producers: Callable[[int], LogProducers | None],
+        producers: Callable[[int], ProducerStateManager | None],
     ) -> Topic:
-        """Makes a topic visible whose logs another part owns; call `advanced` when one of them moves on.
+        """Makes a topic visible whose logs another part owns; call `on_high_watermark_advanced` when one of
+        them moves on.
 
         In: its properties; how many partitions; a partition's log (None: offline), where reading ends in it, and
         its producers (None: not known, so that consumers of committed records wait).
         """
-        return self.catalogue.attach(name, topic_id, overrides, partitions, log, high_watermark, producers)
+        return self.catalogue.attach_topic(
+            name, topic_id, overrides, partitions, log, high_watermark, producers
+        )
 
     # Upkeep
 
-    def sweep(self, now_ms: int) -> Sequence[TopicChange]:
+    def apply_retention(self, now_ms: int) -> Sequence[TopicChange]:
         """Retention of records and of idle producers; what failed. Every
         `log.retention.check.interval.ms`.
         """
-        return sweep(self.catalogue, now_ms)
+        return apply_retention(self.catalogue, now_ms)
 
-    def logs(self) -> dict[TopicPartition, PartitionLog]:
+    def list_logs(self) -> dict[TopicPartition, PartitionLog]:
         """Every open log that is owned here, for checkpoints, syncing and closing."""
-        return {part.name: part.log for part in self.catalogue.hosted() if part.log is not None}
+        return {part.name: part.log for part in self.catalogue.iterate_hosted() if part.log is not None}
 
-    def failed(self) -> dict[TopicPartition, Exception]:
+    def list_failed_partitions(self) -> dict[TopicPartition, Exception]:
         """The partitions that are offline, and why."""
-        return {part.name: part.failure for part in self.catalogue.hosted() if part.failure is not None}
+        return {
+            part.name: part.failure for part in self.catalogue.iterate_hosted() if part.failure is not None
+        }
 
 
-def _completion(fetcher: ParkedAnswers, parked: ParkedFetch, monotonic_ms: int) -> object:
-    steps = fetcher.answer_parked(parked, monotonic_ms)
-    return steps if parked.fetch.is_large else taken(steps).response
+def _build_completion(fetcher: DelayedFetchHandler, delayed: DelayedFetch, monotonic_ms: int) -> object:
+    steps = fetcher.answer_delayed_fetch(delayed, monotonic_ms)
+    return steps if delayed.fetch.is_large else run_steps(steps).response
 
 
-def _handler(request: type[object]) -> Handler:
-    module, _, function = ANSWERED_BY[ApiKey(message_info(request).api_key)].partition(".")
-    handler: Handler = getattr(import_module(f"coordinator.topics.{module}"), function)
+def _import_handler(request: type[object]) -> Handler:
+    handler: Handler = resolve_name(f"{root_package}.{HANDLER_NAMES[ApiKey(message_info(request).api_key)]}")
     return handler
+
+
+def write_marker(
+    catalogue: Catalogue,
+    name: TopicPartition,
+    producer_id: int,
+    producer_epoch: int,
+    marker: EndMarker,
+    transaction_version: int,
+    now: Now,
+) -> MarkerWritten:
+    """Writes a marker to a partition that clients produce to. The caller completes the fetches that wait for it."""
+    topic = catalogue.find_topic(name.topic)
+    if topic is None or not 0 <= name.partition < len(topic.hosted):
+        return MarkerWritten(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = topic.hosted[name.partition]
+    log = partition.usable_log(now.monotonic_ms)
+    if log is None:
+        return MarkerWritten(ErrorCode.KAFKA_STORAGE_ERROR)
+    producers = partition.producers
+    assert producers is not None, name
+    try:
+        is_repeated = producers.state.check_marker(
+            producer_id, producer_epoch, marker.coordinator_epoch, transaction_version
+        )
+    except (InvalidProducerEpoch, CoordinatorFenced) as error:
+        return MarkerWritten(_MARKER_ERRORS[type(error)])
+    append_time_ms = now.wall_ms if topic.values.is_log_append_time else None
+    batch = encode_marker(marker, producer_id, producer_epoch, now.wall_ms)
+    try:
+        result = log.append(batch, log_append_time_ms=append_time_ms)
+    except (StorageError, OSError) as error:
+        return MarkerWritten(
+            ErrorCode.KAFKA_STORAGE_ERROR, changes=[PartitionFailed(*name, format_error_reason(error))]
+        )
+    changes: list[TopicChange] = [SegmentRolled(*name, log)] if result.is_rolled else []
+    producers.on_marker_appended(marker, producer_id, producer_epoch, result.base_offset, now.wall_ms)
+    if is_repeated:
+        changes.append(MarkerRepeated(*name, producer_id, producer_epoch))
+    awaited = log if partition.is_flushed_always else None
+    return MarkerWritten(ErrorCode.NONE, awaited, result.last_offset + 1, changes)
+
+
+def apply_retention(catalogue: Catalogue, now_ms: int) -> list[TopicChange]:
+    """Applies retention everywhere, at this wall clock time; the partitions where it failed."""
+    failed: list[TopicChange] = []
+    for part in catalogue.iterate_hosted():
+        if part.producers is not None:
+            part.producers.state.expire(now_ms)
+        log = part.log
+        if log is None or log.failure is not None:
+            continue
+        try:
+            log.apply_retention(now_ms, up_to=part.high_watermark)
+        except (StorageError, OSError) as error:
+            failed.append(PartitionFailed(*part.name, format_error_reason(error)))
+    return failed

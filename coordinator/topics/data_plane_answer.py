@@ -1,15 +1,20 @@
-"""What a call into the data plane gives back."""
+"""The result of a data plane call, the changes of topics that it reports, and topics that clients asked for
+and that do not exist.
+"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from enum import Enum
+from typing import Final
 
-from coordinator.topics.missing import TopicMissing
-from protocol.errors import ErrorCode
+from msgspec import Struct
+
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.topic import ZERO_ID
+from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
 
 
-@dataclass(frozen=True, slots=True)
-class TopicCreated:
+class TopicCreated(Struct, frozen=True):
     """A topic exists now; `automatic` when a Metadata request brought it into being."""
 
     name: str
@@ -18,23 +23,20 @@ class TopicCreated:
     automatic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDeleted:
+class TopicDeleted(Struct, frozen=True):
     """A topic is gone, its offsets with it."""
 
     name: str
     topic_id: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class FilesLeft:
+class FilesLeft(Struct, frozen=True):
     """Files of deleted topics could not be removed; the next start tries again."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsAdded:
+class PartitionsAdded(Struct, frozen=True):
     """A topic grew; `partitions` counts all of them."""
 
     name: str
@@ -42,32 +44,28 @@ class PartitionsAdded:
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChanged:
+class ConfigChanged(Struct, frozen=True):
     """The overrides of a topic are now these."""
 
     name: str
     configs: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupConfigChanged:
+class GroupConfigChanged(Struct, frozen=True):
     """The configs that a group has of its own are now these."""
 
     group_id: str
     configs: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StoresSet:
+class StoresSet(Struct, frozen=True):
     """Stores of listeners were set to what they are: they are to be read again. The names are those of their
     properties."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFailed:
+class PartitionFailed(Struct, frozen=True):
     """A log refused a read or a write; its requests get KAFKA_STORAGE_ERROR until it works again."""
 
     name: str
@@ -75,16 +73,14 @@ class PartitionFailed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsRefused:
+class PartitionsRefused(Struct, frozen=True):
     """Topics were not created, or did not grow, because there are no descriptors for their partitions."""
 
     topics: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicationFactorRefused:
+class ReplicationFactorRefused(Struct, frozen=True):
     """Topics were not created, because there are too few brokers for their replicas. `reason` is Kafka's message
     for the first topic."""
 
@@ -92,8 +88,7 @@ class ReplicationFactorRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicationFactorReduced:
+class ReplicationFactorReduced(Struct, frozen=True):
     """A topic was created with fewer replicas than the request asks for, because there are too few brokers."""
 
     name: str
@@ -101,16 +96,14 @@ class ReplicationFactorReduced:
     replicas: int
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryFailed:
+class DirectoryFailed(Struct, frozen=True):
     """The data directory did not say what was asked of it."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRolled:
+class SegmentRolled(Struct, frozen=True):
     """A log began a new segment: time to sync the ones before it, as Kafka does then."""
 
     name: str
@@ -118,8 +111,7 @@ class SegmentRolled:
     log: PartitionLog
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerRepeated:
+class MarkerRepeated(Struct, frozen=True):
     """A marker that a partition had already was written once more."""
 
     name: str
@@ -145,16 +137,55 @@ TopicChange = (
     | MarkerRepeated
 )
 
+MAX_REPORTED_MISSING: Final = 500
+"""How many of one request are looked at for a line; no more than those would be told apart."""
 
-@dataclass(slots=True)
-class Answer:
+
+class MissingReason(Enum):
+    """Why a topic or partition that was asked for is not there, as a clause for people."""
+
+    UNKNOWN = "there is no such topic"
+    NO_PARTITION = "the topic has fewer partitions"
+    AUTO_CREATION_OFF = (
+        "there is no such topic, and auto.create.topics.enable=false keeps it from being created"
+    )
+    NOT_ALLOWED = (
+        "there is no such topic, and the client does not let it be created (allow.auto.create.topics)"
+    )
+    ILLEGAL_NAME = "no topic can have such a name (1 to 249 ASCII letters, digits, '.', '_' and '-')"
+    COLLIDES = "it is not created because another topic differs from it only in '.' and '_'"
+    INTERNAL = "it would be a broker's own topic, and is not here"
+
+
+class MissingTopic(Struct, frozen=True):
+    """A client asked for a topic that is not there, by name or (`topic_id` is not empty) by id, or for a
+    partition that the topic does not have."""
+
+    name: str
+    reason: MissingReason
+    partition: int | None = None
+    topic_id: bytes = b""
+
+
+def describe_missing_partition(
+    catalogue: Catalogue, name: str, number: int, topic_id: bytes = ZERO_ID
+) -> MissingTopic:
+    """A partition that is not there: its topic is not, which may have been asked for by id, or it has fewer."""
+    if topic_id != ZERO_ID and catalogue.find_topic_by_id(topic_id) is None:
+        return MissingTopic("", MissingReason.UNKNOWN, topic_id=topic_id)
+    if catalogue.find_topic(name) is None:
+        return MissingTopic(name, MissingReason.UNKNOWN)
+    return MissingTopic(name, MissingReason.NO_PARTITION, number)
+
+
+class Answer(Struct):
     """The outcome of one request.
 
-    `response` is a message or one of `coordinator.answers`: PARKED for a long-poll Fetch, to come later as a
-    completion. `completions`: parked fetches, as (waiter, response), that this call released. `durable`: the
-    reply waits until each log is synced up to that offset. `unawaited`: logs that are to be synced as well, and
-    that no reply waits for. `changes`: what became of topics, for the group core, the log lines and the metrics.
-    `missing`: what was asked for and is not there, for the log lines.
+    `response` is a message or one of `coordinator.core.response_status`: BLOCKED for a long-poll Fetch, to
+    come later as a completion. `completions`: delayed fetches, as (waiter, response), that this call completed.
+    `durable`: the reply waits until each log is synced up to that offset. `unawaited`: logs that are to be
+    synced as well, and that no reply waits for. `changes`: what became of topics, for the group core, the log
+    lines and the metrics. `missing`: what was asked for and is not there, for the log lines.
     """
 
     response: object
@@ -162,11 +193,10 @@ class Answer:
     durable: Sequence[tuple[PartitionLog, int]] = ()
     unawaited: Sequence[PartitionLog] = ()
     changes: Sequence[TopicChange] = ()
-    missing: Sequence[TopicMissing] = ()
+    missing: Sequence[MissingTopic] = ()
 
 
-@dataclass(slots=True)
-class MarkerWritten:
+class MarkerWritten(Struct):
     """What became of a marker.
 
     `error`: NONE; UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, after which it may be tried again;

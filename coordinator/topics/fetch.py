@@ -1,7 +1,7 @@
 """Fetch: records for consumers, at once or as soon as there are enough of them.
 
-A request is served whole or parked whole. It is answered at once when it finds `min_bytes`, meets an error,
-does not want to wait, or has nothing to wait for; otherwise it waits for appends to its partitions, or for
+A request is answered as a whole or BLOCKED as a whole. It is answered at once when it finds `min_bytes`, meets an
+error, does not want to wait, or has nothing to wait for; otherwise it waits for appends to its partitions, or for
 `max_wait_ms`. What it then answers is read afresh.
 
 Partitions are read in order, each up to `partition_max_bytes`, all together up to `max_bytes`; the first
@@ -17,32 +17,40 @@ Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `D
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
-from coordinator.answers import PARKED
-from coordinator.cluster.ownership import Ownership
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer, PartitionFailed
+from coordinator.cluster.partition_ownership import PartitionOwnership
+from coordinator.core.outcome import Context, Now
+from coordinator.core.response_status import BLOCKED
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.config import TopicsConfig
-from coordinator.topics.current_leader import IN_FETCH_SINCE, current_leader, endpoints
-from coordinator.topics.data_plane import DataPlane, Steps
+from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane_answer import (
+    MAX_REPORTED_MISSING,
+    Answer,
+    PartitionFailed,
+    describe_missing_partition,
+)
+from coordinator.topics.data_plane_config import DataPlaneConfig
+from coordinator.topics.fetch_purgatory import AwaitedPartition, DelayedFetch, FetchPurgatory
 from coordinator.topics.fetch_session import (
     NO_SESSION,
-    TOPIC_IDS_SINCE,
+    TOPIC_IDS_VERSION,
     FetchContext,
-    FetchSessions,
+    FetchSessionCache,
     FetchTarget,
     TargetKey,
-    news,
+    filter_changed,
     next_epoch,
 )
-from coordinator.topics.isolation import READ_COMMITTED
-from coordinator.topics.leader_epoch import check_current_leader_epoch
-from coordinator.topics.missing import MOST_TOLD, missing_partition
-from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetches
-from coordinator.topics.partition import Partition
-from coordinator.topics.steps import taken
+from coordinator.topics.partition import READ_COMMITTED, ReadablePartition
+from coordinator.topics.partition_leadership import (
+    FETCH_LEADER_VERSION,
+    check_current_leader_epoch,
+    find_current_leader,
+    find_endpoints,
+)
+from coordinator.topics.stepwise_work import run_steps
 from coordinator.topics.topic import ZERO_ID
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_error_entry
 from protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -51,32 +59,36 @@ from protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from storage.errors import OffsetOutOfRange, StorageError
 from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
-from storage.os_error import reason_of
+from storage.storage_errors import OffsetOutOfRange, StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
 LARGE_FETCH_BYTES: Final = 1024 * 1024
 """Records of a fetch from so many partitions that it is answered in steps. Between them what it has found is in
 memory, and nobody has counted it."""
-STORAGE_ERROR_SINCE: Final = 6
-LEADERS_ARE_TOLD: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-ANSWERED_AT_ONCE: Final = 500
+STORAGE_ERROR_VERSION: Final = 6
+ERRORS_WITH_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+PARTITIONS_PER_STEP: Final = 500
 """Partitions that are put into the answer in one step."""
 
-Found = list[tuple[TargetKey, PartitionData]]
+ReadPartitions = list[tuple[TargetKey, PartitionData]]
 
 
-def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer | Steps:
-    """What there is; or PARKED, and the answer comes as a completion of a later call."""
+def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer | AnswerSteps:
+    """What there is; or BLOCKED, and the answer comes as a completion of a later call."""
     fetcher = plane.fetcher
     if fetcher is None:
         fetcher = plane.fetcher = Fetcher(
-            plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room, plane.ownership
+            plane.catalogue,
+            plane.config,
+            plane.fetch_sessions,
+            plane.fetch_purgatory,
+            plane.available_fetch_bytes,
+            plane.ownership,
         )
     assert isinstance(fetcher, Fetcher)
-    steps = fetcher.answer(request, context, now.monotonic_ms)
-    return steps if plane.sessions.is_large(request) else taken(steps)
+    steps = fetcher.answer_request(request, context, now.monotonic_ms)
+    return steps if plane.fetch_sessions.is_large(request) else run_steps(steps)
 
 
 class Fetcher:
@@ -85,11 +97,11 @@ class Fetcher:
     def __init__(
         self,
         catalogue: Catalogue,
-        config: TopicsConfig,
-        sessions: FetchSessions,
-        parked: ParkedFetches,
+        config: DataPlaneConfig,
+        sessions: FetchSessionCache,
+        purgatory: FetchPurgatory,
         room: Callable[[], int],
-        ownership: Ownership,
+        ownership: PartitionOwnership,
     ) -> None:
         """In: `room` says how many bytes of records an answer may have now, beyond its first batch."""
         self._ownership = ownership
@@ -97,72 +109,72 @@ class Fetcher:
         self._catalogue = catalogue
         self._max_bytes = config.fetch_max_bytes
         self._sessions = sessions
-        self._parked = parked
+        self._purgatory = purgatory
         self._reported: set[TopicPartition] = set()
         self._failures: list[PartitionFailed] = []
         """Partitions that could not be read, each reported once, with the next answer."""
 
-    def answer(self, request: FetchRequest, context: Context, monotonic_ms: int) -> Steps:
-        """The response, or PARKED: it comes from `answer_parked`."""
+    def answer_request(self, request: FetchRequest, context: Context, monotonic_ms: int) -> AnswerSteps:
+        """The response, or BLOCKED: it comes from `answer_delayed_fetch`."""
         version = context.api_version
-        fetch = yield from self._sessions.open(request, version, self._name_of, monotonic_ms)
+        fetch = yield from self._sessions.open_context(request, version, self._find_topic_name, monotonic_ms)
         if fetch.error is not ErrorCode.NONE:
             return Answer(FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[]))
-        found, size, may_wait, unknown = yield from self._read(fetch, request, context)
+        found, size, may_wait, unknown = yield from self._read_partitions(fetch, request, context)
         missing = [
-            missing_partition(self._catalogue, target.name or "", target.partition, target.topic_id)
-            for target in unknown[:MOST_TOLD]
+            describe_missing_partition(self._catalogue, target.name or "", target.partition, target.topic_id)
+            for target in unknown[:MAX_REPORTED_MISSING]
         ]
         failures, self._failures = self._failures, []
-        may_wait = may_wait and request.max_wait_ms > 0 and self._parked.has_room(len(fetch.targets))
+        may_wait = may_wait and request.max_wait_ms > 0 and self._purgatory.has_room(len(fetch.targets))
         if may_wait and size < min(request.min_bytes, self._max_bytes):
-            parked = ParkedFetch(request, context, fetch, monotonic_ms + request.max_wait_ms)
-            parked.missing_bytes = max(1, min(parked.missing_bytes, self._max_bytes))
-            is_satisfied = yield from self._await(parked)
+            delayed = DelayedFetch(request, context, fetch, monotonic_ms + request.max_wait_ms)
+            delayed.missing_bytes = max(1, min(delayed.missing_bytes, self._max_bytes))
+            is_satisfied = yield from self._await_records(delayed)
             if not is_satisfied:
-                self._parked.park(parked)
-                return Answer(PARKED, changes=failures, missing=missing)
-        response = yield from self._respond(fetch, context, found, monotonic_ms)
+                self._purgatory.add_fetch(delayed)
+                return Answer(BLOCKED, changes=failures, missing=missing)
+        response = yield from self._build_response(fetch, context, found, monotonic_ms)
         return Answer(response, changes=failures, missing=missing)
 
-    def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> Steps:
-        """The response to a fetch that is no longer parked, with what there is now."""
-        context = parked.context
-        found, _, _, _ = yield from self._read(parked.fetch, parked.request, context)
-        response = yield from self._respond(parked.fetch, context, found, monotonic_ms)
+    def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int) -> AnswerSteps:
+        """The response to a fetch that is no longer in the purgatory, with what there is now."""
+        context = delayed.context
+        found, _, _, _ = yield from self._read_partitions(delayed.fetch, delayed.request, context)
+        response = yield from self._build_response(delayed.fetch, context, found, monotonic_ms)
         return Answer(response)
 
-    def _name_of(self, topic_id: bytes) -> str | None:
-        topic = self._catalogue.get_by_id(topic_id)
+    def _find_topic_name(self, topic_id: bytes) -> str | None:
+        topic = self._catalogue.find_topic_by_id(topic_id)
         return None if topic is None else topic.name
 
     # Reading
 
-    def _partition(self, target: FetchTarget, context: Context) -> Partition | ErrorCode:
+    def _find_partition(self, target: FetchTarget, context: Context) -> ReadablePartition | ErrorCode:
         if target.topic_id != ZERO_ID:
-            topic = self._catalogue.get_by_id(target.topic_id)
+            topic = self._catalogue.find_topic_by_id(target.topic_id)
             if topic is not None:
                 target.name = topic.name
-            elif target.name is not None and self._catalogue.get(target.name) is not None:
+            elif target.name is not None and self._catalogue.find_topic(target.name) is not None:
                 return ErrorCode.INCONSISTENT_TOPIC_ID
         if target.name is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if context.may_read is not None and not context.may_read(target.name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        partition = self._catalogue.partition(target.name, target.partition)
+        partition = self._catalogue.find_partition(target.name, target.partition)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
 
-    def _read(
+    def _read_partitions(
         self, fetch: FetchContext, request: FetchRequest, context: Context
-    ) -> Generator[None, Any, tuple[Found, int, bool, list[FetchTarget]]]:
+    ) -> Generator[None, Any, tuple[ReadPartitions, int, bool, list[FetchTarget]]]:
         """What each partition has, how many bytes of records that is, whether it may be waited for more, and which
         partitions are not there.
 
         A topic that does not exist does not end the wait, an error while reading does; as in Kafka.
         """
-        found: Found = []
-        unknown_ids: Found = []
-        refused: Found = []
+        found: ReadPartitions = []
+        unknown_ids: ReadPartitions = []
+        refused: ReadPartitions = []
         missing: list[FetchTarget] = []
         left = min(max(0, request.max_bytes), self._max_bytes, self._room())
         if fetch.is_large:
@@ -171,10 +183,11 @@ class Fetcher:
         is_committed = request.isolation_level == READ_COMMITTED
         for key, target in list(fetch.targets.items()):
             yield None
-            partition = self._partition(target, context)
+            partition = self._find_partition(target, context)
             if isinstance(partition, ErrorCode):
-                data = _refused(target.partition, partition)
-                data.aborted_transactions = []
+                data = build_error_entry(
+                    PartitionData, target.partition, context.api_version, error=partition
+                )
                 (unknown_ids if partition is ErrorCode.UNKNOWN_TOPIC_ID else refused).append((key, data))
                 if partition is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                     missing.append(target)
@@ -186,11 +199,14 @@ class Fetcher:
                     partition, target, limit, is_first=size == 0, is_committed=is_committed
                 )
             else:
-                data = _refused(target.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE:
+                data = _build_refused(target.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            if (
+                data.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+                and context.api_version < STORAGE_ERROR_VERSION
+            ):
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if data.error_code in LEADERS_ARE_TOLD and context.api_version >= IN_FETCH_SINCE:
-                data.current_leader = current_leader(partition, self._ownership)
+            if data.error_code in ERRORS_WITH_LEADER and context.api_version >= FETCH_LEADER_VERSION:
+                data.current_leader = find_current_leader(partition, self._ownership)
             read = len(data.records or b"")
             size += read
             left = max(0, left - read)
@@ -199,14 +215,20 @@ class Fetcher:
         return found + unknown_ids + refused, size, has_known and not has_error, missing
 
     def _read_partition(
-        self, partition: Partition, target: FetchTarget, limit: int, *, is_first: bool, is_committed: bool
+        self,
+        partition: ReadablePartition,
+        target: FetchTarget,
+        limit: int,
+        *,
+        is_first: bool,
+        is_committed: bool,
     ) -> PartitionData:
         log = partition.log
         if log is None:
-            return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+            return _build_refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         error = check_current_leader_epoch(max(UNKNOWN_EPOCH, target.current_leader_epoch), log)
         if error is not ErrorCode.NONE:
-            return _refused(target.partition, error)
+            return _build_refused(target.partition, error)
         high_watermark, last_stable_offset = partition.high_watermark, partition.last_stable_offset
         data = PartitionData(
             partition_index=target.partition,
@@ -217,9 +239,11 @@ class Fetcher:
             records=b"",
         )
         if target.last_fetched_epoch > UNKNOWN_EPOCH:
-            epoch, end_offset = log.leader_epochs.end_offset(target.last_fetched_epoch, log.log_end_offset)
+            epoch, end_offset = log.leader_epochs.find_end_offset(
+                target.last_fetched_epoch, log.log_end_offset
+            )
             if epoch == UNKNOWN_EPOCH:
-                return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+                return _build_refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return data
@@ -229,42 +253,44 @@ class Fetcher:
                 target.fetch_offset, limit, up_to=end, min_one_batch=is_first, is_cut=True
             )
             if is_committed:
-                data.aborted_transactions = _aborted(partition, target.fetch_offset, len(data.records))
+                data.aborted_transactions = _list_aborted(partition, target.fetch_offset, len(data.records))
         except OffsetOutOfRange:
-            return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return _build_refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         except (StorageError, OSError) as problem:
             if partition.name not in self._reported:
                 self._reported.add(partition.name)
-                self._failures.append(PartitionFailed(*partition.name, reason_of(problem)))
-            return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+                self._failures.append(PartitionFailed(*partition.name, format_error_reason(problem)))
+            return _build_refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         return data
 
-    def _await(self, parked: ParkedFetch) -> Generator[None, Any, bool]:
+    def _await_records(self, delayed: DelayedFetch) -> Generator[None, Any, bool]:
         """Notes what a fetch waits for; whether there is enough already, in batches that one read did not
         reach.
         """
         is_satisfied = False
-        is_committed = parked.request.isolation_level == READ_COMMITTED
-        for target in list(parked.fetch.targets.values()):
+        is_committed = delayed.request.isolation_level == READ_COMMITTED
+        for target in list(delayed.fetch.targets.values()):
             yield None
-            partition = self._partition(target, parked.context)
+            partition = self._find_partition(target, delayed.context)
             if not isinstance(partition, ErrorCode):
-                awaited = Awaited(
+                awaited = AwaitedPartition(
                     partition, target.fetch_offset, max(0, target.max_bytes), is_committed=is_committed
                 )
-                parked.awaited[partition.name] = awaited
-                if parked.missing_bytes > 1:
-                    parked.missing_bytes -= awaited.new_bytes(parked.missing_bytes)
-                    is_satisfied = parked.missing_bytes <= 0
-        if parked.fetch.is_large and not is_satisfied:
+                delayed.awaited[partition.name] = awaited
+                if delayed.missing_bytes > 1:
+                    delayed.missing_bytes -= awaited.count_new_bytes(delayed.missing_bytes)
+                    is_satisfied = delayed.missing_bytes <= 0
+        if delayed.fetch.is_large and not is_satisfied:
             # Others were let in since the first partition was read.
-            is_satisfied = any(awaited.end > awaited.counted_to for awaited in parked.awaited.values())
+            is_satisfied = any(
+                awaited.end_offset > awaited.counted_to for awaited in delayed.awaited.values()
+            )
         return is_satisfied
 
     # Answering
 
-    def _respond(
-        self, fetch: FetchContext, context: Context, found: Found, monotonic_ms: int
+    def _build_response(
+        self, fetch: FetchContext, context: Context, found: ReadPartitions, monotonic_ms: int
     ) -> Generator[None, Any, FetchResponse]:
         yield None
         version = context.api_version
@@ -272,41 +298,43 @@ class Fetcher:
         if fetch.session is not None:
             session_id = fetch.session.session_id
             if fetch.session.epoch == next_epoch(fetch.epoch):
-                found = news(fetch.targets, found)
-            else:  # another request of this session came while this one was parked
+                found = filter_changed(fetch.targets, found)
+            else:  # another request of this session came while this one was delayed
                 found, error = [], ErrorCode.INVALID_FETCH_SESSION_EPOCH
         elif fetch.creates_session:
             for key, data in found:
-                fetch.targets[key].tell(data)
-            session_id = self._sessions.create(fetch.targets, version >= TOPIC_IDS_SINCE, monotonic_ms)
+                fetch.targets[key].update_response_data(data)
+            session_id = self._sessions.create_session(
+                fetch.targets, version >= TOPIC_IDS_VERSION, monotonic_ms
+            )
         yield None
-        responses = yield from _by_topic(fetch, found, version)
+        responses = yield from _group_by_topic(fetch, found, version)
         response = FetchResponse(error_code=error, session_id=session_id, responses=responses)
         leaders = [data.current_leader for _, data in found if data.current_leader is not None]
         if leaders:
-            response.node_endpoints = endpoints(leaders, self._ownership, context.node)
+            response.node_endpoints = find_endpoints(leaders, self._ownership, context.node)
         return response
 
 
-def _by_topic(
+def _group_by_topic(
     fetch: FetchContext, found: Sequence[tuple[TargetKey, PartitionData]], version: int
 ) -> Generator[None, Any, list[FetchableTopicResponse]]:
     responses: list[FetchableTopicResponse] = []
     last: str | bytes | None = None
     for number, (key, data) in enumerate(found):
-        if number % ANSWERED_AT_ONCE == ANSWERED_AT_ONCE - 1:
+        if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
             yield None
         if key[0] != last:
             last = key[0]
             target = fetch.targets[key]
-            by_id = version >= TOPIC_IDS_SINCE
+            by_id = version >= TOPIC_IDS_VERSION
             name = "" if by_id else target.name or ""
             responses.append(FetchableTopicResponse(topic=name, topic_id=target.topic_id, partitions=[]))
         responses[-1].partitions.append(data)
     return responses
 
 
-def _aborted(partition: Partition, offset: int, size_bytes: int) -> list[AbortedTransaction]:
+def _list_aborted(partition: ReadablePartition, offset: int, size_bytes: int) -> list[AbortedTransaction]:
     """The aborted transactions that what was read may be of, in the order of their markers."""
     if not size_bytes:
         return []
@@ -316,7 +344,7 @@ def _aborted(partition: Partition, offset: int, size_bytes: int) -> list[Aborted
     ]
 
 
-def _refused(partition: int, error: ErrorCode) -> PartitionData:
+def _build_refused(partition: int, error: ErrorCode) -> PartitionData:
     return PartitionData(
         partition_index=partition,
         error_code=error,

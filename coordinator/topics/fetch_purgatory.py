@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from coordinator.machine.outcome import Context
+from coordinator.core.outcome import Context
 from coordinator.topics.fetch_session import FetchContext
-from coordinator.topics.partition import Partition
+from coordinator.topics.partition import ReadablePartition
 from storage.batch import read_header
-from storage.errors import StorageError
 from storage.log import PartitionLog
+from storage.storage_errors import StorageError
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ MAX_PARTITIONS: Final = 200_000
 """Of all fetches that wait. They are in memory as long as those like, whoever knows the partitions."""
 
 
-class Awaited:
-    """A partition that a parked fetch waits for, and how far its bytes have been counted."""
+class AwaitedPartition:
+    """A partition that a delayed fetch waits for, and how far its bytes have been counted."""
 
     __slots__ = ("_is_committed", "_partition", "counted_to", "left_bytes")
 
     def __init__(
-        self, partition: Partition, fetch_offset: int, max_bytes: int, *, is_committed: bool
+        self, partition: ReadablePartition, fetch_offset: int, max_bytes: int, *, is_committed: bool
     ) -> None:
         """`is_committed`: whether only what is before the last stable offset counts."""
         self._partition = partition
@@ -38,26 +38,28 @@ class Awaited:
         """How much more of this partition the answer can hold."""
 
     @property
-    def end(self) -> int:
+    def end_offset(self) -> int:
         """Where reading ends now."""
         return self._partition.last_stable_offset if self._is_committed else self._partition.high_watermark
 
-    def new_bytes(self, most: int) -> int:
+    def count_new_bytes(self, most: int) -> int:
         """Bytes that have become readable since the last count, `most` or more of them being as good as
         `most`.
         """
-        log, end = self._partition.log, self.end
+        log, end = self._partition.log, self.end_offset
         if log is None or end <= self.counted_to:
             return 0
         try:
-            counted, self.counted_to = readable_bytes(log, self.counted_to, end, min(most, self.left_bytes))
+            counted, self.counted_to = count_readable_bytes(
+                log, self.counted_to, end, min(most, self.left_bytes)
+            )
         except (StorageError, OSError):
             return most  # the answer will read there too, and tell the client
         self.left_bytes -= counted
         return counted
 
 
-def readable_bytes(log: PartitionLog, offset: int, end: int, most: int) -> tuple[int, int]:
+def count_readable_bytes(log: PartitionLog, offset: int, end: int, most: int) -> tuple[int, int]:
     """How many bytes of whole batches lie from `offset` to `end`, until `most` are found; the offset after
     them.
     """
@@ -75,7 +77,7 @@ def readable_bytes(log: PartitionLog, offset: int, end: int, most: int) -> tuple
     return min(size, most), offset
 
 
-class ParkedFetch:
+class DelayedFetch:
     """A fetch that found less than it asked for."""
 
     __slots__ = (
@@ -100,29 +102,29 @@ class ParkedFetch:
         self.partitions = len(fetch.targets)
         self.fetch = fetch
         self.deadline_ms = deadline_ms
-        self.awaited: dict[TopicPartition, Awaited] = {}
+        self.awaited: dict[TopicPartition, AwaitedPartition] = {}
         self.missing_bytes = max(1, request.min_bytes)
         self.is_done = False
 
-    def __lt__(self, other: "ParkedFetch") -> bool:
+    def __lt__(self, other: "DelayedFetch") -> bool:
         return self.deadline_ms < other.deadline_ms
 
     def is_satisfied_by(self, name: TopicPartition) -> bool:
         """Whether, with what a partition has now, there is enough to answer."""
         awaited = self.awaited[name]
         if self.missing_bytes == 1 and awaited.left_bytes > 0:
-            return awaited.end > awaited.counted_to
-        self.missing_bytes -= awaited.new_bytes(self.missing_bytes)
+            return awaited.end_offset > awaited.counted_to
+        self.missing_bytes -= awaited.count_new_bytes(self.missing_bytes)
         return self.missing_bytes <= 0
 
 
-class ParkedFetches:
+class FetchPurgatory:
     """All fetches that wait. One at most for each waiter."""
 
     def __init__(self) -> None:
-        self._by_waiter: dict[int, ParkedFetch] = {}
-        self._by_partition: dict[TopicPartition, dict[int, ParkedFetch]] = {}
-        self._by_deadline: list[ParkedFetch] = []
+        self._by_waiter: dict[int, DelayedFetch] = {}
+        self._by_partition: dict[TopicPartition, dict[int, DelayedFetch]] = {}
+        self._by_deadline: list[DelayedFetch] = []
         self._partitions = 0
 
     def has_room(self, partitions: int) -> bool:
@@ -132,45 +134,45 @@ class ParkedFetches:
     def __len__(self) -> int:
         return len(self._by_waiter)
 
-    def park(self, parked: ParkedFetch) -> None:
+    def add_fetch(self, delayed: DelayedFetch) -> None:
         """Lets it wait until something of what it awaits satisfies it, or its deadline passes."""
-        waiter = parked.context.waiter
+        waiter = delayed.context.waiter
         assert waiter not in self._by_waiter, waiter
-        self._by_waiter[waiter] = parked
-        self._partitions += parked.partitions
-        heappush(self._by_deadline, parked)
-        for name in parked.awaited:
-            self._by_partition.setdefault(name, {})[waiter] = parked
+        self._by_waiter[waiter] = delayed
+        self._partitions += delayed.partitions
+        heappush(self._by_deadline, delayed)
+        for name in delayed.awaited:
+            self._by_partition.setdefault(name, {})[waiter] = delayed
 
-    def woken_by(self, name: TopicPartition) -> list[ParkedFetch]:
+    def pop_satisfied(self, name: TopicPartition) -> list[DelayedFetch]:
         """Takes out those that a partition's new records satisfy."""
         waiting = self._by_partition.get(name)
         if not waiting:
             return []
-        woken = [parked for parked in waiting.values() if parked.is_satisfied_by(name)]
-        for parked in woken:
-            self._take(parked)
+        woken = [delayed for delayed in waiting.values() if delayed.is_satisfied_by(name)]
+        for delayed in woken:
+            self._remove_fetch(delayed)
         return woken
 
-    def interrupted_by(self, names: Iterable[TopicPartition]) -> list[ParkedFetch]:
+    def pop_interrupted(self, names: Iterable[TopicPartition]) -> list[DelayedFetch]:
         """Takes out all that await one of these partitions, which are gone or have failed."""
         woken = []
         for name in names:
-            for parked in list(self._by_partition.get(name, {}).values()):
-                self._take(parked)
-                woken.append(parked)
+            for delayed in list(self._by_partition.get(name, {}).values()):
+                self._remove_fetch(delayed)
+                woken.append(delayed)
         return woken
 
-    def expired(self, monotonic_ms: int) -> list[ParkedFetch]:
+    def pop_expired(self, monotonic_ms: int) -> list[DelayedFetch]:
         """Takes out those whose deadline has come."""
         expired = []
         while self._by_deadline and (
             self._by_deadline[0].is_done or self._by_deadline[0].deadline_ms <= monotonic_ms
         ):
-            parked = heappop(self._by_deadline)
-            if not parked.is_done:
-                self._take(parked)
-                expired.append(parked)
+            delayed = heappop(self._by_deadline)
+            if not delayed.is_done:
+                self._remove_fetch(delayed)
+                expired.append(delayed)
         return expired
 
     def next_deadline_ms(self) -> int | None:
@@ -179,18 +181,18 @@ class ParkedFetches:
             heappop(self._by_deadline)
         return self._by_deadline[0].deadline_ms if self._by_deadline else None
 
-    def drop(self, waiter: int) -> None:
+    def forget_waiter(self, waiter: int) -> None:
         """Forgets the fetch of a waiter whose connection is gone."""
-        parked = self._by_waiter.get(waiter)
-        if parked is not None:
-            self._take(parked)
+        delayed = self._by_waiter.get(waiter)
+        if delayed is not None:
+            self._remove_fetch(delayed)
 
-    def _take(self, parked: ParkedFetch) -> None:
-        parked.is_done = True
-        waiter = parked.context.waiter
+    def _remove_fetch(self, delayed: DelayedFetch) -> None:
+        delayed.is_done = True
+        waiter = delayed.context.waiter
         del self._by_waiter[waiter]
-        self._partitions -= parked.partitions
-        for name in parked.awaited:
+        self._partitions -= delayed.partitions
+        for name in delayed.awaited:
             waiting = self._by_partition[name]
             del waiting[waiter]
             if not waiting:

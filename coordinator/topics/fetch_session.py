@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.topics.topic import ZERO_ID
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
@@ -25,7 +25,7 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 MAX_EPOCH: Final = 2**31 - 1
 EVICTION_MS: Final = 120_000
-TOPIC_IDS_SINCE: Final = 13
+TOPIC_IDS_VERSION: Final = 13
 
 LARGE_FETCH: Final = 4_000
 """Partitions that are read in a twentieth of a second, if there is little to read."""
@@ -71,14 +71,14 @@ class FetchTarget:
         self.last_fetched_epoch = wanted.last_fetched_epoch
         self.max_bytes = wanted.partition_max_bytes
 
-    def take(self, other: "FetchTarget") -> None:
-        """The same, from what was made of it."""
+    def copy_position(self, other: "FetchTarget") -> None:
+        """Take over the values of another target for the same partition."""
         self.current_leader_epoch = other.current_leader_epoch
         self.fetch_offset = other.fetch_offset
         self.last_fetched_epoch = other.last_fetched_epoch
         self.max_bytes = other.max_bytes
 
-    def tell(self, data: "PartitionData") -> bool:
+    def update_response_data(self, data: "PartitionData") -> bool:
         """Whether an incremental answer must hold `data`; what it says then counts as told."""
         is_new = (
             bool(data.records)
@@ -146,7 +146,7 @@ class FetchContext:
         return len(self.targets) > LARGE_FETCH
 
 
-class FetchSessions:
+class FetchSessionCache:
     """All sessions of this broker. Times are monotonic milliseconds."""
 
     def __init__(self, slots: int, max_partitions: int, random_id: Callable[[], int]) -> None:
@@ -168,35 +168,39 @@ class FetchSessions:
         named = sum(len(topic.partitions) for topic in request.topics)
         return named + (0 if session is None else len(session.targets)) > LARGE_FETCH
 
-    def open(
-        self, request: "FetchRequest", version: int, name_of: Callable[[bytes], str | None], now_ms: int
+    def open_context(
+        self,
+        request: "FetchRequest",
+        version: int,
+        find_topic_name: Callable[[bytes], str | None],
+        now_ms: int,
     ) -> Generator[None, Any, FetchContext]:
-        """The context of a request, a step for each partition that it names; `name_of` finds a topic's name by its
-        id."""
-        named = yield from _named(request, version, name_of)
+        """The context of a request, a step for each partition that it names; `find_topic_name` finds a
+        topic's name by its id."""
+        named = yield from _read_named_targets(request, version, find_topic_name)
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             ended = self._sessions.get(request.session_id)
             if ended is not None:
-                self._end(ended)
+                self._remove_session(ended)
             return FetchContext(named, creates_session=epoch == INITIAL_EPOCH, epoch=epoch)
         session = self._sessions.get(request.session_id)
         if session is None:
             return FetchContext({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
             return FetchContext({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if session.uses_topic_ids != (version >= TOPIC_IDS_SINCE):
+        if session.uses_topic_ids != (version >= TOPIC_IDS_VERSION):
             return FetchContext({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        self._change(session, named, request, version)
+        self._update_session(session, named, request, version)
         if not session.targets or self._partitions > self._max_partitions:
             # What the request itself names is fetched all the same, without a session.
-            self._end(session)
+            self._remove_session(session)
             return FetchContext(named)
         self._touch(session, now_ms)
         session.epoch = next_epoch(session.epoch)
         return FetchContext(session.targets, session=session, epoch=epoch)
 
-    def create(self, targets: dict[TargetKey, FetchTarget], uses_topic_ids: bool, now_ms: int) -> int:
+    def create_session(self, targets: dict[TargetKey, FetchTarget], uses_topic_ids: bool, now_ms: int) -> int:
         """Keeps the partitions of a full fetch as a new session; its id, or NO_SESSION where there is no
         room.
         """
@@ -211,7 +215,7 @@ class FetchSessions:
         self._partitions += len(targets)
         return session_id
 
-    def _change(
+    def _update_session(
         self,
         session: FetchSession,
         named: dict[TargetKey, FetchTarget],
@@ -223,14 +227,14 @@ class FetchSessions:
         for key, target in named.items():
             known = session.targets.setdefault(key, target)
             if known is not target:
-                known.take(target)
+                known.copy_position(target)
         for topic in request.forgotten_topics_data:
-            topic_key = topic.topic_id if version >= TOPIC_IDS_SINCE else topic.topic
+            topic_key = topic.topic_id if version >= TOPIC_IDS_VERSION else topic.topic
             for partition in topic.partitions:
                 session.targets.pop((topic_key, partition), None)
         self._partitions += len(session.targets) - before
 
-    def _end(self, session: FetchSession) -> None:
+    def _remove_session(self, session: FetchSession) -> None:
         del self._sessions[session.session_id]
         self._partitions -= len(session.targets)
 
@@ -243,7 +247,7 @@ class FetchSessions:
             stalest = self._stalest(now_ms)
             if stalest is None:
                 return False
-            self._end(stalest)
+            self._remove_session(stalest)
         return True
 
     def _stalest(self, now_ms: int) -> FetchSession | None:
@@ -263,24 +267,24 @@ class FetchSessions:
         """Makes room for a session of `size` partitions, or says that nothing may go for it."""
         stalest = self._stalest(now_ms)
         if stalest is not None:
-            self._end(stalest)
+            self._remove_session(stalest)
             return True
         old = [s for s in self._sessions.values() if s.last_used_ms - s.created_ms > EVICTION_MS]
         smallest = min(old, key=lambda s: (s.size_when_used, s.session_id), default=None)
         if smallest is None or size <= smallest.size_when_used:
             return False
-        self._end(smallest)
+        self._remove_session(smallest)
         return True
 
 
-def _named(
-    request: "FetchRequest", version: int, name_of: Callable[[bytes], str | None]
+def _read_named_targets(
+    request: "FetchRequest", version: int, find_topic_name: Callable[[bytes], str | None]
 ) -> Generator[None, Any, dict[TargetKey, FetchTarget]]:
     """The partitions that a request names; of one that comes twice the last counts."""
     targets: dict[TargetKey, FetchTarget] = {}
     for topic in request.topics:
-        by_id = version >= TOPIC_IDS_SINCE
-        name = name_of(topic.topic_id) if by_id else topic.topic
+        by_id = version >= TOPIC_IDS_VERSION
+        name = find_topic_name(topic.topic_id) if by_id else topic.topic
         topic_id = topic.topic_id if by_id else ZERO_ID
         topic_key: str | bytes = topic_id if by_id else topic.topic
         for wanted in topic.partitions:
@@ -293,18 +297,18 @@ def _named(
     return targets
 
 
-def news(
+def filter_changed(
     targets: dict[TargetKey, FetchTarget], found: Iterable[tuple[TargetKey, "PartitionData"]]
 ) -> list[tuple[TargetKey, "PartitionData"]]:
     """What an incremental answer holds. Partitions that had records go to the end, so that all get their
     turn.
     """
-    told = []
+    changed = []
     for key, data in found:
         target = targets.get(key)
-        if target is None or not target.tell(data):
+        if target is None or not target.update_response_data(data):
             continue
-        told.append((key, data))
+        changed.append((key, data))
         if data.records:
             targets[key] = targets.pop(key)
-    return told
+    return changed

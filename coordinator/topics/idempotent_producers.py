@@ -1,16 +1,14 @@
-"""DescribeProducers: who has written to partitions lately, and has a transaction open there.
-
-Source: KIP-664, Kafka's `KafkaApis.handleDescribeProducersRequest`, `UnifiedLog.activeProducers`.
-"""
+"""DescribeProducers, and InitProducerId without a transactional id."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer
-from coordinator.topics.data_plane import DataPlane, Steps
-from coordinator.topics.topic_name import why_illegal
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Context, Now
+from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.topic_name import find_name_error
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_error_response
 from protocol.messages.describe_producers import (
     DescribeProducersPartitionResponse,
     DescribeProducersProducerState,
@@ -18,14 +16,18 @@ from protocol.messages.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersTopicResponse,
 )
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from storage.producers.producer_table import ProducerRows
 
-NOTHING: Final = -1
+NO_SEQUENCE: Final = -1
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
 
 
 def answer_describe_producers(
     plane: DataPlane, request: DescribeProducersRequest, context: Context, now: Now
-) -> Steps:
+) -> AnswerSteps:
     """Describe the producers of each partition; a partition that the request repeats is described once, so that the
     answer cannot grow beyond what the partitions hold. As in Kafka only a missing topic has an error message."""
     topics: dict[str, DescribeProducersTopicResponse] = {}
@@ -38,7 +40,7 @@ def answer_describe_producers(
             if (topic.name, number) in described:
                 continue
             described.add((topic.name, number))
-            response.partitions.append(_answer(plane, context, topic.name, number))
+            response.partitions.append(_describe_partition(plane, context, topic.name, number))
             yield None
         yield None
     return Answer(DescribeProducersResponse(topics=list(topics.values())))
@@ -48,7 +50,8 @@ class ActiveProducers(list[DescribeProducersProducerState]):
     """The producers of one partition, each described when the encoder reaches it.
 
     A partition may have a million producers. As objects they would take hundreds of megabytes, in each of several
-    answers at once. The encoder stops at the largest answer that a connection may have (`net/large_answers.py`).
+    answers at once. The encoder stops at the largest answer that a connection may have
+    (`network/large_messages.py`).
     """
 
     def __init__(self, rows: ProducerRows) -> None:
@@ -59,46 +62,78 @@ class ActiveProducers(list[DescribeProducersProducerState]):
         return len(self._rows)
 
     def __iter__(self) -> Iterator[DescribeProducersProducerState]:
-        return map(_described, self._rows)
+        return map(_describe_producer, self._rows)
 
 
-def _answer(
+def _describe_partition(
     plane: DataPlane, context: Context, topic: str, number: int
 ) -> DescribeProducersPartitionResponse:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if why_illegal(topic) is not None:
-        return _refused(number, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INVALID_TOPIC_EXCEPTION.message)
-    if plane.catalogue.get(topic) is None:
-        return _refused(number, unknown, unknown.message)
-    partition = plane.catalogue.partition(topic, number)
+    if find_name_error(topic) is not None:
+        return _build_partition_error(
+            number, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INVALID_TOPIC_EXCEPTION.message
+        )
+    if plane.catalogue.find_topic(topic) is None:
+        return _build_partition_error(number, unknown, unknown.message)
+    partition = plane.catalogue.find_partition(topic, number)
     if partition is None:
-        return _refused(number, unknown)
-    if not plane.leads(partition.name, context):
-        return _refused(number, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return _build_partition_error(number, unknown)
+    if not plane.is_leader(partition.name, context):
+        return _build_partition_error(number, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     producers = partition.producers
     if producers is None:
-        return _refused(number, ErrorCode.KAFKA_STORAGE_ERROR)
+        return _build_partition_error(number, ErrorCode.KAFKA_STORAGE_ERROR)
     return DescribeProducersPartitionResponse(
         partition_index=number,
         error_code=ErrorCode.NONE,
-        active_producers=ActiveProducers(producers.state.rows()),
+        active_producers=ActiveProducers(producers.state.copy_rows()),
     )
 
 
-def _described(row: tuple[int, ...]) -> DescribeProducersProducerState:
+def _describe_producer(row: tuple[int, ...]) -> DescribeProducersProducerState:
     """A producer of whose epoch only a marker is known has no sequence."""
     producer_id, epoch, last_sequence, last_offset, _, timestamp_ms, coordinator_epoch, first_offset = row
     return DescribeProducersProducerState(
         producer_id=producer_id,
         producer_epoch=epoch,
-        last_sequence=last_sequence if last_offset >= 0 else NOTHING,
+        last_sequence=last_sequence if last_offset >= 0 else NO_SEQUENCE,
         last_timestamp=timestamp_ms,
         coordinator_epoch=coordinator_epoch,
         current_txn_start_offset=first_offset,
     )
 
 
-def _refused(number: int, error: ErrorCode, message: str | None = None) -> DescribeProducersPartitionResponse:
+def _build_partition_error(
+    number: int, error: ErrorCode, message: str | None = None
+) -> DescribeProducersPartitionResponse:
     return DescribeProducersPartitionResponse(
         partition_index=number, error_code=error, error_message=message, active_producers=[]
+    )
+
+
+def answer_init_producer_id(
+    plane: DataPlane, request: InitProducerIdRequest, context: Context, now: Now
+) -> Answer | AnswerSteps:
+    """A new id at epoch 0. An id that a producer without transactions already has is replaced, as
+    in Kafka.
+    """
+    assert request.transactional_id is None, "for the transaction coordinator"
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        return Answer(build_error_response(request, context.api_version, ErrorCode.INVALID_REQUEST))
+    producer_id = plane.producer_ids.take_producer_id()
+    return _reserve_and_answer(plane, request, context) if producer_id is None else _build_answer(producer_id)
+
+
+def _reserve_and_answer(plane: DataPlane, request: InitProducerIdRequest, context: Context) -> AnswerSteps:
+    try:
+        producer_id = yield from plane.producer_ids.reserve_producer_id()
+    except OSError:
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return Answer(build_error_response(request, context.api_version, error))
+    return _build_answer(producer_id)
+
+
+def _build_answer(producer_id: int) -> Answer:
+    return Answer(
+        InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
     )

@@ -13,11 +13,12 @@ Source: KIP-500, KIP-630, Kafka's `MetadataImage`.
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from msgspec import Struct, field
+
 from coordinator.topics.topic_name import CLUSTER_METADATA
-from protocol.malformed import Malformed
+from protocol.primitives import Malformed
 from protocol.records.cluster_metadata import (
     TOPIC_RESOURCE,
     AbortTransactionRecord,
@@ -31,26 +32,25 @@ from protocol.records.cluster_metadata import (
     decode_metadata_record,
 )
 from storage.batch import check_crc, decode_records, walk_batches
-from storage.errors import CorruptBatch, DamagedFile
 from storage.files import Files
 from storage.segment import LOG_SUFFIX
+from storage.storage_errors import CorruptBatch, DamagedFile
 
 _SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _SEGMENT: Final = re.compile(r"\d{20}" + re.escape(LOG_SUFFIX))
 
 
-class Image(Protocol):
+class MetadataImage(Protocol):
     """The state that records lead to, as far as it is of interest."""
 
     def replay(self, record: MetadataRecord) -> None:
-        """Takes one record."""
+        """Applies one record of the log."""
 
     def abort(self) -> None:
         """Takes back an open transaction, if there is one."""
 
 
-@dataclass(slots=True)
-class ClusterTopic:
+class ClusterTopic(Struct):
     """A topic of the cluster: its id, how many partitions it has in all, its own properties."""
 
     topic_id: bytes
@@ -60,12 +60,12 @@ class ClusterTopic:
 
 def read_cluster_topics(files: Files, data_directory: str) -> dict[str, ClusterTopic]:
     """The cluster's topics by name, none where there is no such log. Raises DamagedFile, OSError."""
-    topics = _Topics()
-    replay_cluster(files, data_directory, topics)
+    topics = _ClusterTopicsImage()
+    replay_metadata_log(files, data_directory, topics)
     return topics.by_name()
 
 
-def replay_cluster(files: Files, data_directory: str, image: Image) -> None:
+def replay_metadata_log(files: Files, data_directory: str, image: MetadataImage) -> None:
     """Gives an image all records that there are. Raises DamagedFile, OSError."""
     directory = f"{data_directory}/{CLUSTER_METADATA}-0"
     if not files.is_directory(directory):
@@ -76,22 +76,22 @@ def replay_cluster(files: Files, data_directory: str, image: Image) -> None:
     if snapshots:
         latest = snapshots[-1]
         offset = int(latest[1])
-        _replay(files, f"{directory}/{latest[0]}", image, 0)
+        _replay_file(files, f"{directory}/{latest[0]}", image, 0)
     for name in filter(_SEGMENT.fullmatch, names):
-        _replay(files, f"{directory}/{name}", image, offset)
+        _replay_file(files, f"{directory}/{name}", image, offset)
     image.abort()  # what the log ends in the middle of
 
 
-def _replay(files: Files, path: str, image: Image, first_offset: int) -> None:
+def _replay_file(files: Files, path: str, image: MetadataImage, first_offset: int) -> None:
     try:
-        for offset, record in _records(files.read(path)):
+        for offset, record in _decode_records(files.read(path)):
             if offset >= first_offset:
                 image.replay(record)
     except (CorruptBatch, Malformed) as error:
         raise DamagedFile(path, f"is not a log of cluster metadata: {error}") from error
 
 
-def _records(content: bytes) -> Iterator[tuple[int, MetadataRecord]]:
+def _decode_records(content: bytes) -> Iterator[tuple[int, MetadataRecord]]:
     for position, header in walk_batches(content):
         check_crc(content, position, header)
         if header.is_control:
@@ -102,20 +102,20 @@ def _records(content: bytes) -> Iterator[tuple[int, MetadataRecord]]:
                 yield record.offset, decoded
 
 
-class _Topics:
+class _ClusterTopicsImage:
     """The state that the records lead to."""
 
     def __init__(self) -> None:
         self._by_id: dict[bytes, ClusterTopic] = {}
         self._ids: dict[str, bytes] = {}
-        self._before: tuple[dict[bytes, ClusterTopic], dict[str, bytes]] | None = None
+        self._before_transaction: tuple[dict[bytes, ClusterTopic], dict[str, bytes]] | None = None
 
     def by_name(self) -> dict[str, ClusterTopic]:
-        """The topics."""
+        """The topics of the cluster by name."""
         return {name: self._by_id[topic_id] for name, topic_id in self._ids.items()}
 
     def replay(self, record: MetadataRecord) -> None:
-        """Takes one record."""
+        """Applies one record of the log."""
         match record:
             case TopicRecord():
                 self._by_id[record.topic_id] = ClusterTopic(record.topic_id)
@@ -130,17 +130,17 @@ class _Topics:
                 self._by_id.pop(record.topic_id, None)
                 self._ids = {name: known for name, known in self._ids.items() if known != record.topic_id}
             case BeginTransactionRecord():
-                self._before = deepcopy(self._by_id), dict(self._ids)
+                self._before_transaction = deepcopy(self._by_id), dict(self._ids)
             case EndTransactionRecord():
-                self._before = None
+                self._before_transaction = None
             case AbortTransactionRecord():
                 self.abort()
 
     def abort(self) -> None:
         """Takes back an open transaction, if there is one."""
-        if self._before is not None:
-            self._by_id, self._ids = self._before
-            self._before = None
+        if self._before_transaction is not None:
+            self._by_id, self._ids = self._before_transaction
+            self._before_transaction = None
 
     def _configure(self, record: ConfigRecord) -> None:
         topic_id = self._ids.get(record.resource_name)

@@ -1,21 +1,22 @@
-"""The ACLs and the SCRAM credentials of a broker whose directory is taken over: see `cluster_metadata.py`.
+"""The ACLs and the SCRAM credentials of a broker whose directory is taken over: see
+`coordinator/topics/kafka_metadata_log.py`.
 
 Source: Kafka's `AclsImage` and `ScramImage`.
 """
 
 from typing import Final
 
-from coordinator.security.acl import (
+from coordinator.security.core.acl import (
     AclBinding,
-    Operation,
+    AclOperation,
+    AclPermissionType,
     PatternType,
-    Permission,
     ResourceType,
-    why_senseless,
+    why_inconsistent,
 )
-from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.security_state import ScramUser, SecurityState
-from coordinator.topics.cluster_metadata import replay_cluster
+from coordinator.security.core.sasl_mechanisms import ScramCredential, ScramMechanism
+from coordinator.security.core.security_state import ScramUser, SecurityState
+from coordinator.topics.kafka_metadata_log import replay_metadata_log
 from protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -33,26 +34,28 @@ _MECHANISMS: Final = frozenset(ScramMechanism)
 
 def read_cluster_security(files: Files, data_directory: str) -> SecurityState:
     """What the cluster knew, nothing where there is no such log. Raises DamagedFile, OSError."""
-    found = _Security()
-    replay_cluster(files, data_directory, found)
+    found = _SecurityImage()
+    replay_metadata_log(files, data_directory, found)
     return found.state()
 
 
-class _Security:
+class _SecurityImage:
     """What the records lead to."""
 
     def __init__(self) -> None:
         self._acls: dict[bytes, AclBinding] = {}
         self._scram: dict[ScramUser, ScramCredential] = {}
-        self._before: tuple[dict[bytes, AclBinding], dict[ScramUser, ScramCredential]] | None = None
+        self._before_transaction: tuple[dict[bytes, AclBinding], dict[ScramUser, ScramCredential]] | None = (
+            None
+        )
 
     def state(self) -> SecurityState:
         """All of it. What no ACL can be (an empty principal of an early release) is left out."""
-        acls = (acl for acl in self._acls.values() if why_senseless(acl) is None)
+        acls = (acl for acl in self._acls.values() if why_inconsistent(acl) is None)
         return SecurityState(frozenset(acls), dict(self._scram))
 
     def replay(self, record: MetadataRecord) -> None:
-        """Takes one record."""
+        """Applies one record of the log."""
         match record:
             case AccessControlEntryRecord():
                 self._acls[record.id] = AclBinding(
@@ -61,8 +64,8 @@ class _Security:
                     PatternType(record.pattern_type),
                     record.principal,
                     record.host,
-                    Operation(record.operation),
-                    Permission(record.permission_type),
+                    AclOperation(record.operation),
+                    AclPermissionType(record.permission_type),
                 )
             case RemoveAccessControlEntryRecord():
                 self._acls.pop(record.id, None)
@@ -73,14 +76,14 @@ class _Security:
             case RemoveUserScramCredentialRecord() if record.mechanism in _MECHANISMS:
                 self._scram.pop((record.name, ScramMechanism(record.mechanism)), None)
             case BeginTransactionRecord():
-                self._before = dict(self._acls), dict(self._scram)
+                self._before_transaction = dict(self._acls), dict(self._scram)
             case EndTransactionRecord():
-                self._before = None
+                self._before_transaction = None
             case AbortTransactionRecord():
                 self.abort()
 
     def abort(self) -> None:
         """Takes back an open transaction, if there is one."""
-        if self._before is not None:
-            self._acls, self._scram = self._before
-            self._before = None
+        if self._before_transaction is not None:
+            self._acls, self._scram = self._before_transaction
+            self._before_transaction = None

@@ -4,12 +4,12 @@
 
 from collections.abc import Iterator
 
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer, DirectoryFailed
+from coordinator.core.outcome import Context, Now
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane_answer import Answer, DirectoryFailed
 from coordinator.topics.topic import Topic
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -17,7 +17,7 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 
 def answer_describe_log_dirs(
@@ -30,37 +30,39 @@ def answer_describe_log_dirs(
     try:
         result.total_bytes, result.usable_bytes = directory.files.space(directory.path)
     except OSError as error:
-        answer.changes = [DirectoryFailed(directory.path, reason_of(error, directory.path))]
+        answer.changes = [DirectoryFailed(directory.path, format_error_reason(error, directory.path))]
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     else:
-        result.topics = list(_topics(plane, request, context))
+        result.topics = list(_describe_topics(plane, request, context))
     return answer
 
 
-def _topics(
+def _describe_topics(
     plane: DataPlane, request: DescribeLogDirsRequest, context: Context
 ) -> Iterator[DescribeLogDirsTopic]:
-    for topic, numbers in _wanted(plane.catalogue, request).items():
-        own = {number for number in numbers if plane.leads(topic.partitions[number].name, context)}
-        partitions = list(_partitions(topic, own))
+    for topic, numbers in _find_requested(plane.catalogue, request).items():
+        own = {number for number in numbers if plane.is_leader(topic.partitions[number].name, context)}
+        partitions = list(_describe_partitions(topic, own))
         if partitions:
             yield DescribeLogDirsTopic(name=topic.name, partitions=partitions)
 
 
-def _wanted(catalogue: Catalogue, request: DescribeLogDirsRequest) -> dict[Topic, set[int]]:
+def _find_requested(catalogue: Catalogue, request: DescribeLogDirsRequest) -> dict[Topic, set[int]]:
     """Partitions that there are, however many the request names."""
     if request.topics is None:
-        return {topic: set(range(len(topic.partitions))) for topic in catalogue}
+        return {topic: set(range(len(topic.partitions))) for topic in catalogue.listed()}
     wanted: dict[Topic, set[int]] = {}
-    for asked in request.topics:
-        topic = catalogue.get(asked.topic)
+    for requested in request.topics:
+        topic = catalogue.find_topic(requested.topic)
         if topic is not None:
-            there = range(len(topic.partitions))
-            wanted.setdefault(topic, set()).update(number for number in asked.partitions if number in there)
+            existing = range(len(topic.partitions))
+            wanted.setdefault(topic, set()).update(
+                number for number in requested.partitions if number in existing
+            )
     return wanted
 
 
-def _partitions(topic: Topic, numbers: set[int]) -> Iterator[DescribeLogDirsPartition]:
+def _describe_partitions(topic: Topic, numbers: set[int]) -> Iterator[DescribeLogDirsPartition]:
     for number in sorted(numbers):
         log = topic.partitions[number].log
         if log is not None:

@@ -10,66 +10,68 @@ made, and a start that finds more opens what it can.
 import errno
 from typing import Final
 
-from coordinator.topics.refusal import Refusal
-from protocol.errors import ErrorCode
+from coordinator.topics.api_error import ApiError
+from protocol.error_codes import ErrorCode
 
 _REMEDY: Final = "Raise it (ulimit -n, LimitNOFILE=, docker run --ulimit nofile=), or delete topics"
 
 
-class TooManyPartitions(Refusal):
+class TooManyPartitions(ApiError):
     """There are no descriptors for so many."""
 
 
-class NoFileLeft(OSError):
+class NoFileDescriptorLeft(OSError):
     """A partition is offline because there is no descriptor for its log."""
 
 
-class OpenFiles:
+class OpenFileLimit:
     """The partitions of topics, counted: those that there are, and those whose logs are open."""
 
-    __slots__ = ("_limit", "most", "open", "promised")
+    __slots__ = ("_limit", "max_partitions", "open", "reserved")
 
     def __init__(self, limit: int, reserved: int) -> None:
         """In: files that the process may have open; of these, kept for what is no partition (at most half)."""
         self._limit = limit
-        self.most = limit - min(reserved, limit // 2)
+        self.max_partitions = limit - min(reserved, limit // 2)
         """Partitions of topics that there may be."""
-        self.promised = 0
+        self.reserved = 0
         """Those that there are, or that are being made."""
         self.open = 0
 
-    def keep_for_coordinators(self, partitions: int) -> None:
+    def reserve_for_coordinators(self, partitions: int) -> None:
         """An internal topic has so many partitions, or is about to: their logs are open as well."""
-        self.most = max(0, self.most - partitions)
+        self.max_partitions = max(0, self.max_partitions - partitions)
 
-    def promise(self, partitions: int) -> None:
+    def reserve_partitions(self, partitions: int) -> None:
         """Counts new partitions. Raises TooManyPartitions."""
-        if self.promised + partitions > self.most:
+        if self.reserved + partitions > self.max_partitions:
             raise TooManyPartitions(
                 ErrorCode.POLICY_VIOLATION,
-                f"{partitions} more partitions would be {self.promised + partitions}, and this broker has file "
-                f"descriptors for {self.most}, because its limit of open files is {self._limit}. {_REMEDY}",
+                f"{partitions} more partitions would be {self.reserved + partitions}, and this broker has file "
+                f"descriptors for {self.max_partitions}, because its limit of open files is {self._limit}. "
+                f"{_REMEDY}",
             )
-        self.promised += partitions
+        self.reserved += partitions
 
-    def take(self) -> None:
-        """Counts a log that is about to be opened. Raises NoFileLeft."""
-        if self.open >= self.most:
-            raise NoFileLeft(
+    def acquire_file(self) -> None:
+        """Counts a log that is about to be opened. Raises NoFileDescriptorLeft."""
+        if self.open >= self.max_partitions:
+            raise NoFileDescriptorLeft(
                 errno.EMFILE,
-                f"there are file descriptors for {self.most} partitions, because the limit of open files is "
+                f"there are file descriptors for {self.max_partitions} partitions, because the limit of "
+                f"open files is "
                 f"{self._limit}. {_REMEDY}",
             )
-        self.count()
+        self.count_open_file()
 
-    def count(self) -> None:
+    def count_open_file(self) -> None:
         """Counts a log that is open."""
         self.open += 1
 
-    def give_back(self) -> None:
+    def release_file(self) -> None:
         """A log is closed, or could not be opened after all."""
         self.open -= 1
 
-    def gone(self, partitions: int) -> None:
+    def release_partitions(self, partitions: int) -> None:
         """Partitions are there no more."""
-        self.promised -= partitions
+        self.reserved -= partitions

@@ -1,13 +1,14 @@
-"""One partition of a topic: its log, what it remembers of producers, and how far consumers may read.
+"""One partition of a topic: its log, its producers, and how far consumers may read.
 
-The *high watermark* is where reading ends. A partition here has one replica, so it is the log's end, unless
-records are promised to survive power loss (`log.flush=always`): then it is what the disk has.
+Reading ends at the *high watermark*. A partition here has one replica, so it is the end of the log. With
+`log.flush=always` records must survive power loss, and it is the durable offset.
 
-The *last stable offset* is where reading ends for consumers of committed records: the high watermark, or where the
-earliest transaction begins whose end they cannot see yet.
+For consumers of committed records (`isolation_level` of Fetch and ListOffsets, KIP-98) reading ends at the
+*last stable offset*: the high watermark, or the beginning of the earliest transaction whose end they cannot
+see yet.
 
-A partition whose log cannot be opened, or has failed since, is *offline*: `log` is None, its requests get
-KAFKA_STORAGE_ERROR, and everything else goes on. It is tried again when it is next needed, at most once a
+A partition whose log cannot be opened, or has failed, is *offline*: `log` is None, its requests get
+KAFKA_STORAGE_ERROR, and all others are served. The log is opened again when it is next needed, at most once a
 second.
 """
 
@@ -15,18 +16,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from coordinator.topics.open_files import OpenFiles
-from protocol.errors import ErrorCode
-from storage.errors import FileClosed, StorageError
+from coordinator.topics.open_files import OpenFileLimit
+from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
-from storage.producers.log_producers import LogProducers
+from storage.producers.producer_state_manager import ProducerStateManager
+from storage.storage_errors import FileClosed, StorageError
 from storage.topic_partition import TopicPartition
 from storage.transaction_index import AbortedTransaction
 
 RETRY_MS: Final = 1000
 
+READ_COMMITTED: Final = 1
+"""What is committed, up to the last stable offset; any other level is everything up to the high watermark."""
 
-class Partition(Protocol):
+
+class ReadablePartition(Protocol):
     """What reading needs of a partition."""
 
     @property
@@ -46,7 +50,7 @@ class Partition(Protocol):
         """Where reading ends for consumers of committed records; 0 while offline."""
 
     @property
-    def producers(self) -> LogProducers | None:
+    def producers(self) -> ProducerStateManager | None:
         """Who has written to the log; None while that is not known, as while it is offline."""
 
     def aborted_in_read(self, offset: int, size_bytes: int) -> Sequence[AbortedTransaction]:
@@ -65,7 +69,7 @@ class InternalPartition:
         name: TopicPartition,
         log: Callable[[int], PartitionLog | None],
         high_watermark: Callable[[int], int],
-        producers: Callable[[int], LogProducers | None],
+        producers: Callable[[int], ProducerStateManager | None],
     ) -> None:
         self.name = name
         self._log = log
@@ -83,7 +87,7 @@ class InternalPartition:
         return self._high_watermark(self.name.partition)
 
     @property
-    def producers(self) -> LogProducers | None:
+    def producers(self) -> ProducerStateManager | None:
         """As its owner has them now."""
         return self._producers(self.name.partition)
 
@@ -118,14 +122,14 @@ class HostedPartition:
         open_log: Callable[[], PartitionLog],
         expiration_ms: int,
         is_flushed_always: bool,
-        open_files: OpenFiles,
+        open_files: OpenFileLimit,
     ) -> None:
         """In: how to open the log for the first time; how long an idle producer is remembered; where an open log
         is counted."""
         self.name = name
         self.open_log = open_log
         self.is_flushed_always = is_flushed_always
-        self.producers: LogProducers | None = None
+        self.producers: ProducerStateManager | None = None
         """There while the log is."""
         self.log: PartitionLog | None = None
         self.failure: Exception | None = None
@@ -159,39 +163,39 @@ class HostedPartition:
             self.failure = error
 
     def _open_first(self) -> None:
-        self._open_files.take()
+        self._open_files.acquire_file()
         try:
-            self._use(self.open_log())
+            self._use_log(self.open_log())
         except BaseException:
-            self._open_files.give_back()
+            self._open_files.release_file()
             raise
 
-    def _use(self, log: PartitionLog) -> None:
+    def _use_log(self, log: PartitionLog) -> None:
         try:
             if self.is_flushed_always:
                 log.sync()
-            producers = LogProducers.load(log, self._expiration_ms)
+            producers = ProducerStateManager.load(log, self._expiration_ms)
         except BaseException:
             log.close(clean=False)
             raise
         self.log, self.producers, self.failure = log, producers, None
 
-    def why_not(self, _: int) -> ErrorCode | None:
+    def find_append_error(self, _: int) -> ErrorCode | None:
         """Why a batch of a size is not to be appended now; None where it may be."""
         return None
 
-    def keep_start(self, log: PartitionLog) -> None:
+    def store_log_start(self, log: PartitionLog) -> None:
         """Has it last where its log begins now, as far as checkpoints do not. Blocks; in any thread but the loop's.
         Raises OSError."""
 
-    def let_go(self) -> None:
+    def close_for_deletion(self) -> None:
         """It is about to be deleted: its log is closed, if it is open, and not opened again."""
         # Full collections of garbage are rare. What it opens its log with knows its topic, which knows this one,
-        self.open_log = partial(_deleted, self.name)
+        self.open_log = partial(_raise_deleted, self.name)
         if self.log is not None:
-            self.log.let_go()
-            self.log.follower = None  # and who follows the log knows that.
-            self._open_files.give_back()
+            self.log.close_deleted()
+            self.log.segment_listener = None  # and who follows the log knows that.
+            self._open_files.release_file()
 
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
         """The log, reopened from what the disk holds if it had failed; None while that does not work."""
@@ -205,26 +209,26 @@ class HostedPartition:
             if log is None:
                 self._open_first()
             else:
-                self._use(log.reopen())
+                self._use_log(log.reopen())
         except (StorageError, OSError) as error:
             self.failure = error
             return None
         return self.log
 
 
-def _deleted(name: TopicPartition) -> PartitionLog:
+def _raise_deleted(name: TopicPartition) -> PartitionLog:
     raise FileClosed(str(name), "is deleted")
 
 
-def _last_stable_offset(partition: Partition) -> int:
-    """As long as nobody knows of transactions nothing is stable."""
+def _last_stable_offset(partition: ReadablePartition) -> int:
+    """The last stable offset. While the producers are not known it is the start of the log."""
     log, producers, end = partition.log, partition.producers, partition.high_watermark
     if producers is not None:
-        return producers.last_stable_offset(end)
+        return producers.find_last_stable_offset(end)
     return 0 if log is None else min(log.log_start_offset, end)
 
 
 def _aborted_in_read(
-    producers: LogProducers | None, offset: int, size_bytes: int
+    producers: ProducerStateManager | None, offset: int, size_bytes: int
 ) -> Sequence[AbortedTransaction]:
-    return () if producers is None else producers.aborted_in_read(offset, size_bytes)
+    return () if producers is None else producers.find_aborted_in_read(offset, size_bytes)

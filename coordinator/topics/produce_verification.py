@@ -12,32 +12,30 @@ Source: Kafka's `ReplicaManager.handleProduceAppend`, `AddPartitionsToTxnManager
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics.consent import AskConsent, Consent
+from coordinator.core.outcome import Context, Now
+from coordinator.topics.batch_validation import ProduceError, ReceivedBatch
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.partition import HostedPartition
-from coordinator.topics.produced_batch import ProduceRefused, Sent
-from coordinator.topics.steps import Work
+from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult, StepGenerator
 from coordinator.topics.topic import Topic
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from storage.batch import BatchHeader, read_header
-from storage.batch_peek import peek_is_transactional
-from storage.errors import CorruptBatch
-from storage.producers.log_producers import LogProducers
+from storage.batch import BatchHeader, peek_is_transactional, read_header
 from storage.producers.producer_state import (
     InvalidProducerEpoch,
     InvalidTransactionState,
     OutOfOrderSequence,
     TooManyProducers,
-    Verification,
+    VerificationStateEntry,
 )
+from storage.producers.producer_state_manager import ProducerStateManager
+from storage.storage_errors import CorruptBatch
 from storage.topic_partition import TopicPartition
 
-TOPIC_IDS_SINCE: Final = 13
-ABORTABLE_SINCE: Final = 11
-ADDS_SINCE: Final = 12
-STEP: Final = 50
+TOPIC_IDS_VERSION: Final = 13
+ABORTABLE_VERSION: Final = 11
+IMPLICIT_ADD_VERSION: Final = 12
+PARTITIONS_PER_STEP: Final = 50
 """Partitions of one topic that are one step."""
 
 _CODES: Final = {
@@ -46,7 +44,7 @@ _CODES: Final = {
     OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     TooManyProducers: ErrorCode.POLICY_VIOLATION,
 }
-_COMES_BACK: Final = frozenset(
+_RETRIABLE_ERRORS: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -56,122 +54,122 @@ _COMES_BACK: Final = frozenset(
 )
 
 
-class Held(NamedTuple):
+class HeldVerification(NamedTuple):
     """What a batch may begin its transaction with, and the producers that know of it: when the log is opened anew,
     there are others."""
 
-    producers: LogProducers
-    verification: Verification
+    producers: ProducerStateManager
+    verification: VerificationStateEntry
 
 
-class Verified(NamedTuple):
+class VerifiedBatches(NamedTuple):
     """What the batches of a request may begin their transaction with; whether they need that."""
 
     is_needed: bool
-    held: Mapping[TopicPartition, Held]
+    held: Mapping[TopicPartition, HeldVerification]
 
 
-NONE_HELD: Final = Verified(is_needed=True, held={})
+NO_VERIFICATION: Final = VerifiedBatches(is_needed=True, held={})
 """Of a request without transactional batches."""
 
 
-class _Batch(NamedTuple):
-    """A transactional one: its place in the request, and what its header says."""
+class _TransactionalBatch(NamedTuple):
+    """A transactional batch: its place in the request, and what its header says."""
 
     place: int
     partition: HostedPartition
     header: BatchHeader
 
 
-def topic_of(plane: DataPlane, topic_data: TopicProduceData, version: int) -> Topic | None:
+def find_topic(plane: DataPlane, topic_data: TopicProduceData, version: int) -> Topic | None:
     """The topic that a part of a request is for, by id or by name."""
-    if version >= TOPIC_IDS_SINCE:
-        return plane.catalogue.get_by_id(topic_data.topic_id)
-    return plane.catalogue.get(topic_data.name)
+    if version >= TOPIC_IDS_VERSION:
+        return plane.catalogue.find_topic_by_id(topic_data.topic_id)
+    return plane.catalogue.find_topic(topic_data.name)
 
 
-def is_transactional(request: ProduceRequest) -> Work[bool]:
+def has_transactional_batch(request: ProduceRequest) -> StepGenerator[bool]:
     """Whether any batch is of a transaction."""
     for topic_data in request.topic_data:
         for number, data in enumerate(topic_data.partition_data):
-            if number % STEP == 0:
+            if number % PARTITIONS_PER_STEP == 0:
                 yield None
             if data.records is not None and peek_is_transactional(data.records):
                 return True
     return False
 
 
-def verify(
-    plane: DataPlane, request: ProduceRequest, context: Context, sent: list[Sent | ProduceRefused]
-) -> Work[Verified]:
+def verify_transaction(
+    plane: DataPlane, request: ProduceRequest, context: Context, sent: list[ReceivedBatch | ProduceError]
+) -> StepGenerator[VerifiedBatches]:
     """Asks the coordinator where that is needed. What must not be written is replaced in `sent` by the reason."""
-    batches = yield from _transactional(plane, request, context, sent)
+    batches = yield from _find_transactional_batches(plane, request, context, sent)
     if len({(batch.header.producer_id, batch.header.producer_epoch) for batch in batches}) > 1:
-        why = "the transactional batches of a request are of one producer"
-        sent[:] = [ProduceRefused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, why) for _ in sent]
-        return NONE_HELD
+        message = "the transactional batches of a request are of one producer"
+        sent[:] = [ProduceError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message) for _ in sent]
+        return NO_VERIFICATION
     is_needed = plane.config.transaction_partition_verification_enable
-    adds = context.api_version >= ADDS_SINCE
-    held: dict[TopicPartition, Held] = {}
-    asking: list[_Batch] = []
+    adds = context.api_version >= IMPLICIT_ADD_VERSION
+    held: dict[TopicPartition, HeldVerification] = {}
+    unverified: list[_TransactionalBatch] = []
     now: Now = yield None
     for batch in batches if is_needed or adds else ():
         try:
-            begins = _hold(batch, now, adds=adds)
-        except ProduceRefused as error:
+            begins = _hold_verification(batch, now, adds=adds)
+        except ProduceError as error:
             sent[batch.place] = error.with_traceback(None)
             continue
         if begins is not None:
             held[batch.partition.name] = begins
-            asking.append(batch)
-    if asking:
+            unverified.append(batch)
+    if unverified:
         assert request.transactional_id is not None
-        _, _, header = asking[0]
-        question = AskConsent(
+        _, _, header = unverified[0]
+        question = AddOrVerifyRequest(
             request.transactional_id,
             header.producer_id,
             header.producer_epoch,
             list(held),
             adds,
-            context.api_version >= ABORTABLE_SINCE,
+            context.api_version >= ABORTABLE_VERSION,
         )
-        consent: Consent = yield question
-        for batch in asking:
-            refused = _refusal(consent[batch.partition.name], question)
+        errors: AddOrVerifyResult = yield question
+        for batch in unverified:
+            refused = _convert_error(errors[batch.partition.name], question)
             if refused is not None:
                 sent[batch.place] = refused
-    return Verified(is_needed, held)
+    return VerifiedBatches(is_needed, held)
 
 
-def check_producer(partition: HostedPartition, header: BatchHeader, verified: Verified) -> None:
-    """Whether a producer's batch that is no duplicate may be written now. Raises ProduceRefused."""
+def check_producer(partition: HostedPartition, header: BatchHeader, verified: VerifiedBatches) -> None:
+    """Whether a producer's batch that is no duplicate may be written now. Raises ProduceError."""
     log, producers = partition.log, partition.producers
     assert log is not None, partition.name
     assert producers is not None, partition.name
     held = verified.held.get(partition.name) if verified.held else None
     if held is not None and held.producers is not producers:
         # The log was opened anew after the question. The producer sends it again.
-        raise ProduceRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     verification = None if held is None else held.verification
     try:
-        producers.state.check(header, verification, is_verified=verified.is_needed)
+        producers.state.check_batch(header, verification, is_verified=verified.is_needed)
     except tuple(_CODES) as error:
         code, start = _CODES[type(error)], log.log_start_offset
-        raise ProduceRefused(code, str(error), log_start_offset=start) from error
+        raise ProduceError(code, str(error), log_start_offset=start) from error
 
 
-def _transactional(
-    plane: DataPlane, request: ProduceRequest, context: Context, sent: list[Sent | ProduceRefused]
-) -> Work[list[_Batch]]:
+def _find_transactional_batches(
+    plane: DataPlane, request: ProduceRequest, context: Context, sent: list[ReceivedBatch | ProduceError]
+) -> StepGenerator[list[_TransactionalBatch]]:
     """The batches that are of a transaction. Their headers are read as they came: nobody has checked them yet."""
     batches = []
-    for place, (topic_data, data) in enumerate(_parts(request)):
-        if place % STEP == 0:
+    for place, (topic_data, data) in enumerate(_iterate_partitions(request)):
+        if place % PARTITIONS_PER_STEP == 0:
             yield None
         each = sent[place]
-        if isinstance(each, ProduceRefused) or not peek_is_transactional(each.batch):
+        if isinstance(each, ProduceError) or not peek_is_transactional(each.batch):
             continue
-        topic = topic_of(plane, topic_data, context.api_version)
+        topic = find_topic(plane, topic_data, context.api_version)
         if topic is None or not 0 <= data.index < len(topic.hosted):
             continue  # gone since; said when the others are written
         try:
@@ -179,46 +177,48 @@ def _transactional(
         except CorruptBatch:
             continue  # refused when it is looked at
         if header.producer_id >= 0:
-            batches.append(_Batch(place, topic.hosted[data.index], header))
+            batches.append(_TransactionalBatch(place, topic.hosted[data.index], header))
     return batches
 
 
-def _parts(request: ProduceRequest) -> Iterator[tuple[TopicProduceData, PartitionProduceData]]:
+def _iterate_partitions(request: ProduceRequest) -> Iterator[tuple[TopicProduceData, PartitionProduceData]]:
     for topic_data in request.topic_data:
         for data in topic_data.partition_data:
             yield topic_data, data
 
 
-def _hold(batch: _Batch, now: Now, *, adds: bool) -> Held | None:
+def _hold_verification(batch: _TransactionalBatch, now: Now, *, adds: bool) -> HeldVerification | None:
     """What a batch has to hold while its coordinator is asked; None where it goes on with what is open. Raises
-    ProduceRefused."""
+    ProduceError."""
     partition = batch.partition
     if partition.usable_log(now.monotonic_ms) is None:
-        raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR)
+        raise ProduceError(ErrorCode.KAFKA_STORAGE_ERROR)
     producers = partition.producers
     assert producers is not None, partition.name
     try:
         if not producers.state.needs_verification(batch.header):
             return None
     except InvalidProducerEpoch as error:
-        raise ProduceRefused(ErrorCode.INVALID_PRODUCER_EPOCH, str(error)) from error
-    return Held(producers, producers.state.verify(batch.header, now.wall_ms, adds=adds))
+        raise ProduceError(ErrorCode.INVALID_PRODUCER_EPOCH, str(error)) from error
+    return HeldVerification(
+        producers, producers.state.begin_verification(batch.header, now.wall_ms, adds_partition=adds)
+    )
 
 
-def _refusal(code: ErrorCode, question: AskConsent) -> ProduceRefused | None:
+def _convert_error(code: ErrorCode, question: AddOrVerifyRequest) -> ProduceError | None:
     """What a producer is told of its coordinator's answer. One that does not know an error gets one that makes it
     do what is right."""
     if code is ErrorCode.NONE:
         return None
     if code is ErrorCode.PRODUCER_FENCED:
-        return ProduceRefused(ErrorCode.INVALID_PRODUCER_EPOCH)
+        return ProduceError(ErrorCode.INVALID_PRODUCER_EPOCH)
     if code is ErrorCode.TRANSACTION_ABORTABLE and not question.is_abortable:
         code = ErrorCode.INVALID_TXN_STATE
     if code is ErrorCode.INVALID_TXN_STATE:
-        return ProduceRefused(code, "Partition was not added to the transaction")
-    if code in _COMES_BACK or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not question.adds):
-        why = (
+        return ProduceError(code, "Partition was not added to the transaction")
+    if code in _RETRIABLE_ERRORS or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not question.adds):
+        message = (
             f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}"
         )
-        return ProduceRefused(ErrorCode.NOT_ENOUGH_REPLICAS, why)
-    return ProduceRefused(code)
+        return ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
+    return ProduceError(code)

@@ -1,33 +1,29 @@
-"""A topic, and one that is to be: its name and id, its partitions and properties."""
+"""Topics, topics to be created, and the factory of their partitions."""
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 from coordinator.config.topic_configs import TopicValues
-from coordinator.topics.partition import HostedPartition, Partition
-from coordinator.topics.refusal import Refusal
+from coordinator.core.shared_types import LogFlush
+from coordinator.topics.api_error import ApiError
+from coordinator.topics.cluster_partition import ClusterPartition, ClusterRecords
+from coordinator.topics.data_plane_config import DataPlaneConfig
+from coordinator.topics.open_files import OpenFileLimit
+from coordinator.topics.partition import HostedPartition, ReadablePartition
 from coordinator.topics.topic_name import is_internal
-from storage.errors import StorageError
-from storage.uuid_text import uuid_to_text
+from storage.data_directory import DataDirectory
+from storage.log import PartitionLog
+from storage.storage_errors import StorageError
+from storage.topic_partition import TopicPartition, uuid_to_text
 
 ZERO_ID: Final = bytes(16)
 # 00…01 names the cluster metadata log; ids whose text begins with '-' are awkward to type. Kafka skips both.
 _RESERVED_IDS: Final = frozenset({ZERO_ID, bytes(15) + b"\x01"})
 
 
-def random_topic_id() -> bytes:
-    """A version 4 UUID that Kafka would accept as a topic id."""
-    while True:
-        raw = bytearray(os.urandom(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        topic_id = bytes(raw)
-        if topic_id not in _RESERVED_IDS and not uuid_to_text(topic_id).startswith("-"):
-            return topic_id
-
-
-class NewTopic(NamedTuple):
+class NewTopicSpec(NamedTuple):
     """A topic to create: a legal name that is free, how many partitions, valid properties of its own; the id that
     it has elsewhere already, if so; how many brokers may lead a partition."""
 
@@ -44,6 +40,7 @@ class Topic:
     __slots__ = (
         "hosted",
         "is_internal",
+        "is_needed",
         "name",
         "overrides",
         "partitions",
@@ -59,24 +56,99 @@ class Topic:
         overrides: dict[str, str],
         values: TopicValues,
         hosted: list[HostedPartition],
-        partitions: Sequence[Partition] | None = None,
+        partitions: Sequence[ReadablePartition] | None = None,
         replication_factor: int = 1,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
         self.is_internal = is_internal(name)
+        self.is_needed = True
+        """False for an internal topic until a client asks for its coordinator."""
         self.overrides = overrides
         self.values = values
         self.hosted = hosted
         """Partitions that clients produce to: all of them, or none."""
-        self.partitions: Sequence[Partition] = hosted if partitions is None else partitions
+        self.partitions: Sequence[ReadablePartition] = hosted if partitions is None else partitions
         self.replication_factor = replication_factor
         """What it was made with. Above 1 its records are in the engine of the cluster, and not on one broker's
         disk."""
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether requests for all topics get it. Kafka creates an internal topic when it is first needed."""
+        return self.is_needed or any(partition.high_watermark > 0 for partition in self.partitions)
 
-Created = dict[str, Topic | Refusal | OSError | StorageError]
+
+CreatedTopics = dict[str, Topic | ApiError | OSError | StorageError]
 """What became of new topics, by name."""
 
-Grown = dict[str, Refusal | OSError | StorageError | None]
+GrownTopics = dict[str, ApiError | OSError | StorageError | None]
 """Why topics have not grown, by name; None for those that have."""
+
+
+class PartitionedTopic(Protocol):
+    """The topic that partitions are made for. Its values may be others when a log is opened."""
+
+    name: str
+    topic_id: bytes
+    values: TopicValues
+    replication_factor: int
+
+
+class PartitionFactory:
+    """Makes the partitions of a data directory's topics."""
+
+    __slots__ = ("_config", "_directory", "_records", "open_files")
+
+    def __init__(
+        self,
+        directory: DataDirectory,
+        config: DataPlaneConfig,
+        open_files: OpenFileLimit,
+        records: ClusterRecords | None,
+    ) -> None:
+        """In: who has the records of topics with replicas; None without a cluster, where what the directory has of
+        them is all there is."""
+        self._directory = directory
+        self._config = config
+        self._records = records
+        self.open_files = open_files
+        """Where their logs are counted."""
+
+    def add_partitions(
+        self, topic: PartitionedTopic, to: list[HostedPartition], first: int, end: int
+    ) -> Iterator[None]:
+        """Appends the partitions from `first` to `end` (excluded), none of them opened yet."""
+        is_flushed_always = self._config.log_flush is LogFlush.ALWAYS
+        for number in range(first, end):
+            name = TopicPartition(topic.name, number)
+            expiration_ms = self._config.producer_id_expiration_ms
+            if topic.replication_factor > 1 and self._records is not None:
+                to.append(ClusterPartition(name, expiration_ms, self.open_files, self._records))
+            else:
+                open_log = partial(self._open_log, topic, name, is_flushed_always)
+                to.append(HostedPartition(name, open_log, expiration_ms, is_flushed_always, self.open_files))
+            yield
+
+    def _open_log(self, topic: PartitionedTopic, name: TopicPartition, is_journaled: bool) -> PartitionLog:
+        return self._directory.open_log(name, topic.values.log, topic.topic_id, is_journaled=is_journaled)
+
+
+def open_partitions(partitions: Iterable[HostedPartition]) -> Iterator[None]:
+    """Opens them. Raises what the disk does, an OSError or a StorageError."""
+    for partition in partitions:
+        partition.open()
+        if partition.failure is not None:
+            raise partition.failure
+        yield
+
+
+def random_topic_id() -> bytes:
+    """A version 4 UUID that Kafka would accept as a topic id."""
+    while True:
+        raw = bytearray(os.urandom(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        topic_id = bytes(raw)
+        if topic_id not in _RESERVED_IDS and not uuid_to_text(topic_id).startswith("-"):
+            return topic_id

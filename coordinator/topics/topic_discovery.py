@@ -8,17 +8,16 @@ are to be removed.
 from collections.abc import Callable
 from typing import Any, Final
 
-from coordinator.config.config_key import InvalidConfig
+from coordinator.config.config_def import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
-from coordinator.names import COORDINATED
-from coordinator.topics.catalogue_file import VERSION
-from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
+from coordinator.core.shared_types import COORDINATOR_TOPICS
+from coordinator.topics.catalogue_file import CATALOGUE_VERSION
+from coordinator.topics.kafka_metadata_log import ClusterTopic, read_cluster_topics
 from coordinator.topics.topic_name import CLUSTER_METADATA
 from storage.data_directory import CATALOGUE, DataDirectory
-from storage.errors import DamagedFile
-from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_from_text
+from storage.storage_errors import DamagedFile
+from storage.topic_partition import TopicPartition, uuid_from_text
 
 KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 
@@ -29,13 +28,13 @@ for that one's: acknowledged, and not written.
 """
 
 
-class FoundTopics:
+class TopicDiscovery:
     """All topics of a data directory, before any of them is opened."""
 
     def __init__(
         self, directory: DataDirectory, defaults: TopicDefaults, new_id: Callable[[], bytes]
     ) -> None:
-        """In: an open data directory; where ids come from for topics that have none. `look` comes next."""
+        """In: an open data directory; where ids come from for topics that have none. `discover` comes next."""
         self.counts: dict[str, int] = {}
         """Partitions, by topic."""
         self.ids: dict[str, bytes] = {}
@@ -47,11 +46,11 @@ class FoundTopics:
         self.producer_ids_reserved = 0
         self.internal_partitions: dict[str, int] = {}
         """How many partitions the cluster of a directory that is taken over has for its coordinators, by topic."""
-        self.internal_directories = dict.fromkeys(COORDINATED, 0)
+        self.internal_directories = dict.fromkeys(COORDINATOR_TOPICS, 0)
         """Partitions of these topics that have a directory."""
-        self.adopted: list[str] = []
+        self.adoption_messages: list[str] = []
         """What was made of directories that the file did not know, a line for each topic."""
-        self.remains: list[TopicPartition] = []
+        self.leftovers: list[TopicPartition] = []
         """Directories that a deletion has left, or a change that was not finished."""
         self.deleted: dict[bytes, str] = {}
         """Topics, name by id, that were deleted and may have left some."""
@@ -61,47 +60,49 @@ class FoundTopics:
         self._defaults = defaults
         self._new_id = new_id
 
-    def look(self) -> None:
+    def discover(self) -> None:
         """Raises DamagedFile for a file that makes no sense, OSError."""
         document = self._directory.read_catalogue()
         if document is not None:
-            self._read(document)
-        for partition in self._directory.partitions():
-            self._meet(partition)
+            self._read_document(document)
+        for partition in self._directory.list_partitions():
+            self._examine_directory(partition)
         cluster = self._cluster_topics() if self._unknown or document is None else {}
         for name, partitions in self._unknown.items():
-            self._decide(name, partitions, cluster.get(name), is_new=document is None)
-        strangers = [name for name in self.counts if name not in self.configs]
-        for name in strangers:
+            self._classify_directories(name, partitions, cluster.get(name), is_new=document is None)
+        unknown_topics = [name for name in self.counts if name not in self.configs]
+        for name in unknown_topics:
             topic = cluster.get(name)
             known = topic is not None and topic.topic_id == self.ids[name]
-            self.configs[name], count = self._adopt(name, topic if known else None)
+            self.configs[name], count = self._adopt_topic(name, topic if known else None)
             self.counts[name] = max(self.counts[name], count)
-        if strangers or self._directory.files.is_directory(f"{self._directory.path}/{CLUSTER_METADATA}-0"):
+        if unknown_topics or self._directory.files.is_directory(
+            f"{self._directory.path}/{CLUSTER_METADATA}-0"
+        ):
             self.producer_ids_reserved = max(self.producer_ids_reserved, OWN_PRODUCER_IDS)
-        for name in COORDINATED:
+        for name in COORDINATOR_TOPICS:
             if name in cluster:
                 self.internal_partitions[name] = cluster[name].partitions
 
-    def _meet(self, partition: TopicPartition) -> None:
+    def _examine_directory(self, partition: TopicPartition) -> None:
         name, number = partition
-        if name in COORDINATED:
+        if name in COORDINATOR_TOPICS:
             self.internal_directories[name] += 1
-        if name in COORDINATED or name == CLUSTER_METADATA:
+        if name in COORDINATOR_TOPICS or name == CLUSTER_METADATA:
             return
         try:
-            topic_id = self._directory.topic_id(partition)
+            topic_id = self._directory.find_topic_id(partition)
         except OSError:
             topic_id = None  # the opening of the log says why
-        if self._is_remains(name, topic_id):
-            self.remains.append(partition)
+        if self._is_leftover(name, topic_id):
+            self.leftovers.append(partition)
             return
         if name not in self.ids:
             self.ids[name] = topic_id or self._new_id()
         if number >= self.counts.get(name, 0):
             self._unknown.setdefault(name, []).append(partition)
 
-    def _decide(
+    def _classify_directories(
         self, name: str, partitions: list[TopicPartition], topic: ClusterTopic | None, *, is_new: bool
     ) -> None:
         """Takes directories that the file does not have for partitions of a topic, or for remains. In: the topic in
@@ -111,9 +112,9 @@ class FoundTopics:
         if is_new or is_known or not all(map(self._directory.is_unused, partitions)):
             self.counts[name] = max(self.counts.get(name, 0), count)
         else:
-            self.remains += partitions
+            self.leftovers += partitions
 
-    def _is_remains(self, name: str, topic_id: bytes | None) -> bool:
+    def _is_leftover(self, name: str, topic_id: bytes | None) -> bool:
         """Whether a directory is what is left of a deleted topic. A crash may have taken the file with its
         id.
         """
@@ -125,37 +126,39 @@ class FoundTopics:
         try:
             return read_cluster_topics(self._directory.files, self._directory.path)
         except DamagedFile as error:
-            self.adopted.append(str(error))
+            self.adoption_messages.append(str(error))
             return {}
 
-    def _adopt(self, name: str, topic: ClusterTopic | None) -> tuple[dict[str, str], int]:
+    def _adopt_topic(self, name: str, topic: ClusterTopic | None) -> tuple[dict[str, str], int]:
         """Properties and least number of partitions of a topic that the file does not know."""
         if topic is None:
-            self.adopted.append(f"{name}: its properties are not known, every record is kept: {KEEP_ALL}")
+            self.adoption_messages.append(
+                f"{name}: its properties are not known, every record is kept: {KEEP_ALL}"
+            )
             return dict(KEEP_ALL), 0
         configs = {key: value for key, value in topic.configs.items() if key in TOPIC_CONFIG_KEYS}
         try:
             self._defaults.parse(configs)
         except InvalidConfig as error:
-            self.adopted.append(
+            self.adoption_messages.append(
                 f"{name}: every record is kept, {KEEP_ALL}, because of its properties: {error}"
             )
             return dict(KEEP_ALL), topic.partitions
-        self.adopted.append(f"{name}: {topic.partitions} partitions, properties {configs}")
+        self.adoption_messages.append(f"{name}: {topic.partitions} partitions, properties {configs}")
         return configs, topic.partitions
 
-    def _read(self, document: object) -> None:
+    def _read_document(self, document: object) -> None:
         path = f"{self._directory.path}/{CATALOGUE}"
         try:
             fields: Any = document
-            if fields["version"] != VERSION:
-                raise DamagedFile(path, f"version {fields['version']!r} is not {VERSION}")
+            if fields["version"] != CATALOGUE_VERSION:
+                raise DamagedFile(path, f"version {fields['version']!r} is not {CATALOGUE_VERSION}")
             self.producer_ids_reserved = int(fields["producer_ids_reserved"])
             for entry in fields["deleted"]:
                 self.deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
             for entry in fields["topics"]:
                 name = str(entry["name"])
-                if name in COORDINATED:
+                if name in COORDINATOR_TOPICS:
                     continue  # taken over from a broker before there were transactions here
                 self.counts[name] = int(entry["partitions"])
                 self.ids[name] = uuid_from_text(entry["topic_id"])

@@ -1,12 +1,16 @@
-"""Which names a topic may have. Source: Kafka's `Topic`."""
+"""Rules for names of topics: valid names, and names that metrics cannot tell apart, of which only one may
+exist.
+
+Source: Kafka's `Topic`, `Topic.hasCollision`.
+"""
 
 import re
 from typing import Final
 
-from coordinator.names import COORDINATED
+from coordinator.core.shared_types import COORDINATOR_TOPICS
 
 CLUSTER_METADATA: Final = "__cluster_metadata"
-INTERNAL_TOPICS: Final = frozenset({*COORDINATED, "__share_group_state"})
+INTERNAL_TOPICS: Final = frozenset({*COORDINATOR_TOPICS, "__share_group_state"})
 MAX_LENGTH: Final = 249
 _MAX_SHOWN: Final = 1000
 """Characters of a name in an error. Old versions of CreateTopics have room for 32,767 bytes."""
@@ -14,7 +18,7 @@ _MAX_SHOWN: Final = 1000
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def why_illegal(name: str) -> str | None:
+def find_name_error(name: str) -> str | None:
     """Return Kafka's text for an illegal topic name, None for a legal one."""
     shown = name if len(name) <= _MAX_SHOWN else name[:_MAX_SHOWN] + "…"
     if not name:
@@ -40,3 +44,28 @@ def is_internal(name: str) -> bool:
 def metric_name(name: str) -> str:
     """The name as metrics spell it. Two topics may not share one, since '.' and '_' look the same there."""
     return name.replace(".", "_")
+
+
+class MetricNameRegistry:
+    """The metric names of all topics that exist or are being created."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+
+    def add_topic(self, name: str) -> None:
+        """Add a topic that exists, or is being created."""
+        self._names.setdefault(metric_name(name), set()).add(name)
+
+    def remove_topic(self, name: str) -> None:
+        """Remove a topic that is deleted, or was not created."""
+        names = self._names[metric_name(name)]
+        names.discard(name)
+        if not names:
+            del self._names[metric_name(name)]
+
+    def find_collision(self, name: str) -> str | None:
+        """A topic, other than the one of that name, that metrics could not tell from it; None when there is
+        none."""
+        return next((other for other in self._names.get(metric_name(name), ()) if other != name), None)

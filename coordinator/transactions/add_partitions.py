@@ -4,103 +4,124 @@ Source: KIP-98, KIP-890; Kafka's `TransactionCoordinator.handleAddPartitionsToTr
 `handleVerifyPartitionsInTransaction`.
 """
 
-from coordinator.machine.outcome import Context
-from coordinator.machine.turn import Turn
-from coordinator.transactions.events import Began
-from coordinator.transactions.record_size import exceeds
-from coordinator.transactions.refusal import refuse, refuse_before_lookup, tell_refusal
-from coordinator.transactions.refusal_facts import (
+from coordinator.core.outcome import Context, OutcomeBuilder
+from coordinator.transactions.shard_transactions import ShardTransactions
+from coordinator.transactions.transaction import TransactionMetadata, add_to_partitions
+from coordinator.transactions.transaction_event_types import (
     EpochDiffers,
     MarkersOutstanding,
     PartitionsMissing,
     ProducerIdDiffers,
     RecordTooLarge,
+    TransactionBegan,
 )
-from coordinator.transactions.requests import AddPartitions, PartitionsAdded
-from coordinator.transactions.state import ONGOING, PREPARED
-from coordinator.transactions.timeouts import arm_timeouts
-from coordinator.transactions.transaction import Transaction, with_partitions
-from coordinator.transactions.transactions import Transactions
-from protocol.errors import ErrorCode
+from coordinator.transactions.transaction_records import exceeds_max_bytes
+from coordinator.transactions.transaction_request_rules import (
+    add_refused_event,
+    refuse_before_lookup,
+    refuse_request,
+)
+from coordinator.transactions.transaction_requests import AddPartitions, AddPartitionsResult
+from coordinator.transactions.transaction_state_machine import ONGOING, PREPARED
+from coordinator.transactions.transaction_timeouts import arm_timeouts
+from protocol.error_codes import ErrorCode
 
 
-def add_partitions(transactions: Transactions, request: AddPartitions, context: Context, turn: Turn) -> None:
-    """Answer an AddPartitions with PartitionsAdded."""
-    if refuse_before_lookup(request, context, transactions.config, turn):
+def add_partitions(
+    transactions: ShardTransactions, request: AddPartitions, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer an AddPartitions with AddPartitionsResult."""
+    if refuse_before_lookup(request, context, transactions.config, builder):
         return
-    transaction = transactions.find(request.transactional_id)
+    transaction = transactions.find_transaction(request.transactional_id)
     if transaction is None:
-        refuse(None, request, context, ErrorCode.INVALID_PRODUCER_ID_MAPPING, turn)
+        refuse_request(None, request, context, ErrorCode.INVALID_PRODUCER_ID_MAPPING, builder)
         return
     if request.verify_only:
         # A broker asks: it is told whose transaction it is before what it waits for.
         if not (
-            _is_of_another(transaction, request, context, turn) or _ends(transaction, request, context, turn)
+            _refuse_other_producer(transaction, request, context, builder)
+            or _refuse_while_ending(transaction, request, context, builder)
         ):
-            _verify(transaction, request, context, turn)
+            _verify_partitions(transaction, request, context, builder)
     elif not (
-        _ends(transaction, request, context, turn) or _is_of_another(transaction, request, context, turn)
+        _refuse_while_ending(transaction, request, context, builder)
+        or _refuse_other_producer(transaction, request, context, builder)
     ):
-        _add(transactions, transaction, request, context, turn)
+        _add_new_partitions(transactions, transaction, request, context, builder)
 
 
-def _ends(transaction: Transaction, request: AddPartitions, context: Context, turn: Turn) -> bool:
+def _refuse_while_ending(
+    transaction: TransactionMetadata, request: AddPartitions, context: Context, builder: OutcomeBuilder
+) -> bool:
     """Refuse what comes while markers are under way."""
     if transaction.state not in PREPARED:
         return False
     detail = MarkersOutstanding(len(transaction.partitions))
-    refuse(transaction, request, context, ErrorCode.CONCURRENT_TRANSACTIONS, turn, detail)
+    refuse_request(transaction, request, context, ErrorCode.CONCURRENT_TRANSACTIONS, builder, detail)
     return True
 
 
-def _is_of_another(transaction: Transaction, request: AddPartitions, context: Context, turn: Turn) -> bool:
+def _refuse_other_producer(
+    transaction: TransactionMetadata, request: AddPartitions, context: Context, builder: OutcomeBuilder
+) -> bool:
     """Refuse what does not come from the present producer."""
     if request.producer_id != transaction.producer_id:
         other_id = ProducerIdDiffers(request.producer_id, transaction.producer_id)
-        refuse(transaction, request, context, ErrorCode.INVALID_PRODUCER_ID_MAPPING, turn, other_id)
+        refuse_request(
+            transaction, request, context, ErrorCode.INVALID_PRODUCER_ID_MAPPING, builder, other_id
+        )
         return True
     if request.producer_epoch != transaction.producer_epoch:
         other_epoch = EpochDiffers(request.producer_epoch, transaction.producer_epoch)
-        refuse(transaction, request, context, ErrorCode.PRODUCER_FENCED, turn, other_epoch)
+        refuse_request(transaction, request, context, ErrorCode.PRODUCER_FENCED, builder, other_epoch)
         return True
     return False
 
 
-def _verify(transaction: Transaction, request: AddPartitions, context: Context, turn: Turn) -> None:
+def _verify_partitions(
+    transaction: TransactionMetadata, request: AddPartitions, context: Context, builder: OutcomeBuilder
+) -> None:
     errors = {
         partition: ErrorCode.NONE if partition in transaction.partitions else ErrorCode.TRANSACTION_ABORTABLE
         for partition in request.partitions
     }
-    turn.reply(context.waiter, PartitionsAdded(errors))
+    builder.reply(context.waiter, AddPartitionsResult(errors))
     missing = sum(error is not ErrorCode.NONE for error in errors.values())
     if missing:
         detail = PartitionsMissing(missing)
-        tell_refusal(transaction, request, ErrorCode.TRANSACTION_ABORTABLE, turn, detail)
+        add_refused_event(transaction, request, ErrorCode.TRANSACTION_ABORTABLE, builder, detail)
 
 
-def _add(
-    transactions: Transactions, transaction: Transaction, request: AddPartitions, context: Context, turn: Turn
+def _add_new_partitions(
+    transactions: ShardTransactions,
+    transaction: TransactionMetadata,
+    request: AddPartitions,
+    context: Context,
+    builder: OutcomeBuilder,
 ) -> None:
     begins = transaction.state is not ONGOING
     added = [one for one in dict.fromkeys(request.partitions) if one not in transaction.partitions]
     if begins or added:
-        partitions = with_partitions(transaction.value, added)
+        partitions = add_to_partitions(transaction.value, added)
         count, max_bytes = len(transaction.partitions) + len(added), transactions.config.message_max_bytes
-        if exceeds(transaction.transactional_id, partitions, count, max_bytes):
+        if exceeds_max_bytes(transaction.transactional_id, partitions, count, max_bytes):
             detail = RecordTooLarge(count, max_bytes)
-            refuse(transaction, request, context, ErrorCode.UNKNOWN_SERVER_ERROR, turn, detail)
+            refuse_request(transaction, request, context, ErrorCode.UNKNOWN_SERVER_ERROR, builder, detail)
             return
-        transactions.write(
+        transactions.write_transition(
             transaction,
             ONGOING,
-            turn,
+            builder,
             transaction_partitions=partitions,
-            transaction_start_timestamp_ms=turn.now.wall_ms if begins else transaction.start_ms,
+            transaction_start_timestamp_ms=builder.now.wall_ms if begins else transaction.start_ms,
             client_transaction_version=request.transaction_version,
         )
         transaction.partitions.update(added)
-    turn.reply(context.waiter, PartitionsAdded(dict.fromkeys(request.partitions, ErrorCode.NONE)))
+    builder.reply(context.waiter, AddPartitionsResult(dict.fromkeys(request.partitions, ErrorCode.NONE)))
     if begins:
-        arm_timeouts(transactions, turn)
+        arm_timeouts(transactions, builder)
         producer_id, producer_epoch = transaction.producer_id, transaction.producer_epoch
-        turn.tell(Began(transaction.transactional_id, producer_id, producer_epoch, len(added)))
+        builder.add_event(
+            TransactionBegan(transaction.transactional_id, producer_id, producer_epoch, len(added))
+        )

@@ -5,27 +5,32 @@ Source: KIP-98, KIP-360; Kafka's `TransactionCoordinator.handleInitProducerId`, 
 
 from typing import NamedTuple
 
-from coordinator.machine.outcome import Context
-from coordinator.machine.turn import Turn
-from coordinator.transactions.ending import abort_and_fence, needs_producer_id
-from coordinator.transactions.events import Fenced, Initialized
-from coordinator.transactions.expire import arm_expiration
-from coordinator.transactions.new_producer_id import draw_producer_id
-from coordinator.transactions.refusal import refuse, refuse_before_lookup
-from coordinator.transactions.refusal_facts import (
+from coordinator.core.outcome import Context, OutcomeBuilder
+from coordinator.transactions.shard_transactions import ShardTransactions, request_producer_id
+from coordinator.transactions.transaction import (
+    LAST_EPOCH,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIME,
+    TransactionMetadata,
+)
+from coordinator.transactions.transaction_end import abort_and_fence, needs_producer_id
+from coordinator.transactions.transaction_event_types import (
     AbortsOpenTransaction,
     EpochDiffers,
     MarkersOutstanding,
+    ProducerFenced,
     ProducerIdDiffers,
+    ProducerInitialized,
 )
-from coordinator.transactions.state import EMPTY, ONGOING, PREPARED
-from coordinator.transactions.transaction import LAST_EPOCH, NO_EPOCH, NO_PRODUCER_ID, NO_TIME, Transaction
-from coordinator.transactions.transactions import Transactions
-from protocol.errors import ErrorCode
+from coordinator.transactions.transaction_request_rules import refuse_before_lookup, refuse_request
+from coordinator.transactions.transaction_state_machine import EMPTY, ONGOING, PREPARED
+from coordinator.transactions.transaction_timeouts import arm_expiration
+from protocol.error_codes import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-class _Next(NamedTuple):
+class _NextEpoch(NamedTuple):
     """The epoch that a producer gets, and the one that it is taken to have; whether it got it before."""
 
     epoch: int
@@ -34,40 +39,40 @@ class _Next(NamedTuple):
 
 
 def init_producer_id(
-    transactions: Transactions,
+    transactions: ShardTransactions,
     request: InitProducerIdRequest,
     context: Context,
-    turn: Turn,
+    builder: OutcomeBuilder,
     new_producer_id: int | None = None,
 ) -> None:
     """Answer an InitProducerId with a transactional id. In: a new producer id, where one was drawn for it."""
-    if refuse_before_lookup(request, context, transactions.config, turn):
+    if refuse_before_lookup(request, context, transactions.config, builder):
         return
     transactional_id = request.transactional_id
     assert transactional_id is not None
-    transaction = transactions.find(transactional_id)
+    transaction = transactions.find_transaction(transactional_id)
     if transaction is None:
         if new_producer_id is None:
-            draw_producer_id(transactions, request, context, turn)
+            request_producer_id(transactions, request, context, builder)
             return
         timeout_ms = request.transaction_timeout_ms
-        transaction = transactions.create(transactional_id, new_producer_id, timeout_ms, turn)
-        arm_expiration(transactions, turn)
-        _answer(transaction, context, turn, is_repeat=False)
+        transaction = transactions.create_transaction(transactional_id, new_producer_id, timeout_ms, builder)
+        arm_expiration(transactions, builder)
+        _reply_initialized(transaction, context, builder, is_repeat=False)
         return
     if transaction.state in PREPARED:
         detail = MarkersOutstanding(len(transaction.partitions))
-        refuse(transaction, request, context, ErrorCode.CONCURRENT_TRANSACTIONS, turn, detail)
+        refuse_request(transaction, request, context, ErrorCode.CONCURRENT_TRANSACTIONS, builder, detail)
     elif not _may_be_owner(transaction, request):
         differs = ProducerIdDiffers(request.producer_id, transaction.producer_id)
-        refuse(transaction, request, context, ErrorCode.PRODUCER_FENCED, turn, differs)
+        refuse_request(transaction, request, context, ErrorCode.PRODUCER_FENCED, builder, differs)
     elif transaction.state is ONGOING:
-        _fence(transactions, transaction, request, context, turn, new_producer_id)
+        _fence_open_transaction(transactions, transaction, request, context, builder, new_producer_id)
     else:
-        _begin_anew(transactions, transaction, request, context, turn, new_producer_id)
+        _start_next_epoch(transactions, transaction, request, context, builder, new_producer_id)
 
 
-def _may_be_owner(transaction: Transaction, request: InitProducerIdRequest) -> bool:
+def _may_be_owner(transaction: TransactionMetadata, request: InitProducerIdRequest) -> bool:
     """Whether the producer id that it names, if any, is the present one, or the one before that was used up."""
     return (
         request.producer_id in (NO_PRODUCER_ID, transaction.producer_id)
@@ -76,77 +81,84 @@ def _may_be_owner(transaction: Transaction, request: InitProducerIdRequest) -> b
     )
 
 
-def _fence(
-    transactions: Transactions,
-    transaction: Transaction,
+def _fence_open_transaction(
+    transactions: ShardTransactions,
+    transaction: TransactionMetadata,
     request: InitProducerIdRequest,
     context: Context,
-    turn: Turn,
+    builder: OutcomeBuilder,
     new_producer_id: int | None,
 ) -> None:
     """The open transaction is aborted. The answer says to come again: the epoch of the fence is not for it."""
     if needs_producer_id(transaction, transactions.config.transaction_version) and new_producer_id is None:
-        draw_producer_id(transactions, request, context, turn)
+        request_producer_id(transactions, request, context, builder)
         return
-    turn.tell(
-        Fenced(
+    builder.add_event(
+        ProducerFenced(
             transaction.transactional_id,
             transaction.producer_id,
             transaction.producer_epoch,
-            turn.now.wall_ms - transaction.start_ms,
+            builder.now.wall_ms - transaction.start_ms,
             len(transaction.partitions),
         )
     )
     error, detail = ErrorCode.CONCURRENT_TRANSACTIONS, AbortsOpenTransaction()
-    refuse(transaction, request, context, error, turn, detail)
-    abort_and_fence(transactions, transaction, turn, new_producer_id)
+    refuse_request(transaction, request, context, error, builder, detail)
+    abort_and_fence(transactions, transaction, builder, new_producer_id)
 
 
-def _begin_anew(
-    transactions: Transactions,
-    transaction: Transaction,
+def _start_next_epoch(
+    transactions: ShardTransactions,
+    transaction: TransactionMetadata,
     request: InitProducerIdRequest,
     context: Context,
-    turn: Turn,
+    builder: OutcomeBuilder,
     new_producer_id: int | None,
 ) -> None:
     """Nothing is open: the next epoch, or the first one of a new producer id once there is none."""
-    epoch, given = transaction.producer_epoch, request.producer_epoch
+    epoch, sent_epoch = transaction.producer_epoch, request.producer_epoch
     producer_id = transaction.producer_id
-    if transaction.is_exhausted and given in (NO_EPOCH, epoch):
+    if transaction.is_exhausted and sent_epoch in (NO_EPOCH, epoch):
         if new_producer_id is None:
-            draw_producer_id(transactions, request, context, turn)
+            request_producer_id(transactions, request, context, builder)
             return
-        producer_id, following = new_producer_id, _Next(0, NO_EPOCH if given == NO_EPOCH else epoch)
-    elif given == NO_EPOCH:
-        following = _Next(epoch + 1, NO_EPOCH)
-    elif given == epoch or epoch == NO_EPOCH:
-        following = _Next(epoch + 1, epoch)
-    elif given == transaction.last_epoch:
-        following = _Next(epoch, given, is_repeat=True)
+        producer_id, next_epoch = (
+            new_producer_id,
+            _NextEpoch(0, NO_EPOCH if sent_epoch == NO_EPOCH else epoch),
+        )
+    elif sent_epoch == NO_EPOCH:
+        next_epoch = _NextEpoch(epoch + 1, NO_EPOCH)
+    elif sent_epoch == epoch or epoch == NO_EPOCH:
+        next_epoch = _NextEpoch(epoch + 1, epoch)
+    elif sent_epoch == transaction.last_epoch:
+        next_epoch = _NextEpoch(epoch, sent_epoch, is_repeat=True)
     else:
-        differs = EpochDiffers(given, epoch)
-        refuse(transaction, request, context, ErrorCode.PRODUCER_FENCED, turn, differs)
+        differs = EpochDiffers(sent_epoch, epoch)
+        refuse_request(transaction, request, context, ErrorCode.PRODUCER_FENCED, builder, differs)
         return
-    transaction.last_epoch = following.last_epoch
-    transactions.write(
+    transaction.last_epoch = next_epoch.last_epoch
+    transactions.write_transition(
         transaction,
         EMPTY,
-        turn,
+        builder,
         producer_id=producer_id,
-        producer_epoch=following.epoch,
+        producer_epoch=next_epoch.epoch,
         transaction_timeout_ms=request.transaction_timeout_ms,
         transaction_partitions=None,
         transaction_start_timestamp_ms=NO_TIME,
     )
-    _answer(transaction, context, turn, is_repeat=following.is_repeat)
+    _reply_initialized(transaction, context, builder, is_repeat=next_epoch.is_repeat)
 
 
-def _answer(transaction: Transaction, context: Context, turn: Turn, *, is_repeat: bool) -> None:
+def _reply_initialized(
+    transaction: TransactionMetadata, context: Context, builder: OutcomeBuilder, *, is_repeat: bool
+) -> None:
     producer_id, epoch = transaction.producer_id, transaction.producer_epoch
-    turn.reply(
+    builder.reply(
         context.waiter,
         InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=epoch),
     )
     timeout_ms = transaction.value.transaction_timeout_ms
-    turn.tell(Initialized(transaction.transactional_id, producer_id, epoch, timeout_ms, is_repeat))
+    builder.add_event(
+        ProducerInitialized(transaction.transactional_id, producer_id, epoch, timeout_ms, is_repeat)
+    )

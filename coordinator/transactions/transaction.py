@@ -1,42 +1,44 @@
-"""One transactional id: what the log says of it, and what only memory knows.
+"""One transactional id: its durable state, its soft state, and immutable views of both.
 
-**Apply at once, answer when durable.** Kafka's coordinator appends a record first and changes its memory when the
-append is acknowledged. In between, the transactional id has a *pending state*, and almost every request about it
-is told CONCURRENT_TRANSACTIONS (51). Here a record is applied as it is made, and whoever hears of it, or of
-anything that stands on it, hears it once the log is durable to that point. What is left of Kafka's pending states:
+**Apply at once, answer when durable.** Kafka's coordinator appends a record first and changes its memory when
+the append is acknowledged. In between, the transactional id has a *pending state*, and almost every request
+about it gets CONCURRENT_TRANSACTIONS (51). Here a record is applied when it is created. Responses that depend
+on it are sent once the log is durable to that point. Of Kafka's pending states this leaves:
 
-* **Empty, Ongoing** (InitProducerId, AddPartitions): nothing. Who comes meanwhile is answered as if the append
-  were done, a little later than 51 would have come and without the retry. Two InitProducerId at once get two
-  epochs, as they would one after the other, and the later one counts.
+* **Empty, Ongoing** (InitProducerId, AddPartitions): nothing. A request in between is answered as if the
+  append were done, a little later than 51 would arrive and without the retry. Two InitProducerId at once get
+  two epochs, as one after the other, and the later one counts.
 * **PrepareEpochFence** (fencing, by a timeout or by InitProducerId over an open transaction): fencing and
-  aborting are one step, so that nobody sees it. The asker of an InitProducerId is still told 51 when the abort is
-  durable: the epoch of the fence is not for it, and it gets the next one when it asks again.
-* **CompleteCommit, CompleteAbort**: pending in Kafka from the moment at which the outcome is settled, until every
-  marker is written. That lasts, and this core cannot answer for what others do: 51, from PrepareCommit or
-  PrepareAbort to the record of the end. In Kafka, too, requests meet the pending state there, not the Prepare*
-  below it, so that every check that Kafka makes after it looked for a pending state is not made: an EndTxn v5 or
-  an AddPartitions is told 51 whatever its producer id and epoch, an older EndTxn after both were checked.
-* **Dead** (expiration): nothing. The tombstone is applied, and the id unknown.
-* *A failed append* clears Kafka's pending state, and for a fence it leaves the failed-fence flag, so that the
-  epoch does not rise again. Here a failed append ends the machine, which is loaded again from what the disk
-  holds: what was not written has not happened, and there is nothing to clear.
+  aborting are one step, so no request can observe the state. The client of an InitProducerId still gets 51
+  when the abort is durable: the epoch of the fence is not for it, and its retry gets the next one.
+* **CompleteCommit, CompleteAbort**: pending in Kafka from the time when the outcome is settled until every
+  marker is written. That takes time, and this core cannot answer for other brokers: requests get 51 from
+  PrepareCommit or PrepareAbort to the record of the end. In Kafka, too, requests meet the pending state
+  there, not the Prepare* below it, so the checks after that for a pending state are not made: an EndTxn v5 or
+  an AddPartitions gets 51 whatever its producer id and epoch, an older EndTxn after both were checked.
+* **Dead** (expiration): nothing. The tombstone is applied, and the id is unknown.
+* *A failed append* clears Kafka's pending state; for a fence it leaves the failed-fence flag, so that the
+  epoch does not rise again. Here a failed append ends the machine, which is loaded again from the disk: what
+  was not written has not happened, and nothing is to be cleared.
 
-Where Kafka draws a producer id while it holds the lock of the transactional id, the machine asks for it and goes
-on (`new_producer_id.py`). When the id comes the request is looked at again, from the start: it may meet another
-state by then, and is answered as if it had come just now.
+Kafka takes a producer id while it holds the lock of the transactional id. Here the machine requests one and
+goes on (`shard_transactions.py`). When the id arrives, the request is processed again from the start: it may
+meet another state by then, and is answered as if it had just arrived.
 
-**Order on the disk.** Prepare* is durable before a marker is asked for, since messages leave when what came before
-them is durable; markers are durable before Complete* is written, since their writer tells of them only then. A
-crash in between leaves Prepare* in the log, and the load asks for all markers again. Complete* need not be waited
-for: if it is lost, the markers are written once more.
+**Order on the disk.** Prepare* is durable before a marker is requested, because messages leave when
+everything before them is durable. Markers are durable before Complete* is written, because their writer
+reports them only then. A crash in between leaves Prepare* in the log, and the load requests all markers
+again. Nothing waits for Complete*: if it is lost, the markers are written once more.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.transactions.requests import TransactionPartition
-from coordinator.transactions.state import ONGOING, PREPARED, WRITTEN, TransactionState
-from protocol.errors import ErrorCode
+from msgspec import Struct
+
+from coordinator.transactions.transaction_requests import TransactionPartition
+from coordinator.transactions.transaction_state_machine import ONGOING, PREPARED, WRITTEN, TransactionState
+from protocol.error_codes import ErrorCode
 from protocol.records.transaction_state import TransactionLogValue, TransactionPartitions
 
 NO_PRODUCER_ID: Final = -1
@@ -48,11 +50,11 @@ LAST_EPOCH: Final = MAX_EPOCH - 1
 NO_TIME: Final = -1
 
 
-class Transaction:
-    """A transactional id. `Transactions.write` alone has it take another value."""
+class TransactionMetadata:
+    """A transactional id. `ShardTransactions.write_transition` alone has it take another value."""
 
     __slots__ = (
-        "draws_producer_id",
+        "awaits_producer_id",
         "last_epoch",
         "markers_error",
         "partitions",
@@ -67,7 +69,7 @@ class Transaction:
     def __init__(self, transactional_id: str, value: TransactionLogValue) -> None:
         """In: its newest value in the log."""
         self.transactional_id = transactional_id
-        self.take(value)
+        self.set_value(value)
         self.last_epoch = NO_EPOCH
         """The one before, as long as its owner may ask again for what it was not told: -1 after a load, as in
         Kafka."""
@@ -77,12 +79,12 @@ class Transaction:
         """What an open transaction has; of an ended one what has no marker yet."""
         self.markers_error: ErrorCode | None = None
         """Why markers were given up, until the next load; None where none were."""
-        self.draws_producer_id = False
+        self.awaits_producer_id = False
         """Whether an abort waits for a new producer id."""
         if self.state is ONGOING or self.state in PREPARED:
-            self.partitions.update(partitions_of(value))
+            self.partitions.update(list_partitions(value))
 
-    def take(self, value: TransactionLogValue) -> None:
+    def set_value(self, value: TransactionLogValue) -> None:
         """This is its newest value in the log, or is about to be."""
         self.value = value
         self.state: TransactionState = WRITTEN[value.transaction_status]
@@ -103,7 +105,7 @@ class Transaction:
         return self.value.transaction_start_timestamp_ms
 
 
-def partitions_of(value: TransactionLogValue) -> list[TransactionPartition]:
+def list_partitions(value: TransactionLogValue) -> list[TransactionPartition]:
     """The partitions in a value."""
     return [
         (topic.topic, partition)
@@ -112,7 +114,7 @@ def partitions_of(value: TransactionLogValue) -> list[TransactionPartition]:
     ]
 
 
-def by_topic(partitions: Iterable[TransactionPartition]) -> dict[str, list[int]]:
+def group_by_topic(partitions: Iterable[TransactionPartition]) -> dict[str, list[int]]:
     """Partitions as records and responses have them."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
@@ -120,17 +122,56 @@ def by_topic(partitions: Iterable[TransactionPartition]) -> dict[str, list[int]]
     return topics
 
 
-def with_partitions(
+def add_to_partitions(
     value: TransactionLogValue, added: Iterable[TransactionPartition]
 ) -> list[TransactionPartitions]:
     """The partitions in a value and others, which are not in it; nothing of the value is changed."""
-    topics = by_topic(added)
-    there = [
+    topics = group_by_topic(added)
+    extended = [
         TransactionPartitions(topic=one.topic, partition_ids=[*one.partition_ids, *topics.pop(one.topic)])
         if one.topic in topics
         else one
         for one in value.transaction_partitions or ()
     ]
-    return there + [
+    return extended + [
         TransactionPartitions(topic=topic, partition_ids=partitions) for topic, partitions in topics.items()
     ]
+
+
+class TransactionView(Struct, frozen=True, kw_only=True):
+    """A transactional id. `state_ms` is for how long nothing about it has changed, `open_ms` since when its
+    transaction is open, until the last marker is there; None where none is. `partitions` are those of an open
+    transaction, `unmarked` those of an ended one that wait for its marker; `markers_error` is why markers were
+    given up until the next load. `transaction_version` is the level of who wrote to it last."""
+
+    transactional_id: str
+    state: TransactionState
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    transaction_version: int
+    state_ms: int
+    open_ms: int | None
+    partitions: tuple[TransactionPartition, ...]
+    unmarked: tuple[TransactionPartition, ...]
+    markers_error: ErrorCode | None
+
+
+def view_transaction(transaction: TransactionMetadata, wall_ms: int) -> TransactionView:
+    """Describe a transactional id at a wall time as immutable values."""
+    state, value = transaction.state, transaction.value
+    partitions = tuple(sorted(transaction.partitions))
+    is_open = state is ONGOING or state in PREPARED
+    return TransactionView(
+        transactional_id=transaction.transactional_id,
+        state=state,
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        transaction_version=value.client_transaction_version,
+        state_ms=wall_ms - value.transaction_last_update_timestamp_ms,
+        open_ms=wall_ms - transaction.start_ms if is_open else None,
+        partitions=partitions if state is ONGOING else (),
+        unmarked=partitions if state in PREPARED else (),
+        markers_error=transaction.markers_error if state in PREPARED else None,
+    )

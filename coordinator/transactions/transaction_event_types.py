@@ -1,35 +1,108 @@
-"""Facts worth telling, one class each: log lines and metrics are made from these.
+"""Events of transactional ids: one class for each, with the details of refusals."""
 
-Times are spans, in milliseconds; numbers of partitions count those of `__consumer_offsets` too. Nobody
-changes an event.
-"""
+from typing import NamedTuple, TypeAlias
 
-from coordinator.machine.outcome import Event as MachineEvent
-from coordinator.transactions.refusal_facts import RefusalDetail
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import MachineEvent
+from coordinator.core.wire_name import wire_name
+from protocol.error_codes import ErrorCode
 
 
-class Event(MachineEvent):
+class EpochDiffers(NamedTuple):
+    """PRODUCER_FENCED (INVALID_PRODUCER_EPOCH in older versions): the epoch is not the present one."""
+
+    sent: int
+    current: int
+
+
+class ProducerIdDiffers(NamedTuple):
+    """INVALID_PRODUCER_ID_MAPPING, or PRODUCER_FENCED of an InitProducerId: the producer id is not the present
+    one."""
+
+    sent: int
+    current: int
+
+
+class TimeoutOutOfRange(NamedTuple):
+    """INVALID_TRANSACTION_TIMEOUT: transaction.max.timeout.ms is the bound; at least 1 is asked for."""
+
+    timeout_ms: int
+    max_ms: int
+
+
+class EndForbidden(NamedTuple):
+    """INVALID_TXN_STATE: nothing in this state can be committed, or aborted."""
+
+    state: str
+    is_committed: bool
+
+
+class MarkersOutstanding(NamedTuple):
+    """CONCURRENT_TRANSACTIONS: an ended transaction waits for the markers of so many partitions."""
+
+    partitions: int
+
+
+class AbortsOpenTransaction(NamedTuple):
+    """CONCURRENT_TRANSACTIONS of an InitProducerId: it found a transaction open, and is to come again when that
+    is aborted."""
+
+
+class NoProducerId(NamedTuple):
+    """COORDINATOR_NOT_AVAILABLE: no new producer id could be drawn."""
+
+    reason: str
+
+
+class PartitionsMissing(NamedTuple):
+    """TRANSACTION_ABORTABLE: so many of the partitions asked about are not in the transaction."""
+
+    partitions: int
+
+
+class RecordTooLarge(NamedTuple):
+    """UNKNOWN_SERVER_ERROR: with so many partitions the record of the transaction would be too large;
+    message.max.bytes is the bound."""
+
+    partitions: int
+    max_bytes: int
+
+
+RefusalDetail: TypeAlias = (
+    EpochDiffers
+    | ProducerIdDiffers
+    | TimeoutOutOfRange
+    | EndForbidden
+    | MarkersOutstanding
+    | AbortsOpenTransaction
+    | NoProducerId
+    | PartitionsMissing
+    | RecordTooLarge
+)
+
+
+class TransactionEvent(MachineEvent):
     """Something happened to a transactional id."""
 
     transactional_id: str
 
 
-class ProducerEvent(Event):
+class ProducerEvent(TransactionEvent):
     """It is about this producer id, in this epoch."""
 
     producer_id: int
     producer_epoch: int
 
 
-class Initialized(ProducerEvent):
+@wire_name("Initialized")
+class ProducerInitialized(ProducerEvent):
     """A producer got its id and epoch; `is_repeat`: it had them, and may not have been told."""
 
     timeout_ms: int
     is_repeat: bool
 
 
-class Fenced(ProducerEvent):
+@wire_name("Fenced")
+class ProducerFenced(ProducerEvent):
     """A transaction was open when a producer with its transactional id began anew: it is aborted, and its
     producer, of this epoch, is out. Told together with a Prepared."""
 
@@ -37,7 +110,8 @@ class Fenced(ProducerEvent):
     partitions: int
 
 
-class TimedOut(ProducerEvent):
+@wire_name("TimedOut")
+class TransactionTimedOut(ProducerEvent):
     """A transaction was open for longer than its producer had allowed: it is aborted, and its producer, of this
     epoch, is out. Told together with a Prepared."""
 
@@ -46,13 +120,15 @@ class TimedOut(ProducerEvent):
     partitions: int
 
 
-class Began(ProducerEvent):
+@wire_name("Began")
+class TransactionBegan(ProducerEvent):
     """A transaction has its first partitions."""
 
     partitions: int
 
 
-class Prepared(ProducerEvent):
+@wire_name("Prepared")
+class TransactionPrepared(ProducerEvent):
     """The outcome of a transaction is settled, by its producer or by the server; the epoch is that of its
     markers."""
 
@@ -61,7 +137,8 @@ class Prepared(ProducerEvent):
     partitions: int
 
 
-class Completed(ProducerEvent):
+@wire_name("Completed")
+class TransactionCompleted(ProducerEvent):
     """A transaction is over: every partition has its marker. `open_ms` is since it began, `markers_ms` what its
     markers took of that; the epoch is that of the next transaction."""
 
@@ -71,6 +148,7 @@ class Completed(ProducerEvent):
     partitions: int
 
 
+@wire_name("MarkersSentAgain")
 class MarkersSentAgain(ProducerEvent):
     """The log says that a transaction ended, and not that every partition has its marker: after a load all are
     asked for again."""
@@ -79,6 +157,7 @@ class MarkersSentAgain(ProducerEvent):
     partitions: int
 
 
+@wire_name("MarkersGivenUp")
 class MarkersGivenUp(ProducerEvent):
     """Partitions will not take the marker of a transaction from this coordinator: it stays as it is until the
     next load. `partitions` is how many these are."""
@@ -87,13 +166,15 @@ class MarkersGivenUp(ProducerEvent):
     partitions: int
 
 
-class Expired(ProducerEvent):
+@wire_name("Expired")
+class TransactionalIdExpired(ProducerEvent):
     """A transactional id was forgotten: nothing was heard of it for `idle_ms`."""
 
     idle_ms: int
 
 
-class Refused(ProducerEvent):
+@wire_name("Refused")
+class TransactionRequestRefused(ProducerEvent):
     """A request was answered with an error. `request` is Kafka's name of it, producer id and epoch are those that
     it came with (-1: none), `error` is that of its newest version; `state` is the transactional id's, "" where it
     is unknown or nobody looked; `detail` is None where there is no more to say."""
@@ -104,7 +185,8 @@ class Refused(ProducerEvent):
     detail: RefusalDetail | None
 
 
-class RecordsSkipped(MachineEvent):
+@wire_name("RecordsSkipped")
+class TransactionRecordsSkipped(MachineEvent):
     """The log has `count` values of a version that is not known here: those transactional ids are as good as
     unknown, until a producer initializes them again."""
 

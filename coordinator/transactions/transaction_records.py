@@ -1,22 +1,34 @@
-"""How the facts of transactions are written in `__transaction_state`, and read back.
+"""The records of `__transaction_state`: encoding, decoding, batch size, and the durable half of a shard,
+which replays them.
 
-Key and value each begin with their version, an int16. A key of another version is no transaction's; a value of
-another version is from a later Kafka, and is skipped as Kafka does. What is of a known version and makes no sense
-is damage.
+Key and value each begin with their version, an int16. A key of another version is not a transaction's. A
+value of another version is from a later Kafka and is skipped, as in Kafka. A known version with invalid
+content is damage. Kafka refuses a record that is larger than `max.message.bytes` of the topic allows, as that
+of a transaction with very many partitions.
 
-Source: Kafka's `TransactionLog`.
+The durable half is exactly what the log says. `replay` is its only writer, for records that handlers emit and
+for records that are read from the log. So loading any prefix of the log gives the state that the live shard
+had there.
+
+Source: Kafka's `TransactionLog`, `TransactionStateManager.appendTransactionToLog`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from coordinator.machine.outcome import EncodedFact, Fact
-from coordinator.transactions.state import EMPTY, STATUSES, WRITTEN
+from coordinator.core.outcome import NO_PRODUCER_ID, EncodedFact, Fact
+from coordinator.transactions.transaction_state_machine import EMPTY, ONGOING, STATUSES, WRITTEN
 from protocol.codec import decoder, writer
-from protocol.malformed import Malformed
-from protocol.records.transaction_state import KEY_VERSION, TransactionLogKey, TransactionLogValue
+from protocol.primitives import Malformed
+from protocol.records.transaction_state import (
+    KEY_VERSION,
+    TransactionLogKey,
+    TransactionLogValue,
+    TransactionPartitions,
+)
 from protocol.schema import message_info
+from storage.batch_size import calculate_batch_size
 
 PLAIN_VERSION: Final = 0
 FLEXIBLE_VERSION: Final = 1
@@ -30,6 +42,11 @@ _VALUE_WRITERS: Final = {
     version: (_INT16.pack(version), writer(TransactionLogValue, version))
     for version in (PLAIN_VERSION, FLEXIBLE_VERSION)
 }
+
+_MAX_PARTITION_BYTES: Final = 300
+"""Bytes: the longest name of a topic, and numbers."""
+_MAX_CHARACTER_BYTES: Final = 3
+_MAX_OTHER_BYTES: Final = 300
 
 
 class UnknownValue(NamedTuple):
@@ -48,7 +65,9 @@ def fits_plain_version(value: TransactionLogValue) -> bool:
     )
 
 
-def fact_of(transactional_id: str, value: TransactionLogValue | None, *, is_flexible: bool = False) -> Fact:
+def build_fact(
+    transactional_id: str, value: TransactionLogValue | None, *, is_flexible: bool = False
+) -> Fact:
     """The record of a transactional id, a tombstone for None. In: whether its form is to be flexible even where
     that says no more."""
     key = TransactionLogKey(transactional_id=transactional_id)
@@ -75,29 +94,29 @@ class TransactionRecordCodec:
         return EncodedFact(bytes(key), bytes(value))
 
     def encoder(self) -> Callable[[Fact], EncodedFact]:
-        """The same: there is nothing to remember."""
+        """Return `encode`, which caches nothing."""
         return self.encode
 
     def canonical_key(self, key: bytes) -> bytes | None:
         """The key itself; None for one of another version. Raises Malformed."""
-        if _version(key, "key") != KEY_VERSION:
+        if _read_version(key, "key") != KEY_VERSION:
             return None
         decoder(TransactionLogKey, KEY_VERSION)(key, _INT16.size)
         return key
 
     def decode(self, key: bytes, value: bytes) -> Fact:
         """A fact of the log; its value is an UnknownValue where the version is not known. Raises Malformed."""
-        assert _version(key, "key") == KEY_VERSION, key
+        assert _read_version(key, "key") == KEY_VERSION, key
         decoded_key = decoder(TransactionLogKey, KEY_VERSION)(key, _INT16.size)
-        version = _version(value, "value")
+        version = _read_version(value, "value")
         if version not in _VALUE_VERSIONS:
             return Fact(decoded_key, UnknownValue(version), version)
         decoded: TransactionLogValue = decoder(TransactionLogValue, version)(value, _INT16.size)
-        _check(decoded)
+        _check_value(decoded)
         return Fact(decoded_key, decoded, version)
 
 
-def _check(value: TransactionLogValue) -> None:
+def _check_value(value: TransactionLogValue) -> None:
     status = value.transaction_status
     if status not in WRITTEN:
         raise Malformed(f"{status} is no state of a transaction that is written")
@@ -105,8 +124,72 @@ def _check(value: TransactionLogValue) -> None:
         raise Malformed(f"a transaction that is {WRITTEN[status].value} has no list of partitions")
 
 
-def _version(data: bytes, what: str) -> int:
+def _read_version(data: bytes, part: str) -> int:
     if len(data) < _INT16.size:
-        raise Malformed(f"a record {what} of {len(data)} bytes")
+        raise Malformed(f"a record {part} of {len(data)} bytes")
     version: int = _INT16.unpack_from(data)[0]
     return version
+
+
+_CODEC: Final = TransactionRecordCodec()
+
+
+def exceeds_max_bytes(
+    transactional_id: str, partitions: Sequence[TransactionPartitions], count: int, max_bytes: int
+) -> bool:
+    """Whether the record of an open transaction with these partitions, `count` in all, is a larger batch."""
+    upper_bound = (
+        count * _MAX_PARTITION_BYTES + len(transactional_id) * _MAX_CHARACTER_BYTES + _MAX_OTHER_BYTES
+    )
+    if upper_bound <= max_bytes:
+        return False
+    value = TransactionLogValue(
+        producer_id=0,
+        producer_epoch=0,
+        transaction_timeout_ms=0,
+        transaction_status=STATUSES[ONGOING],
+        transaction_partitions=list(partitions),
+        transaction_last_update_timestamp_ms=0,
+        transaction_start_timestamp_ms=0,
+        previous_producer_id=0,
+        client_transaction_version=2,
+    )
+    return calculate_batch_size([_CODEC.encode(build_fact(transactional_id, value))]) > max_bytes
+
+
+class DurableTransactions:
+    """The newest value of each transactional id. Values are never changed."""
+
+    __slots__ = ("skipped", "values")
+
+    def __init__(self, values: dict[str, TransactionLogValue] | None = None) -> None:
+        self.values: dict[str, TransactionLogValue] = {} if values is None else values
+        """To be read, not written."""
+        self.skipped: list[UnknownValue] = []
+        """Values of versions that are not known here; their records stay in the log."""
+
+    def replay(self, record: Fact, _: int = NO_PRODUCER_ID) -> None:
+        """Apply one record: the later one of a key wins, a tombstone removes it. Records of this log belong to no
+        transaction."""
+        value = record.value
+        if type(value) is TransactionLogValue:
+            self.values[record.key.transactional_id] = value
+        elif value is None:
+            self.values.pop(record.key.transactional_id, None)
+        else:
+            assert isinstance(value, UnknownValue), value
+            self.values.pop(record.key.transactional_id, None)
+            self.skipped.append(value)
+
+    def copy(self) -> "DurableTransactions":
+        """The state as it is now, which later records do not change."""
+        return DurableTransactions(dict(self.values))
+
+    def __len__(self) -> int:
+        """The number of transactional ids."""
+        return len(self.values)
+
+    def facts(self) -> Iterator[Fact]:
+        """Records that make this state of an empty one, each in a version that has all that its value says."""
+        for transactional_id, value in self.values.items():
+            yield build_fact(transactional_id, value)

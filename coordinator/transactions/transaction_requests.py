@@ -1,12 +1,13 @@
-"""What the shell asks of the core in a form of its own, what it gets, and what the core asks of others."""
+"""Inputs of a transaction shard: requests, notifications, timers and configuration."""
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from coordinator.machine.outcome import Context, WorkDone
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Context, WorkDone
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 
@@ -14,7 +15,7 @@ TransactionPartition: TypeAlias = tuple[str, int]
 """A topic and one of its partitions; `__consumer_offsets` where a transaction has offsets of groups."""
 
 PRODUCER_ID: Final = "producer id"
-"""The work of drawing a producer id that nobody had. Its argument is an Again; its result is the id."""
+"""The work of drawing a producer id that nobody had. Its argument is a SuspendedRequest; its result is the id."""
 
 TRANSACTION_MARKERS: Final = "transaction markers"
 """Where WriteMarkers go. No topic: none may have that name."""
@@ -23,7 +24,8 @@ TRANSACTION_MARKERS: Final = "transaction markers"
 class AddPartitions(Struct, frozen=True):
     """Take partitions into a transaction, which begins with the first of them; with `verify_only` tell whether it
     has them. `transaction_version` is the level of who asks: 2 for what a broker asks on behalf of a producer
-    that adds implicitly, 0 for AddPartitionsToTxn below v4 and AddOffsetsToTxn. Answered with PartitionsAdded."""
+    that adds implicitly, 0 for AddPartitionsToTxn below v4 and AddOffsetsToTxn. Answered with
+    AddPartitionsResult."""
 
     transactional_id: str
     producer_id: int
@@ -33,7 +35,7 @@ class AddPartitions(Struct, frozen=True):
     transaction_version: int
 
 
-class PartitionsAdded(Struct, frozen=True):
+class AddPartitionsResult(Struct, frozen=True):
     """What became of each partition. PRODUCER_FENCED and TRANSACTION_ABORTABLE stand there whatever the asker's
     version."""
 
@@ -47,8 +49,8 @@ class DescribeTransaction(Struct, frozen=True):
 
 
 class ListTransactions(Struct, frozen=True):
-    """Those that pass every filter. An empty one lets everything through, and so does a negative duration, in
-    milliseconds. Answered with a ListTransactionsResponse."""
+    """The transactional ids that pass every filter. An empty one lets everything through, and so does a negative
+    duration, in milliseconds. Answered with a ListTransactionsResponse."""
 
     state_filters: Sequence[str] = ()
     producer_id_filters: Sequence[int] = ()
@@ -58,7 +60,8 @@ class ListTransactions(Struct, frozen=True):
 
 class WriteMarkers(NamedTuple):
     """Write the markers of an ended transaction, each until it is there. It goes to TRANSACTION_MARKERS; what
-    came of it is told with `written` and `refused`, in as many parts as it takes, but once for each partition."""
+    came of it is told with `build_markers_written` and `build_markers_refused`, in as many parts as it takes,
+    but once for each partition."""
 
     transactional_id: str
     producer_id: int
@@ -68,14 +71,16 @@ class WriteMarkers(NamedTuple):
     transaction_version: int
     partitions: Sequence[TransactionPartition]
 
-    def written(self, partitions: Sequence[TransactionPartition]) -> "MarkersWritten":
-        """These have their marker."""
+    def build_markers_written(self, partitions: Sequence[TransactionPartition]) -> "MarkersWritten":
+        """The notification that these partitions have their marker."""
         return MarkersWritten(
             self.transactional_id, self.producer_id, self.producer_epoch, self.coordinator_epoch, partitions
         )
 
-    def refused(self, partitions: Sequence[TransactionPartition], error: ErrorCode) -> "MarkersRefused":
-        """These will not take it from this coordinator."""
+    def build_markers_refused(
+        self, partitions: Sequence[TransactionPartition], error: ErrorCode
+    ) -> "MarkersRefused":
+        """The notification that these partitions refuse the marker of this coordinator."""
         return MarkersRefused(
             self.transactional_id,
             self.producer_id,
@@ -119,8 +124,8 @@ class AbortTimedOut(Struct, frozen=True):
 Resumable: TypeAlias = InitProducerIdRequest | EndTxnRequest | AbortTimedOut
 
 
-class Again(NamedTuple):
-    """What is done again once there is a producer id for it."""
+class SuspendedRequest(NamedTuple):
+    """A request that is processed again from the start once there is a producer id for it."""
 
     request: Resumable
     context: Context
@@ -136,3 +141,39 @@ Request: TypeAlias = (
     | MarkersRefused
     | WorkDone
 )
+
+
+class TransactionTimerKind(IntEnum):
+    """What a timer is for."""
+
+    ABORT_TIMED_OUT = 0
+    REMOVE_EXPIRED = 1
+
+
+class TransactionTimerKey(NamedTuple):
+    """Names a timer. Both are of the whole shard: each looks at a part of its transactions at a time."""
+
+    kind: TransactionTimerKind
+
+    def __str__(self) -> str:
+        return self.kind.name.lower()
+
+
+EPOCH_BUMP_LEVEL: Final = 2
+"""The level of `transaction.version` from which on the epoch rises with each end (KIP-890)."""
+FLEXIBLE_RECORDS_LEVEL: Final = 1
+"""The level of `transaction.version` from which on records have their flexible form."""
+
+
+class TransactionConfig(Struct, frozen=True, kw_only=True):
+    """Properties of Kafka's `TransactionLogConfig` and `TransactionStateManagerConfig`; dots in a property's name
+    are underscores here. Defaults and bounds are declared in `coordinator/config`."""
+
+    transaction_max_timeout_ms: int
+    transactional_id_expiration_ms: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    message_max_bytes: int
+    """Bounds the record of one transaction."""
+    transaction_version: int = EPOCH_BUMP_LEVEL
+    """The finalized level of the feature: 0, 1 or 2. No property, but a feature of the cluster."""

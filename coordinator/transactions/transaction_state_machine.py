@@ -22,8 +22,8 @@ What a producer gets in each state, with its current id and epoch:
 | EndTxn v5 repeated, commit | 90 | 90 | 51 | 51 | 0 | 48 |
 | EndTxn v5 repeated, abort | 90 | 90 | 51 | 51 | 48 | 0 |
 
-`TRANSITIONS` is the only statement of what may follow what: `Transactions.write` asserts it and the diagram in
-the documentation is drawn from it. Source: Kafka's `TransactionState`.
+`TRANSITIONS` is the only statement of what may follow what: `ShardTransactions.write_transition` asserts it and
+the diagram in the documentation is drawn from it. Source: Kafka's `TransactionState`.
 """
 
 from collections.abc import Mapping

@@ -13,7 +13,8 @@ from pipeline.cli.ingest import ingest
 from pipeline.cli.report import report
 from pipeline.cli.run import run
 from pipeline.errors import BadInput
-from storage.os_error import reason_of
+from storage.optional_dependencies import OptionalDependencyError
+from storage.storage_errors import format_error_reason
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -37,11 +38,11 @@ def main() -> None:
         sys.exit(BAD_INPUT)
     try:
         cli.main(standalone_mode=False)
-    except BadInput as error:
+    except (BadInput, OptionalDependencyError) as error:
         print(f"groupd-pipeline: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except OSError as error:
-        print(f"groupd-pipeline: {reason_of(error)}", file=sys.stderr)
+        print(f"groupd-pipeline: {format_error_reason(error)}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except click.ClickException as error:
         error.show()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pipeline.cli.shown import Shown
+from pipeline.cli.spark_command import SparkCommand
 
 if TYPE_CHECKING:
     from pipeline.build import BuildSettings
@@ -62,7 +63,7 @@ def settings_of(
     )
 
 
-@click.command()
+@click.command(cls=SparkCommand)
 @click.option("--warehouse", required=True, metavar="DIR", help="where the tables are")
 @click.option("--log-dir", metavar="DIR", help="a broker's directory, whose topic logs say where they end")
 @lag_options

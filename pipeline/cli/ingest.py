@@ -7,6 +7,7 @@ import click
 
 from pipeline.cli.interruption import stop_on_interrupt
 from pipeline.cli.shown import Shown
+from pipeline.cli.spark_command import SparkCommand
 
 _MEGABYTE: Final = 1_000_000
 _BATCH_BYTES: Final = 256 * _MEGABYTE
@@ -36,7 +37,7 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.command(cls=SparkCommand)
 @log_options
 @click.option("--follow", is_flag=True, help="go on until interrupted")
 def ingest(log_dir: str, warehouse: str, master: str | None, max_bytes: int | None, follow: bool) -> None:

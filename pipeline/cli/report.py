@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pipeline.cli.spark_command import SparkCommand
+
 if TYPE_CHECKING:
     from pipeline.report.gather import Selection
 
@@ -77,7 +79,7 @@ def told(out: str, *, is_opened: bool) -> None:
             print("groupd-pipeline: there is no browser to show it with", file=sys.stderr)
 
 
-@click.command()
+@click.command(cls=SparkCommand)
 @click.option("--warehouse", required=True, metavar="DIR", help="where the tables are")
 @report_options
 @click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")

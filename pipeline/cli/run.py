@@ -9,10 +9,11 @@ from pipeline.cli.ingest import log_options
 from pipeline.cli.interruption import stop_on_interrupt
 from pipeline.cli.report import report_options, selection_of, told
 from pipeline.cli.shown import Shown
+from pipeline.cli.spark_command import SparkCommand
 from pipeline.progress import Step
 
 
-@click.command()
+@click.command(cls=SparkCommand)
 @log_options
 @lag_options
 @report_options

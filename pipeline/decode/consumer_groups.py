@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from pipeline.decode.rows import CONSUMER_GROUP, Row, time_us
-from protocol.records import Value
-from protocol.records.consumer_group import (
+from protocol.records.group_record_schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -22,7 +21,8 @@ from protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMetadataValue,
     CurrentTopicPartitions,
 )
-from storage.uuid_text import uuid_to_text
+from protocol.records.group_record_serde import Value
+from storage.topic_partition import uuid_to_text
 
 ConsumerGroupKey: TypeAlias = (
     ConsumerGroupMetadataKey

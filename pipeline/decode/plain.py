@@ -6,21 +6,19 @@ from typing import Any
 
 from pipeline.decode.consumer_groups import ConsumerGroupKey, consumer_group
 from pipeline.decode.rows import COMMIT, GROUP, UNKNOWN, Row, time_us
-from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, subscribed_topics
-from protocol.kinds import ZERO_UUID
-from protocol.malformed import Malformed
-from protocol.records import (
+from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, find_subscribed_topics
+from protocol.primitives import Malformed
+from protocol.records.group_record_schemas import (
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownKey,
-    decode_key,
-    decode_value,
 )
+from protocol.records.group_record_serde import UnknownKey, decode_key, decode_value
+from protocol.schema import ZERO_UUID
 from storage.batch import BatchHeader, decode_records
 from storage.record import Record
-from storage.uuid_text import uuid_to_text
+from storage.topic_partition import uuid_to_text
 
 
 def batch_rows(batch: bytes | memoryview, header: BatchHeader, log_partition: int) -> list[Row]:
@@ -122,7 +120,7 @@ def _member(member: MemberMetadata, is_consumer: bool) -> dict[str, Any]:
 
 def _subscribed(subscription: bytes) -> list[str] | None:
     try:
-        return subscribed_topics(subscription)
+        return find_subscribed_topics(subscription)
     except Malformed:
         return None
 

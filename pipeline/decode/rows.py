@@ -167,7 +167,7 @@ def record_batch(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBa
 
 
 def record_batches(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> list[pa.RecordBatch]:
-    """The same, commits and others apart."""
+    """Rows as Arrow, commits and other records in batches of their own."""
     commits = [row for row in rows if row["kind"] == COMMIT]
     others = [row for row in rows if row["kind"] != COMMIT]
     return [record_batch(some, schema) for some in (commits, others) if some]

@@ -17,7 +17,7 @@ from pipeline.decode.frames import Flags, Frames, Numbers
 from pipeline.decode.numbers import PADDING_BYTES, Bytes, varints
 from storage.batch import HEADER_BYTES
 from storage.compression import decompress
-from storage.errors import CorruptBatch
+from storage.storage_errors import CorruptBatch
 
 MIN_RECORD_BYTES: Final = 7
 _FEW_BATCHES: Final = 24

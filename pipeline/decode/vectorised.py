@@ -19,12 +19,11 @@ from pipeline.decode.plain import batch_rows, record_row
 from pipeline.decode.rows import COMMIT, KINDS, MAX_TIME_MS, SCHEMA, TIME, Finding, Row, record_batches
 from pipeline.decode.sections import Records, Sections, find_records, find_sections
 from pipeline.decode.structs import Chosen, Strings, Structs, chosen_by, read_structs
-from protocol.kinds import ZERO_UUID
-from protocol.records import OffsetCommitKey, OffsetCommitValue
-from protocol.schema import message_info
-from storage.errors import CorruptBatch
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
+from protocol.schema import ZERO_UUID, message_info
 from storage.record import Record
-from storage.uuid_text import uuid_to_text
+from storage.storage_errors import CorruptBatch
+from storage.topic_partition import uuid_to_text
 
 _TYPE_BYTES: Final = 2
 _KEY_TYPES: Final = message_info(OffsetCommitKey).versions

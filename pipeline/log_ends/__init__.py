@@ -3,8 +3,3 @@
 Three sources: the topic logs in a broker's own directory, a live cluster, and a file. The first two also know
 where a log ended at earlier times, from the times of its messages, so that lag has a history.
 """
-
-from pipeline.log_ends.log_end import LogEnd, Period
-from pipeline.log_ends.snapshot import Bounds, Snapshot
-
-__all__ = ["Bounds", "LogEnd", "Period", "Snapshot"]

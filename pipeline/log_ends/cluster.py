@@ -18,7 +18,7 @@ from pipeline.log_ends.log_end import LogEnd, Period
 from pipeline.log_ends.snapshot import Bounds, Snapshot
 from pipeline.segments import TOPIC
 from protocol.apis import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -7,8 +7,8 @@ from pipeline.errors import BadInput
 from protocol.apis import ApiKey
 from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
-from protocol.malformed import Malformed
-from storage.os_error import reason_of
+from protocol.primitives import Malformed
+from storage.storage_errors import format_error_reason
 
 MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024
 TIMEOUT_S: Final = 30.0
@@ -26,7 +26,7 @@ class Connection:
         try:
             self._socket = socket.create_connection((host, port), timeout_s)
         except OSError as error:
-            raise BadInput(f"{self._address}: cannot be reached: {reason_of(error)}") from error
+            raise BadInput(f"{self._address}: cannot be reached: {format_error_reason(error)}") from error
         except UnicodeError as error:
             raise BadInput(f"{self._address}: cannot be the name of a host") from error
 
@@ -45,7 +45,7 @@ class Connection:
                 raise BadInput(f"{self._address}: answered another question")
             return decode(response, version, frame, response_body_position(key, version, frame))
         except (OSError, Malformed) as error:
-            raise BadInput(f"{self._address}: does not answer: {reason_of(error)}") from error
+            raise BadInput(f"{self._address}: does not answer: {format_error_reason(error)}") from error
 
     def _read(self, length: int) -> bytes:
         data = bytearray()

@@ -28,9 +28,8 @@ from pipeline.log_ends.log_end import LogEnd, Period
 from pipeline.log_ends.snapshot import Bounds, Snapshot
 from pipeline.log_files import LogFiles
 from pipeline.segments import TOPIC, find_partitions
-from storage.batch import HEADER_BYTES, LENGTH_END, read_header
-from storage.errors import CorruptBatch, UnsupportedMagic
-from storage.os_error import reason_of
+from storage.batch import HEADER_BYTES, LOG_OVERHEAD, read_header
+from storage.storage_errors import CorruptBatch, UnsupportedMagic, format_error_reason
 from storage.topic_partition import TopicPartition
 
 SOURCE: Final = "log_dir"
@@ -89,7 +88,7 @@ def snapshot_of_directory(log_dir: str) -> Snapshot:
             _ends_of(newest),
         )
     except OSError as error:
-        raise BadInput(reason_of(error)) from error
+        raise BadInput(format_error_reason(error)) from error
 
 
 def offsets_log_in_directory(log_dir: str) -> dict[int, int]:
@@ -97,7 +96,7 @@ def offsets_log_in_directory(log_dir: str) -> dict[int, int]:
     try:
         return _ends_of(_tails(_offsets_log(log_dir)))
     except OSError as error:
-        raise BadInput(reason_of(error)) from error
+        raise BadInput(format_error_reason(error)) from error
 
 
 def _offsets_log(log_dir: str) -> dict[int, str]:
@@ -168,7 +167,7 @@ def ends_in_directory(
             if "/" not in partition.topic and os.path.isdir(path):
                 yield from _ends(path, partition, starts.get(partition, 0), period, snapshot)
     except OSError as error:
-        raise BadInput(reason_of(error)) from error
+        raise BadInput(format_error_reason(error)) from error
 
 
 def _ends(
@@ -248,7 +247,7 @@ def _walk(path: str, position: int, size: int) -> Iterator[_Mark]:
             if position > size:
                 return
             yield _Mark(header.max_timestamp_ms, header.next_offset)
-            file.seek(header.batch_length + LENGTH_END - HEADER_BYTES, os.SEEK_CUR)
+            file.seek(header.batch_length + LOG_OVERHEAD - HEADER_BYTES, os.SEEK_CUR)
 
 
 def _start_offsets(path: str) -> dict[TopicPartition, int]:

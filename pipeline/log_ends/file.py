@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pipeline.errors import BadInput
 from pipeline.log_ends.log_end import LogEnd
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 SOURCE: Final = "file"
 REQUIRED: Final = ("topic", "partition", "log_end_offset")
@@ -29,7 +29,7 @@ def ends_in_file(path: str, now_ms: int) -> list[LogEnd]:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read()
     except OSError as error:
-        raise BadInput(f"{path}: {reason_of(error, path)}") from error
+        raise BadInput(f"{path}: {format_error_reason(error, path)}") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: is not UTF-8 text at byte {error.start}") from error
     ends = [_end(path, place, entry, now_ms) for place, entry in _entries(path, text)]

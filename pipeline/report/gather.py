@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from pipeline.errors import BadInput
-from pipeline.gold.anomalies import ANOMALIES
+from pipeline.gold.anomalies.anomaly_schema import ANOMALIES
 from pipeline.gold.build_info import BUILD_INFO
 from pipeline.gold.commit_stats import COMMIT_STATS
 from pipeline.gold.group_kinds import CONSUMER, GROUP_KINDS, MIGRATED
@@ -117,7 +117,7 @@ class Gathered:
     totals: Row
     groups: list[GroupDetails]
     troubles: list[Row]
-    """See `pipeline.report.troubles`."""
+    """The problems of groups that `pipeline.report.troubles` finds."""
     assignors: list[Row]
     """What each assignor moved."""
     worst_anomaly: Row | None

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pipeline.errors import BadInput
 from pipeline.gold.causes import client_name
 from pipeline.report.words import count, listed
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 OLDER: Final = ".1"
 _SHOWN: Final = 4
@@ -45,7 +45,7 @@ def _entries(path: str) -> Iterator[dict[str, Any]]:
                     raise BadInput(f"{path}: line {number} is no entry of a ledger") from error
                 yield entry
     except OSError as error:
-        raise BadInput(f"{path}: {reason_of(error, path)}") from error
+        raise BadInput(f"{path}: {format_error_reason(error, path)}") from error
 
 
 def _why(entry: dict[str, Any]) -> str:

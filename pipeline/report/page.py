@@ -29,7 +29,7 @@ from pipeline.report.rebalances import causes_in_short, worst
 from pipeline.report.story import KINDS, findings_of, healthy, story
 from pipeline.report.verdict import Finding
 from pipeline.warehouse import Warehouse
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 TEMPLATE: Final = "page.html.j2"
 MAX_FINDINGS: Final = 30
@@ -55,7 +55,7 @@ def write_report(
         os.chmod(file.name, 0o644)
         os.replace(file.name, out)
     except OSError as error:
-        raise BadInput(f"{out}: {reason_of(error, out)}") from error
+        raise BadInput(f"{out}: {format_error_reason(error, out)}") from error
     return gathered
 
 
@@ -73,7 +73,7 @@ def check_out(out: str) -> None:
 def render(gathered: Gathered) -> str:
     """The HTML. Everything from the log is escaped; nothing refers to anything outside the file."""
     environment = Environment(
-        loader=PackageLoader("pipeline.report", ""),
+        loader=PackageLoader(__package__, ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

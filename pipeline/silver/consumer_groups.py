@@ -11,8 +11,7 @@ from pipeline.silver.schemas import (
     MEMBER_EPOCHS,
     MEMBER_PARTITIONS,
 )
-from protocol.records.record_type import ServedType
-from protocol.records.record_types import (
+from protocol.records.group_record_serde import (
     CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
     CONSUMER_GROUP_MEMBER_METADATA,
     CONSUMER_GROUP_METADATA,
@@ -20,10 +19,11 @@ from protocol.records.record_types import (
     CONSUMER_GROUP_REGULAR_EXPRESSION,
     CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
     CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+    ServedRecordType,
 )
 
 
-def _records(rows: DataFrame, ingest_batch: int, names: dict[ServedType, str]) -> DataFrame:
+def _records(rows: DataFrame, ingest_batch: int, names: dict[ServedRecordType, str]) -> DataFrame:
     """The records of some types, each with the name that `record` has for its type."""
     record = sf.lit(None)
     for kind, name in names.items():

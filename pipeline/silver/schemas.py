@@ -214,3 +214,22 @@ INGEST_BATCHES: Final = Table.declare(
     n_records bigint
     """,
 )
+
+SILVER: Final[dict[str, Table]] = {
+    table.name: table
+    for table in (
+        COMMITS,
+        GROUP_GENERATIONS,
+        MEMBERS,
+        ASSIGNMENTS,
+        GROUP_EPOCHS,
+        CONSUMER_MEMBERS,
+        MEMBER_EPOCHS,
+        MEMBER_PARTITIONS,
+        GROUP_EXPRESSIONS,
+        UNKNOWN_RECORDS,
+        INGEST_FINDINGS,
+        INGEST_BATCHES,
+    )
+}
+"""By name; `ingest_batches` is last, as it is published last."""

@@ -1,8 +1,7 @@
 """AddOffsetsToTxn (25): a transaction is going to commit offsets of a group."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Int16, Int32, Int64, String
-from protocol.schema import request, response, since
+from protocol.schema import Int16, Int32, Int64, String, request, response, since
 
 
 @request(ApiKey.ADD_OFFSETS_TO_TXN)

@@ -1,8 +1,7 @@
 """AddPartitionsToTxn (24): what a transaction is going to write to; from v4 on sent by brokers."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int16, Int32, Int64, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Bool, Int16, Int32, Int64, String, request, response, since, struct
 
 
 @struct

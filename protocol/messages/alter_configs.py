@@ -1,8 +1,19 @@
 """AlterConfigs (33): replace all the configs of a resource (KIP-133); the older of two such calls."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

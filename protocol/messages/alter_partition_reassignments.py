@@ -1,8 +1,19 @@
 """AlterPartitionReassignments (45): other replicas for partitions (KIP-455)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int16, Int32, NullableArray, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,19 @@
 """AlterUserScramCredentials (51): give users SCRAM credentials, or take them away (KIP-554)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bytes, Int8, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

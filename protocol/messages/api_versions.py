@@ -1,8 +1,20 @@
 """ApiVersions (18): what this broker serves; the first request of nearly every client."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int16, Int32, Int64, NullableString, String
-from protocol.schema import request, response, since, struct, tagged
+from protocol.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+    tagged,
+)
 
 
 @request(ApiKey.API_VERSIONS)

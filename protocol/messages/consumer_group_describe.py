@@ -1,9 +1,21 @@
 """ConsumerGroupDescribe (69): consumer groups with their epochs, members and targets (KIP-848)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableString, String, Uuid
 from protocol.messages.describe_groups import AUTHORIZED_OPERATIONS_NOT_REQUESTED
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    Uuid,
+    request,
+    response,
+    since,
+    struct,
+)
 
 UNKNOWN_MEMBER_TYPE = -1
 

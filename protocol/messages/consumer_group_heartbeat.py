@@ -4,8 +4,19 @@ Source: KIP-848.
 """
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, NullableArray, NullableString, String, Uuid
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    Uuid,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,18 @@
 """CreateAcls (30): add rules, each with a result of its own (KIP-140)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int8, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,19 @@
 """CreatePartitions (37): give topics more partitions."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int16, Int32, NullableArray, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,7 +1,7 @@
 """CreateTopics (19): new topics, with partition counts, replicas and configs."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import (
+from protocol.schema import (
     ZERO_UUID,
     Array,
     Bool,
@@ -12,8 +12,12 @@ from protocol.kinds import (
     NullableString,
     String,
     Uuid,
+    request,
+    response,
+    since,
+    struct,
+    tagged,
 )
-from protocol.schema import request, response, since, struct, tagged
 
 
 @struct

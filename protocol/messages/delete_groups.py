@@ -1,8 +1,7 @@
 """DeleteGroups (42): remove empty groups with all their offsets."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int16, Int32, NullableString, String, request, response, since, struct
 
 
 @request(ApiKey.DELETE_GROUPS)

@@ -1,8 +1,7 @@
 """DeleteRecords (21): move the start of a partition forward (KIP-107)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, Int64, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int16, Int32, Int64, String, request, response, since, struct
 
 
 @struct

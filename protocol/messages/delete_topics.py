@@ -1,8 +1,19 @@
 """DeleteTopics (20): remove topics, by name or by id."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import ZERO_UUID, Array, Int16, Int32, NullableString, String, Uuid
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    ZERO_UUID,
+    Array,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    Uuid,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

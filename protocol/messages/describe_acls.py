@@ -1,11 +1,21 @@
 """DescribeAcls (29): the rules that a filter fits, by the resources they are about (KIP-140).
 
-Types, operations and permissions are Kafka's numbers: see `coordinator/security/acl.py`.
+Types, operations and permissions are Kafka's numbers: see `coordinator/security/core/acl.py`.
 """
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int8, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @request(ApiKey.DESCRIBE_ACLS)

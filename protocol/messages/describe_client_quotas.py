@@ -1,8 +1,21 @@
 """DescribeClientQuotas (48): which quotas users, client ids and addresses have (KIP-546)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Float64, Int8, Int16, Int32, NullableArray, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

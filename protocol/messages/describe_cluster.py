@@ -1,8 +1,19 @@
 """DescribeCluster (60): cluster id, controller and brokers."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @request(ApiKey.DESCRIBE_CLUSTER)

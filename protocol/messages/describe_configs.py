@@ -1,8 +1,20 @@
 """DescribeConfigs (32): the configuration of topics and brokers."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableArray, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,19 @@
 """DescribeGroups (15): state, protocol and members of groups."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Bytes, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Bytes,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 AUTHORIZED_OPERATIONS_NOT_REQUESTED = -(2**31)
 

@@ -1,8 +1,19 @@
 """DescribeLogDirs (35): how much lies where on a broker's disks (KIP-113, KIP-827)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int16, Int32, Int64, NullableArray, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    NullableArray,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,18 @@
 """DescribeProducers (61): who has written to partitions lately (KIP-664)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, Int64, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

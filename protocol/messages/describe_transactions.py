@@ -1,8 +1,7 @@
 """DescribeTransactions (65): how far transactions have come (KIP-664)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, Int64, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int16, Int32, Int64, String, request, response, since, struct
 
 
 @request(ApiKey.DESCRIBE_TRANSACTIONS)

@@ -1,8 +1,19 @@
 """DescribeUserScramCredentials (50): which users can log in by SCRAM, and with how many rounds (KIP-554)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int8, Int16, Int32, NullableArray, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

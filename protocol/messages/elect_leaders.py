@@ -1,8 +1,19 @@
 """ElectLeaders (43): the preferred leader again, or any one (KIP-460)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int8, Int16, Int32, NullableArray, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,7 @@
 """EndTxn (26): commit or abort."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Bool, Int16, Int32, Int64, String
-from protocol.schema import request, response, since
+from protocol.schema import Bool, Int16, Int32, Int64, String, request, response, since
 
 
 @request(ApiKey.END_TXN)

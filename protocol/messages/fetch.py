@@ -2,7 +2,7 @@
 
 from protocol.apis import ApiKey
 from protocol.current_leader import LeaderIdAndEpoch, NodeEndpoint
-from protocol.kinds import (
+from protocol.schema import (
     ZERO_UUID,
     Array,
     Int8,
@@ -14,8 +14,12 @@ from protocol.kinds import (
     Records,
     String,
     Uuid,
+    request,
+    response,
+    since,
+    struct,
+    tagged,
 )
-from protocol.schema import request, response, since, struct, tagged
 
 
 @struct

@@ -1,8 +1,18 @@
 """FindCoordinator (10): which broker coordinates a group or a transaction."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int8, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @request(ApiKey.FIND_COORDINATOR)

@@ -1,8 +1,7 @@
 """Heartbeat (12): the member lives; the answer tells it when to rejoin."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Int16, Int32, NullableString, String
-from protocol.schema import request, response, since
+from protocol.schema import Int16, Int32, NullableString, String, request, response, since
 
 
 @request(ApiKey.HEARTBEAT)

@@ -1,9 +1,8 @@
 """IncrementalAlterConfigs (44): set, delete, append to or subtract from configs (KIP-339)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int8, Int32, NullableString, String
 from protocol.messages.alter_configs import AlterConfigsResourceResponse
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Bool, Int8, Int32, NullableString, String, request, response, since, struct
 
 
 @struct

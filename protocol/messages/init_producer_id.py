@@ -1,8 +1,7 @@
 """InitProducerId (22): an id for an idempotent or transactional producer."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Int16, Int32, Int64, NullableString
-from protocol.schema import request, response, since
+from protocol.schema import Int16, Int32, Int64, NullableString, request, response, since
 
 
 @request(ApiKey.INIT_PRODUCER_ID)

@@ -1,8 +1,19 @@
 """JoinGroup (11): enter a group or re-enter it; answered when the join phase of a rebalance ends."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Bytes, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bool,
+    Bytes,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,7 @@
 """LeaveGroup (13): members go, by member id or by group instance id."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int16, Int32, NullableString, String, request, response, since, struct
 
 
 @struct

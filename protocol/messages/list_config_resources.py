@@ -1,8 +1,7 @@
 """ListConfigResources (74): what can be configured (KIP-714, KIP-1142)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int8, Int16, Int32, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int8, Int16, Int32, String, request, response, since, struct
 
 
 @request(ApiKey.LIST_CONFIG_RESOURCES)

@@ -1,8 +1,7 @@
 """ListGroups (16): the groups that this broker coordinates."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int16, Int32, String, request, response, since, struct
 
 
 @request(ApiKey.LIST_GROUPS)

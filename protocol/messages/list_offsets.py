@@ -1,8 +1,7 @@
 """ListOffsets (2): the offset at a timestamp, or an end of the log."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int8, Int16, Int32, Int64, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int8, Int16, Int32, Int64, String, request, response, since, struct
 
 
 @struct

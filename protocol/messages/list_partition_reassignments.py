@@ -1,8 +1,18 @@
 """ListPartitionReassignments (46): reassignments in progress (KIP-455)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, NullableArray, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,18 @@
 """ListTransactions (66): which transactional ids there are (KIP-664)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, Int64, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @request(ApiKey.LIST_TRANSACTIONS)

@@ -1,8 +1,21 @@
 """Metadata (3): brokers, topics and their partitions; creates topics where that is allowed."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import ZERO_UUID, Array, Bool, Int16, Int32, NullableArray, NullableString, String, Uuid
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    ZERO_UUID,
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    Uuid,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,20 @@
 """OffsetCommit (8): store how far a group has come."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import ZERO_UUID, Array, Int16, Int32, Int64, NullableString, String, Uuid
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    ZERO_UUID,
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    String,
+    Uuid,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

@@ -1,8 +1,7 @@
 """OffsetDelete (47): forget a group's offsets of topics that it does not read."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int16, Int32, String, request, response, since, struct
 
 
 @struct

@@ -1,7 +1,7 @@
 """OffsetFetch (9): read committed offsets, of one group up to v7, of several from v8 on."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import (
+from protocol.schema import (
     ZERO_UUID,
     Array,
     Bool,
@@ -12,8 +12,11 @@ from protocol.kinds import (
     NullableString,
     String,
     Uuid,
+    request,
+    response,
+    since,
+    struct,
 )
-from protocol.schema import request, response, since, struct
 
 
 @struct

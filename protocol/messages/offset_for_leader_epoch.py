@@ -1,8 +1,7 @@
 """OffsetForLeaderEpoch (23): where a leader epoch ends (KIP-279, KIP-320)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, Int32, Int64, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Int16, Int32, Int64, String, request, response, since, struct
 
 
 @struct

@@ -2,8 +2,22 @@
 
 from protocol.apis import ApiKey
 from protocol.current_leader import LeaderIdAndEpoch, NodeEndpoint
-from protocol.kinds import ZERO_UUID, Array, Int16, Int32, Int64, NullableString, Records, String, Uuid
-from protocol.schema import request, response, since, struct, tagged
+from protocol.schema import (
+    ZERO_UUID,
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    Records,
+    String,
+    Uuid,
+    request,
+    response,
+    since,
+    struct,
+    tagged,
+)
 
 
 @struct

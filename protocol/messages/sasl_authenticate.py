@@ -1,8 +1,7 @@
 """SaslAuthenticate (36): one token of a SASL mechanism, and what is said to it (KIP-152)."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Bytes, Int16, Int64, NullableString
-from protocol.schema import request, response, since
+from protocol.schema import Bytes, Int16, Int64, NullableString, request, response, since
 
 
 @request(ApiKey.SASL_AUTHENTICATE)

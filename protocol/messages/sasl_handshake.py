@@ -4,8 +4,7 @@ Source: KIP-43, KIP-152. After v0 tokens follow as they are, each with its size;
 """
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Int16, String
-from protocol.schema import request, response
+from protocol.schema import Array, Int16, String, request, response
 
 
 @request(ApiKey.SASL_HANDSHAKE)

@@ -1,8 +1,18 @@
 """SyncGroup (14): the leader hands in the assignment, every member fetches its part."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bytes, Int16, Int32, NullableString, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import (
+    Array,
+    Bytes,
+    Int16,
+    Int32,
+    NullableString,
+    String,
+    request,
+    response,
+    since,
+    struct,
+)
 
 
 @struct

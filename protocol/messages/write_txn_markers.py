@@ -1,8 +1,7 @@
 """WriteTxnMarkers (27): the end of transactions, for the partitions that they wrote to. Sent by brokers."""
 
 from protocol.apis import ApiKey
-from protocol.kinds import Array, Bool, Int8, Int16, Int32, Int64, String
-from protocol.schema import request, response, since, struct
+from protocol.schema import Array, Bool, Int8, Int16, Int32, Int64, String, request, response, since, struct
 
 
 @struct

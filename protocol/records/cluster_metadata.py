@@ -8,10 +8,8 @@ Source: KIP-500, KIP-631, KIP-868.
 from typing import Final, TypeAlias
 
 from protocol.codec import decode_prefix
-from protocol.kinds import Bytes, Int8, Int32, NullableString, String, Uuid
-from protocol.malformed import Malformed
-from protocol.primitives import read_uvarint
-from protocol.schema import data, message_info
+from protocol.primitives import Malformed, read_uvarint
+from protocol.schema import Bytes, Int8, Int32, NullableString, String, Uuid, data, message_info
 
 FRAME_VERSION: Final = 1
 TOPIC_RESOURCE: Final = 2
@@ -72,7 +70,7 @@ class RemoveUserScramCredentialRecord:
 
 @data(versions="0+", flexible="0+")
 class AccessControlEntryRecord:
-    """An ACL was added. The numbers are those of `coordinator/security/acl.py`."""
+    """An ACL was added. The numbers are those of `coordinator/security/core/acl.py`."""
 
     id: Uuid
     resource_type: Int8

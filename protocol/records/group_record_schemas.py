@@ -1,9 +1,89 @@
-"""A consumer group (KIP-848): its epoch (key type 3), its members (5), who is to have what (6 and 7), who has what
-(8), and what its regular expressions match (16). Type 4 was written up to Kafka 4.0, and is only read.
+"""Key and value schemas of the records of `__consumer_offsets`.
+
+The key types:
+
+    0, 1  a committed offset (0 before Kafka 0.9, with the same fields)
+    2     a classic group when its leader last handed in an assignment
+    3, 5  a consumer group (KIP-848): its epoch, its members
+    4     topics that a consumer group knew; written up to Kafka 4.0, and only read here
+    6, 7  the target assignment: its epoch, and the partitions of each member
+    8     the current assignment of each member
+    16    the topics that a regular expression matches
+
+Source: the message definitions of Kafka's group-coordinator module.
 """
 
-from protocol.kinds import Array, Bytes, Int8, Int32, Int64, NullableArray, NullableString, String, Uuid
-from protocol.schema import data, since, struct, tagged
+from protocol.schema import (
+    ZERO_UUID,
+    Array,
+    Bytes,
+    Int8,
+    Int32,
+    Int64,
+    NullableArray,
+    NullableString,
+    String,
+    Uuid,
+    data,
+    since,
+    struct,
+    tagged,
+)
+
+
+@data(versions="2")
+class GroupMetadataKey:
+    """Which group."""
+
+    group: String
+
+
+@struct
+class MemberMetadata:
+    """A member; a rebalance timeout of -1 means that the session timeout serves for it."""
+
+    member_id: String
+    group_instance_id: NullableString = since("3+", default=None)
+    client_id: String
+    client_host: String
+    rebalance_timeout: Int32 = since("1+", default=-1)
+    session_timeout: Int32
+    subscription: Bytes
+    assignment: Bytes
+
+
+@data(versions="0-4", flexible="4+")
+class GroupMetadataValue:
+    """v1 rebalance timeout · v2 timestamp of the state · v3 instance ids · v4 flexible"""
+
+    protocol_type: String
+    generation: Int32
+    protocol: NullableString
+    leader: NullableString
+    current_state_timestamp: Int64 = since("2+", default=-1)
+    members: Array[MemberMetadata]
+
+
+@data(versions="0-1")
+class OffsetCommitKey:
+    """Whose offset, of which partition."""
+
+    group: String
+    topic: String
+    partition: Int32
+
+
+@data(versions="0-4", flexible="4+")
+class OffsetCommitValue:
+    """v1 commit and expire timestamps (a retention time that the client chose) · v2 no expire timestamp ·
+    v3 leader epoch · v4 flexible, topic id in a tag"""
+
+    offset: Int64
+    leader_epoch: Int32 = since("3+", default=-1)
+    metadata: String
+    commit_timestamp: Int64
+    expire_timestamp: Int64 = since("1", default=-1)
+    topic_id: Uuid = tagged(0, "4+", default=ZERO_UUID)
 
 
 @data(versions="3")

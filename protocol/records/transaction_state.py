@@ -3,14 +3,11 @@
 Source: `TransactionLogKey`, `TransactionLogValue` of Kafka's transaction-coordinator module; KIP-98, KIP-890.
 """
 
-from struct import Struct
 from typing import Final
 
-from protocol.kinds import Array, Int8, Int16, Int32, Int64, NullableArray, String
-from protocol.schema import data, struct, tagged
+from protocol.schema import Array, Int8, Int16, Int32, Int64, NullableArray, String, data, struct, tagged
 
 KEY_VERSION: Final = 0
-_INT16: Final = Struct(">h")
 
 
 @data(versions="0")

@@ -1,49 +1,248 @@
-"""Compaction: a log that keeps the latest record of every key, and loses nothing else.
+"""Compaction of a log: it keeps the latest record of every key, and loses nothing else.
 
-One pass has two halves. The first reads the dirty part and notes the latest offset of each key
-(`key_offsets.py`). The second writes every sealed segment anew with what survives (`survivors.py`), small
-neighbours together as long as they fit in one segment, and puts the new file in the place of the old ones
-(`recovery/swap.py`). Offsets never change: what is gone leaves gaps.
+    log start ... first dirty offset ... end offset ... active segment
+        clean            dirty            not yet
 
-The law, which the tests hold against it: whoever loads the log, or reads it from any offset on and knows each key's
-latest value, gets the same before a pass, in the middle of it, after it, and after a crash at any call.
+Compaction has read every record of the clean part. The dirty part ends at the active segment, or earlier: at
+the first offset that is not durable or not readable, and at records younger than `min.compaction.lag.ms`.
 
-A pass is a generator, so that whoever runs it decides about the pace. Each step is a small piece of work on the
-owner's thread; a step that yields a function asks for it to be called in another thread, since it waits for the
-disk. In between the log may be appended to, read, and even be deleted; the segments under work stay where they are.
+A pass has two halves. The first reads the dirty part and maps each key to its latest offset. The second
+writes every sealed segment anew with its surviving records, merges small neighbours that fit into one
+segment, and swaps the new file in. Offsets never change: removed records leave gaps.
 
-Damage ends a pass where it stands, with file and position. What could not be read is never rewritten.
+The law, which the tests check: a pass does not change the latest value of any key for a reader. That holds
+for a reader that loads the log or reads it from any offset on; before, during and after a pass; and after a
+crash at any call.
 
-A state of the log from before the end of the pass goes first: it may hold a key whose tombstone is about to go.
+A pass is a generator, so its caller controls the pace. Each step is a small piece of work on the owner's
+thread. A step that yields a function needs it called in another thread, because it waits for the disk or
+decodes many records.
+Between steps the log may be appended to, read and even deleted; the segments at work stay in place.
 
-Source: Kafka's `Cleaner`.
+Damage ends a pass, with file and position; unreadable bytes are never rewritten. A saved state of the log
+from before the end of the pass is deleted first: it may hold a key with a tombstone that is about to go.
+
+Source: Kafka's `Cleaner`, `LogCleanerManager.cleanableOffsets` and `LogToClean`.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from storage.compaction.cleanable import Cleanable
-from storage.compaction.cleaned_segment import CleanedSegment
-from storage.compaction.key_offsets import MAX_KEYS, KeyOffsets, map_keys
-from storage.compaction.survivors import Survivors, Terms
-from storage.errors import CorruptBatch, LogDamaged
-from storage.index import MAX_RELATIVE_OFFSET
+from storage.batch import read_header
+from storage.compaction.compaction_filter import (
+    MAX_KEYS,
+    CompactionFilter,
+    CompactionTerms,
+    KeyOffsetMap,
+    map_keys,
+)
+from storage.compaction.compaction_steps import CompactionSteps, StepsTo, call, is_long
 from storage.log import PartitionLog
-from storage.segment import MAX_SEGMENT_BYTES, Segment
+from storage.log_segments import walk_segments
+from storage.recovery.segment_swap import CLEANED_SUFFIX, SWAP_SUFFIX
+from storage.segment import LogSegment
+from storage.segment_index import MAX_RELATIVE_OFFSET
 from storage.state_file import remove_states
+from storage.storage_errors import AppendFailed, CorruptBatch, LogDamaged, format_error_reason
 from storage.stored_batch import StoredBatch
-from storage.transaction_index import read_aborted
-from storage.walk import walk_segments
+from storage.transaction_index import (
+    AbortedTransaction,
+    encode_transaction_index,
+    format_transaction_index_path,
+    read_aborted_transactions,
+)
 
-Step = Callable[[], None] | None
-"""None: that was a piece of work. A function: to be called in another thread before the pass goes on."""
-Steps = Generator[Step, None, None]
-
-STEP_BATCHES: Final = 4
+BUFFER_BYTES: Final = 256 * 1024
+BATCHES_PER_STEP: Final = 4
 
 
-class Compacted(NamedTuple):
+class LogToClean(NamedTuple):
+    """The dirty part of a log, and how many bytes it has beside the clean one."""
+
+    first_dirty_offset: int
+    end_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    is_overdue: bool
+    """Whether a record of the dirty part is older than `max.compaction.lag.ms`."""
+
+    @property
+    def dirty_ratio(self) -> float:
+        """The share of the dirty part; 0.0 where there is nothing at all."""
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+    def is_due(self, min_cleanable_dirty_ratio: float) -> bool:
+        """Whether compaction should run now."""
+        return self.dirty_bytes > 0 and (self.is_overdue or self.dirty_ratio > min_cleanable_dirty_ratio)
+
+
+def find_log_to_clean(log: PartitionLog, cleaned_to: int, up_to: int, now_ms: int) -> LogToClean:
+    """Looks at a log.
+
+    In: the offset below which it is clean, as recorded; the offset that consumers can read up to; the wall clock.
+    Raises LogDamaged, OSError.
+    """
+    sealed = log.segments[:-1]
+    active_offset = log.segments[-1].base_offset
+    first_dirty_offset = max(cleaned_to, log.log_start_offset)
+    if first_dirty_offset > active_offset:
+        # The log was cut, or its files were replaced, since that was written down.
+        first_dirty_offset = log.log_start_offset
+    limit = min(up_to, log.synced_offset)
+    ends = [segment.base_offset for segment in log.segments[1:]]
+    clean_bytes = dirty_bytes = 0
+    end_offset = first_dirty_offset
+    is_overdue = False
+    for segment, segment_end in zip(sealed, ends, strict=True):
+        if segment_end <= first_dirty_offset:
+            clean_bytes += segment.size
+            continue
+        if segment_end > limit or _is_too_young(log, segment, now_ms):
+            break
+        dirty_bytes += segment.size
+        end_offset = segment_end
+        is_overdue = is_overdue or _is_overdue(log, segment, now_ms)
+    return LogToClean(first_dirty_offset, end_offset, clean_bytes, dirty_bytes, is_overdue)
+
+
+def _is_too_young(log: PartitionLog, segment: LogSegment, now_ms: int) -> bool:
+    lag_ms = log.config.min_compaction_lag_ms
+    if lag_ms <= 0:
+        return False
+    try:
+        return segment.find_latest_ms(log.config.index_interval_bytes) > now_ms - lag_ms
+    except CorruptBatch as error:
+        raise LogDamaged(segment.path, error.reason, error.position) from error
+
+
+def _is_overdue(log: PartitionLog, segment: LogSegment, now_ms: int) -> bool:
+    oldest_ms = now_ms - log.config.max_compaction_lag_ms
+    if oldest_ms <= 0:
+        return False
+    try:
+        for batch in segment.walk():
+            return 0 <= batch.header.max_timestamp_ms < oldest_ms
+    except CorruptBatch as error:
+        raise LogDamaged(segment.path, error.reason, error.position) from error
+    return False
+
+
+class CleanedSegment:
+    """One new segment of a log. `append_batch` batches, `sync`, then `replace_segments` the old ones, or
+    `abandon`."""
+
+    def __init__(self, log: PartitionLog, base_offset: int) -> None:
+        self.size = 0
+        self._log = log
+        self._files = log.files
+        self._segment = LogSegment(log.files, log.directory, base_offset, 0)
+        self._segment.start_indexes()
+        self._cleaned_path = self._segment.path + CLEANED_SUFFIX
+        self._swap_path = self._segment.path + SWAP_SUFFIX
+        self._transaction_index_path = format_transaction_index_path(log.directory, base_offset)
+        if self._files.exists(self._cleaned_path):
+            self._files.unlink(self._cleaned_path)
+        self._file = self._files.open_append(self._cleaned_path)
+        self._buffer = bytearray()
+        self._is_in_place = False
+
+    def append_batch(self, data: bytes) -> None:
+        """Takes the next batch. Raises OSError."""
+        header = read_header(data)
+        assert header.base_offset >= self.next_offset, (self._cleaned_path, self.next_offset)
+        interval_bytes = self._log.config.index_interval_bytes
+        self._segment.index_batch(
+            self.size, len(data), header.last_offset, header.max_timestamp_ms, interval_bytes
+        )
+        self.size += len(data)
+        self._buffer += data
+        if len(self._buffer) >= BUFFER_BYTES:
+            self._flush()
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next batch begins at the least."""
+        return self._segment.next_offset
+
+    def _flush(self) -> None:
+        self._file.write(bytes(self._buffer))
+        self._buffer.clear()
+
+    def sync(self) -> None:
+        """Makes all of it durable; blocks, safe in another thread if nothing else is done here. Raises OSError."""
+        self._flush()
+        self._file.fdatasync()
+
+    def abandon(self) -> None:
+        """Removes the file, unless it has become part of the log. Never raises OSError."""
+        if self._is_in_place:
+            return
+        self._file.close()
+        with suppress(OSError):
+            if self._files.exists(self._transaction_index_path + SWAP_SUFFIX):
+                # Without the others, it would be taken for the index of a segment that is in place.
+                self._files.unlink(self._transaction_index_path + SWAP_SUFFIX)
+                self._log.sync_directory()
+            for path in filter(self._files.exists, (self._cleaned_path, self._swap_path)):
+                self._files.unlink(path)
+
+    def replace_segments(
+        self,
+        old: Sequence[LogSegment],
+        end_offset: int,
+        cleaned_to: int,
+        aborted: Sequence[AbortedTransaction],
+    ) -> Generator[Callable[[], None], None, None]:
+        """Puts it in the place of others, in an order that a crash cannot spoil; each function is to be
+        called in another thread.
+
+        In: where what follows them begins; below which offset every record was met; the aborted transactions that
+        its index is to name.
+        Raises OSError before anything has changed; later failures poison the log and raise AppendFailed.
+        """
+        files, directory = self._files, self._log.directory
+        sync_directory = self._log.sync_directory
+        segment = self._segment
+        assert self._file.size() == self.size, (self._cleaned_path, self.size)
+        if aborted:
+            files.write_atomically(
+                self._transaction_index_path + SWAP_SUFFIX, encode_transaction_index(aborted)
+            )
+        files.replace(self._cleaned_path, self._swap_path)
+        yield sync_directory
+        self._log.require_open()
+        segment.adopt_file(self._file)
+        segment.size = self.size
+        self._is_in_place = True
+        self._log.replace_segments(old, segment, cleaned_to)
+        if self._log.segment_listener is not None:
+            self._log.segment_listener.on_compacted(segment.base_offset, end_offset, aborted)
+        try:
+            for number, replaced in enumerate(old):
+                # The new file takes the name of the first one.
+                replaced.delete(keeps_log=number == 0)
+            yield sync_directory
+            self._log.require_open()
+            files.replace(self._swap_path, segment.path)
+            if aborted:
+                yield sync_directory
+                self._log.require_open()
+                files.replace(self._transaction_index_path + SWAP_SUFFIX, self._transaction_index_path)
+            segment.write_indexes()
+            yield segment.sync_indexes
+            yield sync_directory
+        except OSError as error:
+            failure = AppendFailed(
+                directory, f"cannot put a compacted segment in place: {format_error_reason(error, directory)}"
+            )
+            raise self._log.poison(failure) from error
+
+
+class CompactionResult(NamedTuple):
     """What a pass came to."""
 
     from_offset: int
@@ -53,7 +252,7 @@ class Compacted(NamedTuple):
     bytes_after: int
     records_before: int
     records_after: int
-    keyless: int
+    records_without_key: int
     """Records without a key, which went."""
 
     def __str__(self) -> str:
@@ -64,54 +263,60 @@ class Compacted(NamedTuple):
 
 
 class Compaction:
-    """One pass over one log. Run `steps` to its end; `result` is there then."""
+    """One pass over one log. Run `iterate_steps` to its end; `result` is there then."""
 
-    def __init__(self, log: PartitionLog, todo: Cleanable, terms: Terms, max_keys: int = MAX_KEYS) -> None:
-        self.result: Compacted | None = None
+    def __init__(
+        self, log: PartitionLog, log_to_clean: LogToClean, terms: CompactionTerms, max_keys: int = MAX_KEYS
+    ) -> None:
+        self.result: CompactionResult | None = None
         self._log = log
-        self._todo = todo
+        self._log_to_clean = log_to_clean
         self._terms = terms
         self._max_keys = max_keys
 
-    def steps(self) -> Steps:
-        """Does it. An OSError of a function that was asked for is to be thrown into the generator.
+    def iterate_steps(self) -> CompactionSteps:
+        """The steps of the pass. An OSError of a function that was asked for is to be thrown into the generator.
 
         Raises LogDamaged, DamagedFile; LogClosed or LogPoisoned when the log was closed or failed meanwhile;
         AppendFailed, OSError where the disk refuses, after which the log is as it was, or poisoned where nobody can
         tell.
         """
-        log, todo = self._log, self._todo
+        log, todo = self._log, self._log_to_clean
         log.pin()
         try:
-            keys = KeyOffsets(todo.first_dirty_offset)
+            keys = KeyOffsetMap(todo.first_dirty_offset)
             if todo.first_dirty_offset < todo.end_offset:
-                yield from self._map(keys)
+                yield from self._map_keys(keys)
             if keys.end_offset <= todo.first_dirty_offset:
-                self.result = Compacted(todo.first_dirty_offset, todo.first_dirty_offset, 0, 0, 0, 0, 0)
+                self.result = CompactionResult(
+                    todo.first_dirty_offset, todo.first_dirty_offset, 0, 0, 0, 0, 0
+                )
                 return
-            yield from self._rewrite(keys)
+            yield from self._rewrite_segments(keys)
         finally:
             log.unpin()
 
-    def _map(self, keys: KeyOffsets) -> Steps:
-        todo = self._todo
+    def _map_keys(self, keys: KeyOffsetMap) -> CompactionSteps:
+        todo = self._log_to_clean
         *sealed, active = self._log.segments
         assert todo.end_offset <= min(active.base_offset, self._log.compactable_offset), (active.path, todo)
-        batches = self._walk(sealed, active.base_offset)
-        for _ in map_keys(batches, todo.first_dirty_offset, todo.end_offset, self._max_keys, keys):
-            yield None
+        batches = self._walk_segments(sealed, active.base_offset)
+        for step in map_keys(batches, todo.first_dirty_offset, todo.end_offset, self._max_keys, keys):
+            yield step
             self._log.require_open()
         assert keys.end_offset <= todo.end_offset, (active.path, keys.end_offset, todo)
 
-    def _walk(self, segments: Sequence[Segment], end_offset: int) -> Iterator[StoredBatch]:
+    def _walk_segments(self, segments: Sequence[LogSegment], end_offset: int) -> Iterator[StoredBatch]:
         """All batches of sealed neighbours. No index is trusted: what it passed over would be lost."""
         return walk_segments(segments, 0, end_offset, self._log.config.index_interval_bytes)
 
-    def _rewrite(self, keys: KeyOffsets) -> Steps:
+    def _rewrite_segments(self, keys: KeyOffsetMap) -> CompactionSteps:
         if remove_states(self._log.files, self._log.directory, keys.end_offset):
             yield self._log.sync_directory
             self._log.require_open()
-        survivors = Survivors(keys, self._terms, read_aborted(self._log.files, self._log.directory))
+        survivors = CompactionFilter(
+            keys, self._terms, read_aborted_transactions(self._log.files, self._log.directory)
+        )
         segments = self._log.segments
         below = [
             (segment, following.base_offset)
@@ -120,16 +325,18 @@ class Compaction:
         ]
         bytes_before = sum(segment.size for segment, _ in below)
         bytes_after = 0
-        for group, end_offset in _groups(below, min(self._log.config.segment_bytes, MAX_SEGMENT_BYTES)):
+        for group, end_offset in _group_segments(below, self._log.config.segment_bytes):
             cleaned = CleanedSegment(self._log, group[0].base_offset)
             try:
-                changes = yield from self._fill(cleaned, self._walk(group, end_offset), survivors)
+                changes = yield from self._write_surviving_batches(
+                    cleaned, self._walk_segments(group, end_offset), survivors
+                )
                 if changes or len(group) > 1:
                     yield cleaned.sync
                     self._log.require_open()
-                    aborted = survivors.still_aborted(group[0].base_offset, end_offset)
+                    aborted = survivors.find_still_aborted(group[0].base_offset, end_offset)
                     cleaned_to = min(end_offset, keys.end_offset)
-                    yield from cleaned.take_the_place_of(group, end_offset, cleaned_to, aborted)
+                    yield from cleaned.replace_segments(group, end_offset, cleaned_to, aborted)
                 else:
                     cleaned.abandon()
             except BaseException:
@@ -137,44 +344,50 @@ class Compaction:
                 raise
             bytes_after += cleaned.size
         survivors.finish()
-        self.result = Compacted(
-            self._todo.first_dirty_offset,
+        self.result = CompactionResult(
+            self._log_to_clean.first_dirty_offset,
             keys.end_offset,
             bytes_before,
             bytes_after,
             survivors.records_before,
             survivors.records_after,
-            survivors.keyless,
+            survivors.records_without_key,
         )
 
-    def _fill(
-        self, cleaned: CleanedSegment, batches: Iterator[StoredBatch], survivors: Survivors
-    ) -> Generator[Step, None, int]:
+    def _write_surviving_batches(
+        self, cleaned: CleanedSegment, batches: Iterator[StoredBatch], survivors: CompactionFilter
+    ) -> StepsTo[int]:
         """Writes what survives of a group; gives the number of batches that do not stay as they are.
 
         The last one stays in any case, so that the new segment reaches as far as the old ones did.
         """
         changes = 0
-        for number, (batch, is_last) in enumerate(_with_last(batches)):
+        for number, (batch, is_last) in enumerate(_mark_last(batches)):
+            keeps_range = is_last or survivors.is_last_of_producer(batch)
             try:
-                data = survivors.of(batch, keeps_range=is_last)
+                data = yield from call(
+                    partial(survivors.filter_batch, batch, keeps_range=keeps_range), is_long=is_long(batch)
+                )
             except CorruptBatch as error:
                 raise LogDamaged(batch.path, error.reason, batch.position) from error
+            self._log.require_open()
             if data is not batch.data:
                 changes += 1
             if data is not None:
-                cleaned.add(data)
+                cleaned.append_batch(data)
             reaches_its_end = cleaned.next_offset == batch.header.next_offset
             assert reaches_its_end or (data is None and not is_last), (batch.path, batch.position)
-            if number % STEP_BATCHES == 0:
+            if number % BATCHES_PER_STEP == 0:
                 yield None
                 self._log.require_open()
         return changes
 
 
-def _groups(segments: Sequence[tuple[Segment, int]], max_bytes: int) -> Iterator[tuple[list[Segment], int]]:
+def _group_segments(
+    segments: Sequence[tuple[LogSegment, int]], max_bytes: int
+) -> Iterator[tuple[list[LogSegment], int]]:
     """Runs of neighbours that fit in one segment together, as they are today. In and out: with the end offset."""
-    group: list[Segment] = []
+    group: list[LogSegment] = []
     size = group_end = 0
     for segment, end_offset in segments:
         is_too_far = group and end_offset - 1 - group[0].base_offset > MAX_RELATIVE_OFFSET
@@ -188,7 +401,7 @@ def _groups(segments: Sequence[tuple[Segment, int]], max_bytes: int) -> Iterator
         yield group, group_end
 
 
-def _with_last(batches: Iterator[StoredBatch]) -> Iterator[tuple[StoredBatch, bool]]:
+def _mark_last(batches: Iterator[StoredBatch]) -> Iterator[tuple[StoredBatch, bool]]:
     """Each batch, and whether it is the last."""
     held = next(batches, None)
     if held is None:

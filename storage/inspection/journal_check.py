@@ -9,21 +9,20 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.data_directory import LOCK_FILE
-from storage.errors import CorruptBatch, DamagedFile
 from storage.files import Files
-from storage.inspection.directory_reader import LogFiles, data_directory_of
-from storage.inspection.findings import Effect, Finding, Kind
+from storage.inspection.log_findings import FindingEffect, FindingKind, LogFinding
+from storage.inspection.log_reader import LogListing, find_data_directory
 from storage.inspection.segment_scan import BadBytes, SegmentScan
-from storage.journal.frame import Entry, batches_of
 from storage.journal.journal import JOURNAL
-from storage.journal.left_over import LeftOver, read_left_over
-from storage.os_error import reason_of
-from storage.partition_metadata import read_topic_id
+from storage.journal.journal_frame import JournalEntry, split_batches
+from storage.journal.leftover_journal import LeftoverEntries, read_leftover_entries
+from storage.metadata_files import read_topic_id
+from storage.offset_checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
+from storage.storage_errors import CorruptBatch, DamagedFile, format_error_reason
 
 
-class Lack(NamedTuple):
+class MissingTail(NamedTuple):
     """What the journal has and a log has not."""
 
     path: str
@@ -32,48 +31,52 @@ class Lack(NamedTuple):
     """Where the log ends."""
     end_offset: int
     """Where the journal does."""
-    gap_at: int | None
+    gap_end_offset: int | None
     """Where the journal goes on, when that is not where the log ends: nothing puts it in."""
 
-    def finding(self) -> Finding:
-        """The same among others."""
-        if self.gap_at is not None:
-            reason = f"ends at offset {self.offset}, and the journal goes on at {self.gap_at}"
-            return Finding(Kind.JOURNAL, Effect.STOPS_LOAD, self.path, None, 0, self.offset, reason)
+    def to_finding(self) -> LogFinding:
+        """Return it as a finding."""
+        if self.gap_end_offset is not None:
+            reason = f"ends at offset {self.offset}, and the journal goes on at {self.gap_end_offset}"
+            return LogFinding(
+                FindingKind.JOURNAL, FindingEffect.STOPS_LOAD, self.path, None, 0, self.offset, reason
+            )
         reason = f"the log ends at offset {self.offset}, the journal has what follows up to {self.end_offset}"
-        return Finding(Kind.JOURNAL, Effect.TAKEN_BACK, self.path, None, 0, self.offset, reason)
+        return LogFinding(
+            FindingKind.JOURNAL, FindingEffect.TAKEN_BACK, self.path, None, 0, self.offset, reason
+        )
 
 
 class JournalCheck:
-    """Of the data directories that some logs are in, and nobody uses. Raises OSError."""
+    """Checks the journals of the data directories that some logs are in, and nobody uses. Raises OSError."""
 
-    def __init__(self, files: Files, logs: Sequence[LogFiles]) -> None:
+    def __init__(self, files: Files, logs: Sequence[LogListing]) -> None:
         """In: the logs of interest."""
-        self.damaged: dict[str, DamagedFile] = {}
+        self.damaged_journals: dict[str, DamagedFile] = {}
         """What is wrong with the journals of which nobody can say what they hold, by data directory."""
-        self.lacks: dict[str, Lack] = {}
+        self.missing_tails: dict[str, MissingTail] = {}
         """By directory of the log."""
         self._files = files
-        by_directory: dict[str, list[LogFiles]] = {}
+        by_directory: dict[str, list[LogListing]] = {}
         for log in logs:
-            directory = data_directory_of(files, log)
+            directory = find_data_directory(files, log)
             if directory is not None and log.is_whole:
                 by_directory.setdefault(directory, []).append(log)
         for directory, its_logs in by_directory.items():
-            if files.is_directory(f"{directory}/{JOURNAL}") and not _is_used(files, directory):
-                self._read(directory, its_logs)
+            if files.is_directory(f"{directory}/{JOURNAL}") and not _is_in_use(files, directory):
+                self._read_journal(directory, its_logs)
 
-    def _read(self, directory: str, logs: Sequence[LogFiles]) -> None:
+    def _read_journal(self, directory: str, logs: Sequence[LogListing]) -> None:
         try:
-            left_over = read_left_over(self._files, f"{directory}/{JOURNAL}")
+            left_over = read_leftover_entries(self._files, f"{directory}/{JOURNAL}")
         except DamagedFile as error:
-            self.damaged[directory] = error
+            self.damaged_journals[directory] = error
             return
         except FileNotFoundError:
             return  # somebody has begun to use it
         except OSError as error:
             path = str(error.filename or f"{directory}/{JOURNAL}")
-            self.damaged[directory] = DamagedFile(path, reason_of(error, path))
+            self.damaged_journals[directory] = DamagedFile(path, format_error_reason(error, path))
             return
         try:
             recovery_points = read_offsets(self._files, f"{directory}/{RECOVERY_POINTS}")
@@ -83,34 +86,38 @@ class JournalCheck:
         for log in logs:
             assert log.name is not None, log
             try:
-                entries = self._entries(left_over, log)
+                entries = self._find_entries(left_over, log)
             except (DamagedFile, OSError):
                 continue  # it is not opened either
             if entries:
                 recovery_point, start = recovery_points.get(log.name, 0), starts.get(log.name, 0)
-                lack = self._lack(log, entries, recovery_point, start)
+                lack = self._find_missing_tail(log, entries, recovery_point, start)
                 if lack is not None:
-                    self.lacks[log.directory] = lack
+                    self.missing_tails[log.directory] = lack
 
-    def _entries(self, left_over: LeftOver, log: LogFiles) -> list[Entry]:
+    def _find_entries(self, left_over: LeftoverEntries, log: LogListing) -> list[JournalEntry]:
         """By offset; those of another life of the topic are none of the log's."""
-        own = [key for key in left_over.logs() if key[1:] == log.name]
+        own = [key for key in left_over.find_logs() if key[1:] == log.name]
         topic_id = read_topic_id(self._files, log.directory)
         if topic_id is not None:
             own = [key for key in own if key.topic_id == topic_id]
         elif len(own) > 1:
             own = []
-        return sorted((entry for key in own for entry in left_over.entries_of(key)), key=_base_offset)
+        return sorted((entry for key in own for entry in left_over.find_entries(key)), key=_get_base_offset)
 
-    def _lack(self, log: LogFiles, entries: list[Entry], recovery_point: int, start: int) -> Lack | None:
-        end = self._end_of(log, recovery_point) if log.segments else min(start, entries[0].base_offset)
+    def _find_missing_tail(
+        self, log: LogListing, entries: list[JournalEntry], recovery_point: int, start: int
+    ) -> MissingTail | None:
+        end = (
+            self._find_end_offset(log, recovery_point) if log.segments else min(start, entries[0].base_offset)
+        )
         last_end = entries[-1].end_offset
         if end < recovery_point or last_end <= max(end, start):
             return None  # where damage lies before what was synced, the journal waits until that is repaired
         path = log.segments[-1].path if log.segments else log.directory
-        return Lack(path, end, last_end, _gap(entries, end))
+        return MissingTail(path, end, last_end, _find_gap(entries, end))
 
-    def _end_of(self, log: LogFiles, recovery_point: int) -> int:
+    def _find_end_offset(self, log: LogListing, recovery_point: int) -> int:
         """Where the log is cut at its next start, if not where it ends."""
         below = [number for number, each in enumerate(log.segments) if each.base_offset <= recovery_point]
         first = below[-1] if below else 0
@@ -122,9 +129,9 @@ class JournalCheck:
             try:
                 file = self._files.open_read(segment.path)
             except OSError:
-                return end  # `Verification` says why
+                return end  # `LogVerification` says why
             try:
-                for piece in SegmentScan(file, segment.base_offset).pieces():
+                for piece in SegmentScan(file, segment.base_offset).scan_pieces():
                     if isinstance(piece, BadBytes):
                         return end
                     end = piece.header.next_offset
@@ -132,36 +139,38 @@ class JournalCheck:
                 file.close()
         return end
 
-    def findings(self, log: LogFiles) -> Iterator[Finding]:
+    def find_problems(self, log: LogListing) -> Iterator[LogFinding]:
         """What is to be said of a log."""
-        lack = self.lacks.get(log.directory)
+        lack = self.missing_tails.get(log.directory)
         if lack is not None:
-            yield lack.finding()
+            yield lack.to_finding()
 
-    def damage(self, log: LogFiles) -> Finding | None:
+    def take_damage(self, log: LogListing) -> LogFinding | None:
         """What is wrong with the journal of the log's data directory, once."""
-        error = self.damaged.pop(os.path.dirname(log.directory), None)
+        error = self.damaged_journals.pop(os.path.dirname(log.directory), None)
         if error is None:
             return None
-        return Finding(Kind.JOURNAL, Effect.STOPS_START, error.path, error.position, 0, None, error.reason)
+        return LogFinding(
+            FindingKind.JOURNAL, FindingEffect.STOPS_START, error.path, error.position, 0, None, error.reason
+        )
 
 
-def _is_used(files: Files, directory: str) -> bool:
+def _is_in_use(files: Files, directory: str) -> bool:
     path = f"{directory}/{LOCK_FILE}"
     return files.exists(path) and files.is_locked(path)
 
 
-def _base_offset(entry: Entry) -> int:
+def _get_base_offset(entry: JournalEntry) -> int:
     return entry.base_offset
 
 
-def _gap(entries: Sequence[Entry], end: int) -> int | None:
+def _find_gap(entries: Sequence[JournalEntry], end: int) -> int | None:
     """Where the journal goes on, if not where the log ends."""
     for entry in entries:
         if entry.end_offset <= end:
             continue
         try:
-            for base_offset, next_offset, _ in batches_of(entry):
+            for base_offset, next_offset, _ in split_batches(entry):
                 if next_offset <= end:
                     continue
                 if base_offset != end:

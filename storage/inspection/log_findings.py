@@ -4,7 +4,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class FindingKind(Enum):
     """What is wrong."""
 
     TORN_TAIL = "torn_tail"
@@ -34,7 +34,7 @@ class Kind(Enum):
     """What the journal has past the end of a log, or a journal that cannot be read."""
 
 
-class Effect(Enum):
+class FindingEffect(Enum):
     """What comes of it."""
 
     STOPS_LOAD = "stops_load"
@@ -57,11 +57,11 @@ class Effect(Enum):
     """Nothing starts on the data directory: nobody can tell whose records are missing."""
 
 
-class Finding(NamedTuple):
+class LogFinding(NamedTuple):
     """One thing that is wrong with a log."""
 
-    kind: Kind
-    effect: Effect
+    kind: FindingKind
+    effect: FindingEffect
     path: str
     position: int | None
     """Byte in the file, None where the file as a whole is meant."""

@@ -1,14 +1,218 @@
-"""All batches of a log on disk, from the first segment to the last, beside whoever writes it."""
+"""Finds the logs at a path (a segment, a partition's directory, a data directory) and reads all batches of a
+log, beside a process that writes it.
 
+Reading takes no lock and changes nothing: a listed file may be gone when it is opened. Directories are those
+of this engine or of a Kafka broker. Other files of a broker (indexes, snapshots, files about to be deleted)
+are recognised by name and skipped.
+"""
+
+import os
+import re
 from collections.abc import Callable, Generator, Iterator
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
 
-from storage.batch import HEADER_BYTES
+from storage.batch import HEADER_BYTES, read_header
 from storage.files import File, Files
-from storage.inspection.directory_reader import LogFiles, SegmentFile, list_again
 from storage.inspection.segment_scan import BadBytes, Piece, SegmentScan
+from storage.offset_checkpoint import RECOVERY_POINTS
+from storage.recovery.segment_swap import CLEANED_SUFFIX
+from storage.segment import LOG_SUFFIX
+from storage.segment_index import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.storage_errors import CorruptBatch, FileError
+from storage.stored_batch import StoredBatch
+from storage.topic_partition import TopicPartition
 
-_LOOKS: Final = 10
+_PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
+_DELETED_PARTITION: Final = re.compile(r"(.+)\.[0-9a-f]{32}-(?:delete|future|stray)")
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log(?:\..+)?", re.DOTALL)
+_LIVE_SEGMENT: Final = re.compile(r"[0-9]{20}\.log")
+_SWAP: Final = re.compile(r"[0-9]{20}\.log\.swap")
+_DATA_DIRECTORY_FILES: Final = ("meta.properties", ".lock", RECOVERY_POINTS)
+_OTHER_FILES: Final = {
+    INDEX_SUFFIX: "an offset index",
+    TIME_INDEX_SUFFIX: "a time index",
+    ".txnindex": "an index of aborted transactions",
+    ".snapshot": "a snapshot of producers",
+}
+
+
+class NotALog(FileError):
+    """There is no log at a path: nothing, or something else."""
+
+
+class SegmentFile(NamedTuple):
+    """A segment's `.log` file."""
+
+    path: str
+    base_offset: int
+
+
+class LogListing(NamedTuple):
+    """The log of one partition, or the one segment of it that was asked for."""
+
+    directory: str
+    name: TopicPartition | None
+    """None where the directory is not called as Kafka calls it."""
+    segments: tuple[SegmentFile, ...]
+    """By base offset."""
+    is_whole: bool
+    """All segments of the directory, not one that was named."""
+
+    def find_end_offset(self, number: int) -> int | None:
+        """Where the segment after the one of this number begins, None for the last."""
+        return self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
+
+
+def find_logs(files: Files, path: str) -> list[LogListing]:
+    """The logs at a path, by topic and partition.
+
+    In: a segment, a partition's directory or a data directory; absolute. Raises NotALog, OSError.
+    """
+    if not files.exists(path):
+        raise NotALog(path, "does not exist")
+    if not files.is_directory(path):
+        return [_list_segment(files, path)]
+    names = files.listdir(path)
+    if any(_LIVE_SEGMENT.fullmatch(name) or _SWAP.fullmatch(name) for name in names):
+        return [_list_log(files, path, names)]
+    logs = [
+        _list_log(files, directory, list_names(files, directory))
+        for directory in _find_partitions(files, path, names)
+    ]
+    # Many a directory's name ends in a number: by itself that does not make it a partition.
+    if any(log.segments for log in logs) or (logs and _is_data_directory(files, path)):
+        return sorted(logs, key=_get_partition)
+    if not names:
+        raise NotALog(path, "is an empty directory")
+    raise NotALog(path, "holds neither segments of a log nor partitions with such")
+
+
+def relist_log(files: Files, log: LogListing) -> LogListing:
+    """The log as it is now; the same where one segment was named. Raises OSError."""
+    return _list_log(files, log.directory, list_names(files, log.directory)) if log.is_whole else log
+
+
+def parse_base_offset(log: LogListing, path: str) -> int:
+    """What a segment of a log is named for, one that was begun after the log was listed too."""
+    match = _SEGMENT.fullmatch(os.path.basename(path))
+    return log.segments[0].base_offset if match is None else int(match[1])
+
+
+def find_data_directory(files: Files, log: LogListing) -> str | None:
+    """The data directory that a log is part of, as far as can be told; None for a log by itself."""
+    if log.name is None or os.path.basename(log.directory) != str(log.name):
+        return None
+    parent = os.path.dirname(log.directory)
+    return parent if _is_data_directory(files, parent) else None
+
+
+def _is_data_directory(files: Files, path: str) -> bool:
+    return any(files.exists(f"{path}/{name}") for name in _DATA_DIRECTORY_FILES)
+
+
+def _get_partition(log: LogListing) -> TopicPartition:
+    assert log.name is not None
+    return log.name
+
+
+def _find_partitions(files: Files, path: str, names: list[str]) -> Iterator[str]:
+    for name in names:
+        directory = os.path.join(path, name)
+        if _PARTITION.fullmatch(name) and files.is_directory(directory):
+            yield directory
+
+
+def list_names(files: Files, directory: str) -> list[str]:
+    """Names in a partition's directory; none where it cannot be listed, which `find_unusable_files` says."""
+    try:
+        return files.listdir(directory)
+    except OSError:
+        return []
+
+
+def _list_log(files: Files, directory: str, names: list[str]) -> LogListing:
+    segments = [
+        SegmentFile(os.path.join(directory, name), int(name[: -len(LOG_SUFFIX)]))
+        for name in names
+        if _LIVE_SEGMENT.fullmatch(name)
+    ]
+    for swap, end_offset in _find_swaps(files, directory, names):
+        segments = [
+            segment for segment in segments if not swap.base_offset <= segment.base_offset < end_offset
+        ]
+        segments.append(swap)
+    return LogListing(
+        directory, parse_partition(directory), tuple(sorted(segments, key=_get_base_offset)), True
+    )
+
+
+def _find_swaps(files: Files, directory: str, names: list[str]) -> Iterator[tuple[SegmentFile, int]]:
+    """Compacted segments on the way to their place, which count already, and where each one ends.
+
+    By the rules of `recovery/segment_swap.py`; but one that is damaged counts as far as it can be read.
+    """
+    unwritten = min((name for name in names if name.endswith(CLEANED_SUFFIX)), default="~")
+    for name in names:
+        if not _SWAP.fullmatch(name) or name >= unwritten:
+            continue
+        swap = SegmentFile(os.path.join(directory, name), int(name[:20]))
+        try:
+            file = files.open_read(swap.path)
+        except OSError:
+            continue  # in its place meanwhile, or what `find_unusable_files` names
+        try:
+            scan = SegmentScan(file, swap.base_offset)
+            for _ in scan.scan_pieces():
+                pass
+            yield swap, max(scan.next_offset, swap.base_offset + 1)
+        finally:
+            file.close()
+
+
+def _get_base_offset(segment: SegmentFile) -> int:
+    return segment.base_offset
+
+
+def parse_partition(directory: str) -> TopicPartition | None:
+    """The partition that a directory's name tells, one that is being deleted or moved too."""
+    name = os.path.basename(directory)
+    leaving = _DELETED_PARTITION.fullmatch(name)
+    match = _PARTITION.fullmatch(name if leaving is None else leaving[1])
+    return None if match is None else TopicPartition(match[1], int(match[2]))
+
+
+def _list_segment(files: Files, path: str) -> LogListing:
+    directory, name = os.path.split(path)
+    match = _SEGMENT.fullmatch(name)
+    if match is not None:
+        base_offset = int(match[1])
+    else:
+        what = _OTHER_FILES.get(os.path.splitext(name)[1])
+        if what is not None:
+            raise NotALog(path, f"is {what}, not the log itself")
+        base_offset = _read_first_offset(files, path)
+    return LogListing(directory, parse_partition(directory), (SegmentFile(path, base_offset),), False)
+
+
+def _read_first_offset(files: Files, path: str) -> int:
+    """Of a file whose name tells nothing. Raises NotALog where it does not begin with a batch."""
+    file = files.open_read(path)
+    try:
+        base_offset = read_header(file.pread(HEADER_BYTES, 0)).base_offset
+        if any(
+            isinstance(piece, StoredBatch)
+            for piece in islice(SegmentScan(file, base_offset).scan_pieces(), 1)
+        ):
+            return base_offset
+    except CorruptBatch as error:
+        raise NotALog(path, f"is no segment of a log: {error.reason}") from error
+    finally:
+        file.close()
+    raise NotALog(path, "is no segment of a log")
+
+
+_MAX_READS: Final = 10
 """How often the end of a log is read again before it counts as torn."""
 
 
@@ -18,28 +222,28 @@ class LogReader:
     def __init__(
         self,
         files: Files,
-        log: LogFiles,
+        log: LogListing,
         *,
         from_offset: int = 0,
         pause: Callable[[], object] | None = None,
-        skip: Callable[[SegmentFile, OSError], object] | None = None,
+        on_unreadable: Callable[[SegmentFile, OSError], object] | None = None,
     ) -> None:
         """In: the least offset of interest (segments wholly below it are not opened); what to do before an
-        unfinished batch at the end is looked at once more, as it may be being written; `skip` takes a segment that
-        cannot be read, and the reading goes on with the next one.
+        unfinished batch at the end is looked at once more, as it may be being written; `on_unreadable` takes
+        a segment that cannot be read, and the reading goes on with the next one.
         """
         self.log = log
         self.next_offset = from_offset
         """Where the reading goes on."""
         self._files = files
         self._pause = pause
-        self._skip = skip
+        self._on_unreadable = on_unreadable
         self._segment = -1
         self._position = 0
         self._mark = (0, b"")
         """Where the last batch began that was read, and its header."""
 
-    def pieces(self) -> Iterator[Piece]:
+    def read_pieces(self) -> Iterator[Piece]:
         """Sound batches and bad bytes, in order; memory for one batch at a time.
 
         The walk ends where each segment ended when it was opened. Where a segment is gone since it was listed, the
@@ -48,16 +252,16 @@ class LogReader:
         """
         number, relisted = 0, 0
         while number < len(self.log.segments):
-            segment, end_offset = self.log.segments[number], self.log.end_offset(number)
+            segment, end_offset = self.log.segments[number], self.log.find_end_offset(number)
             number += 1
             if end_offset is not None and end_offset <= self.next_offset:
                 continue
             try:
-                is_outdated = yield from self._open_and_read(segment, end_offset, relisted < _LOOKS)
+                is_outdated = yield from self._open_and_read(segment, end_offset, relisted < _MAX_READS)
             except OSError as error:
-                if self._skip is None:
+                if self._on_unreadable is None:
                     raise
-                self._skip(segment, error)
+                self._on_unreadable(segment, error)
                 continue
             if is_outdated:
                 number, relisted = 0, relisted + 1
@@ -65,47 +269,47 @@ class LogReader:
     def _open_and_read(
         self, segment: SegmentFile, end_offset: int | None, may_list_again: bool
     ) -> Generator[Piece, None, bool]:
-        """As `_read`. Raises OSError."""
+        """As `_read_segment`. Raises OSError."""
         try:
             file = self._files.open_read(segment.path)
         except FileNotFoundError:
-            if may_list_again and self._is_outdated():
+            if may_list_again and self._relist_segments():
                 return True
             raise
         try:
-            return (yield from self._read(file, segment, end_offset, may_list_again))
+            return (yield from self._read_segment(file, segment, end_offset, may_list_again))
         finally:
             file.close()
 
-    def _is_outdated(self) -> bool:
+    def _relist_segments(self) -> bool:
         """Lists the segments again; whether others are there now."""
-        before, self.log = self.log, list_again(self._files, self.log)
+        before, self.log = self.log, relist_log(self._files, self.log)
         return before.segments != self.log.segments
 
-    def appended(self) -> Iterator[Piece]:
-        """What `pieces` did not find yet, segments that were begun since included. Raises OSError."""
-        self.log = list_again(self._files, self.log)
-        return self.pieces()
+    def read_appended(self) -> Iterator[Piece]:
+        """What `read_pieces` did not find yet, segments that were begun since included. Raises OSError."""
+        self.log = relist_log(self._files, self.log)
+        return self.read_pieces()
 
-    def _read(
+    def _read_segment(
         self, file: File, segment: SegmentFile, end_offset: int | None, may_list_again: bool
     ) -> Generator[Piece, None, bool]:
         """Out, at its end: whether the list of segments changed, so that bad bytes may be none."""
         position, next_offset = 0, segment.base_offset
-        if segment.base_offset == self._segment and self._is_where_it_was(file):
+        if segment.base_offset == self._segment and self._is_unchanged(file):
             position, next_offset = self._position, max(self.next_offset, next_offset)
         scan = SegmentScan(
             file, segment.base_offset, end_offset=end_offset, position=position, next_offset=next_offset
         )
-        for piece in scan.pieces():
+        for piece in scan.scan_pieces():
             found = piece
             if end_offset is None and isinstance(piece, BadBytes) and piece.is_incomplete:
-                again = self._look_again(file, scan, piece)
+                again = self._reread_torn(file, scan, piece)
                 if again is None:
                     return False
                 found = again
             if isinstance(found, BadBytes):
-                if may_list_again and self._is_outdated():
+                if may_list_again and self._relist_segments():
                     return True
                 if self._segment != segment.base_offset:
                     self._mark = (0, b"")
@@ -119,7 +323,7 @@ class LogReader:
                 yield found
         return False
 
-    def _is_where_it_was(self, file: File) -> bool:
+    def _is_unchanged(self, file: File) -> bool:
         """Whether a segment that was read in part still has there what it had.
 
         A compaction puts another file in its place; a log may be cut and grow again.
@@ -127,14 +331,14 @@ class LogReader:
         at, header = self._mark
         return self._position <= file.size() and file.pread(len(header), at) == header
 
-    def _look_again(self, file: File, scan: SegmentScan, torn: BadBytes) -> Piece | None:
+    def _reread_torn(self, file: File, scan: SegmentScan, torn: BadBytes) -> Piece | None:
         """What becomes of an unfinished batch at the end; None when its writer took it back."""
         piece: Piece | None = torn
-        for _ in range(_LOOKS if self._pause is not None else 0):
+        for _ in range(_MAX_READS if self._pause is not None else 0):
             assert self._pause is not None
             self._pause()
             again = SegmentScan(file, scan.base_offset, position=torn.position, next_offset=scan.next_offset)
-            piece = next(again.pieces(), None)
+            piece = next(again.scan_pieces(), None)
             if not (isinstance(piece, BadBytes) and piece.is_incomplete):
                 break
         return piece

@@ -23,9 +23,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from storage.batch import (
     CODEC_MASK,
-    CRC_FROM,
+    CRC_START,
     HEADER_BYTES,
-    LENGTH_END,
+    LOG_OVERHEAD,
     MAGIC,
     MIN_BATCH_LENGTH,
     BatchHeader,
@@ -34,9 +34,9 @@ from storage.batch import (
 )
 from storage.checksum import crc32c
 from storage.compression import CODEC_NAMES
-from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.files import File
-from storage.index import MAX_RELATIVE_OFFSET
+from storage.segment_index import MAX_RELATIVE_OFFSET
+from storage.storage_errors import CorruptBatch, UnsupportedMagic
 from storage.stored_batch import StoredBatch
 
 CHUNK_BYTES: Final = 1024 * 1024
@@ -44,7 +44,7 @@ CHUNK_BYTES: Final = 1024 * 1024
 _UNDEFINED_ATTRIBUTES: Final = 0xFF80
 _MAX_OLD_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 _MAGIC_AT: Final = 16
-_WITNESSES: Final = 3
+_VOTING_BATCHES: Final = 3
 _LENGTH: Final = struct.Struct(">i")
 _CHECKSUM: Final = struct.Struct(">I")
 
@@ -91,28 +91,28 @@ class SegmentScan:
         self._chunk = b""
         self._chunk_position = 0
 
-    def pieces(self) -> Iterator[Piece]:
+    def scan_pieces(self) -> Iterator[Piece]:
         """Sound batches and bad bytes, in the order of the file, without a gap. Raises OSError."""
         while self.position < self.size:
             position = self.position
-            header, reason = self._look(position, self.next_offset)
+            header, reason = self._check_batch(position, self.next_offset)
             if header is not None and self._is_ahead(header, position):
                 reason = f"offset {header.base_offset} is ahead of those that follow it"
                 header = None
             if header is not None:
-                data = self._window(position, header.size_bytes)
+                data = self._read_window(position, header.size_bytes)
                 self.position = position + header.size_bytes
                 self.next_offset = header.next_offset
                 yield StoredBatch(self._file.path, position, header, data)
             else:
-                bad = self._bad_bytes(position, reason)
+                bad = self._measure_bad_bytes(position, reason)
                 self.position = position + bad.length
                 assert position < self.position <= self.size, (bad, self.size)
                 yield bad
 
     # Looking at one place
 
-    def _window(self, position: int, length: int) -> bytes:
+    def _read_window(self, position: int, length: int) -> bytes:
         """Up to `length` bytes from `position`, none beyond the scanned size."""
         local = position - self._chunk_position
         if not 0 <= local <= local + length <= len(self._chunk):
@@ -120,9 +120,9 @@ class SegmentScan:
             self._chunk_position, local = position, 0
         return self._chunk[local : local + max(0, min(length, self.size - position))]
 
-    def _look(self, position: int, least_offset: int) -> tuple[BatchHeader | None, str]:
+    def _check_batch(self, position: int, least_offset: int) -> tuple[BatchHeader | None, str]:
         """The header of a sound batch at `position`, or why there is none."""
-        header, reason = self._whole(position)
+        header, reason = self._check_whole(position)
         if header is None:
             return None, reason
         if header.base_offset < least_offset:
@@ -134,32 +134,32 @@ class SegmentScan:
             )
         return header, ""
 
-    def _whole(self, position: int) -> tuple[BatchHeader | None, str]:
+    def _check_whole(self, position: int) -> tuple[BatchHeader | None, str]:
         """The header of a batch that is all there and has its checksum, or why there is none."""
-        header, reason = self._header(position)
+        header, reason = self._read_header(position)
         if header is None:
             return None, reason
         if position + header.size_bytes > self.size:
             return None, f"a batch of {header.size_bytes} bytes ends after {self.size - position} bytes"
-        computed = self._checksum(position, header.size_bytes)
+        computed = self._compute_checksum(position, header.size_bytes)
         if computed != header.crc:
             return None, f"checksum {computed:#010x} is not the stored {header.crc:#010x}"
         return header, ""
 
-    def _header(self, position: int) -> tuple[BatchHeader | None, str]:
+    def _read_header(self, position: int) -> tuple[BatchHeader | None, str]:
         try:
-            return read_header(self._window(position, HEADER_BYTES)), ""
+            return read_header(self._read_window(position, HEADER_BYTES)), ""
         except CorruptBatch as error:
             return None, error.reason
 
-    def _checksum(self, position: int, size_bytes: int) -> int:
+    def _compute_checksum(self, position: int, size_bytes: int) -> int:
         """Of what a batch's checksum covers."""
-        return self._checksum_of(position + CRC_FROM, position + size_bytes, 0)
+        return self._compute_checksum_of_range(position + CRC_START, position + size_bytes, 0)
 
-    def _checksum_of(self, at: int, end: int, checksum: int) -> int:
+    def _compute_checksum_of_range(self, at: int, end: int, checksum: int) -> int:
         """Of what lies there, in pieces. In: that of what lies before."""
         while at < end:
-            part = self._window(at, min(end - at, CHUNK_BYTES))
+            part = self._read_window(at, min(end - at, CHUNK_BYTES))
             if not part:
                 return -1  # the file became shorter
             checksum = crc32c(part, checksum)
@@ -173,11 +173,11 @@ class SegmentScan:
         where_it_should_end = self.next_offset + header.last_offset_delta + 1
         votes = 0
         position += header.size_bytes
-        for _ in range(_WITNESSES):
-            following, _ = self._header(position)
+        for _ in range(_VOTING_BATCHES):
+            following, _ = self._read_header(position)
             if following is None:
                 break
-            if self._look(position, self.next_offset)[0] is not None:
+            if self._check_batch(position, self.next_offset)[0] is not None:
                 if (
                     following.base_offset < header.next_offset
                     and following.base_offset == where_it_should_end
@@ -189,83 +189,85 @@ class SegmentScan:
 
     # Finding the next batch
 
-    def _bad_bytes(self, position: int, reason: str) -> BadBytes:
-        old_end = self._end_of_old_messages(position)
+    def _measure_bad_bytes(self, position: int, reason: str) -> BadBytes:
+        old_end = self._find_end_of_old_messages(position)
         if old_end is not None:
             return BadBytes(self._file.path, position, old_end - position, reason, False, True)
-        end = self._next_sound(position)
+        end = self._find_next_sound(position)
         is_incomplete = end == self.size and self._may_be_incomplete(position)
         return BadBytes(self._file.path, position, end - position, reason, is_incomplete, False)
 
-    def _end_of_old_messages(self, position: int) -> int | None:
+    def _find_end_of_old_messages(self, position: int) -> int | None:
         """Where a row of whole messages of magic 0 and 1 ends, None where there is none."""
         end = position
         while end < self.size:
-            size_bytes = self._stated_length(end) + LENGTH_END
+            size_bytes = self._read_stated_length(end) + LOG_OVERHEAD
             if (
                 not 0 < size_bytes <= min(self.size - end, _MAX_OLD_MESSAGE_BYTES)
-                or self._window(end + _MAGIC_AT, 1) > b"\1"
+                or self._read_window(end + _MAGIC_AT, 1) > b"\1"
             ):
                 break
-            if not is_old_message(self._window(end, size_bytes)):
+            if not is_old_message(self._read_window(end, size_bytes)):
                 break
             end += size_bytes
         return end if end > position else None
 
-    def _stated_length(self, position: int) -> int:
+    def _read_stated_length(self, position: int) -> int:
         """What is where a batch keeps its length; 0 where the file ends."""
-        length: int = _LENGTH.unpack(self._window(position + 8, 4).ljust(4, b"\0"))[0]
+        length: int = _LENGTH.unpack(self._read_window(position + 8, 4).ljust(4, b"\0"))[0]
         return length
 
     def _may_be_incomplete(self, position: int) -> bool:
-        header, _ = self._header(position)
+        header, _ = self._read_header(position)
         if header is not None:
             is_due = self.next_offset <= header.base_offset and header.next_offset <= self._limit_offset
             return is_due and position + header.size_bytes > self.size
-        start = self._window(position, HEADER_BYTES)
+        start = self._read_window(position, HEADER_BYTES)
         return len(start) < HEADER_BYTES and (len(start) <= _MAGIC_AT or start[_MAGIC_AT] == MAGIC)
 
-    def _next_sound(self, position: int) -> int:
+    def _find_next_sound(self, position: int) -> int:
         """Where the next sound batch begins after a bad one, or the end."""
-        stated = self._stated_end(position)
+        stated = self._find_stated_end(position)
         if stated is not None:
-            proven = self._end_by_checksum(position, stated)
+            proven = self._find_end_by_checksum(position, stated)
             return stated if proven is None else proven
-        for candidate in self._candidates(position + 1):
-            if self._look(candidate, self.next_offset)[0] is not None:
+        for candidate in self._find_candidates(position + 1):
+            if self._check_batch(candidate, self.next_offset)[0] is not None:
                 return candidate
         return self.size
 
-    def _stated_end(self, position: int) -> int | None:
+    def _find_stated_end(self, position: int) -> int | None:
         """Where a bad batch says that it ends, if that is believable."""
-        length = self._stated_length(position)
-        end = position + LENGTH_END + length
+        length = self._read_stated_length(position)
+        end = position + LOG_OVERHEAD + length
         if length < MIN_BATCH_LENGTH or end > self.size:
             return None
-        if end == self.size or self._look(end, self.next_offset)[0] is not None:
+        if end == self.size or self._check_batch(end, self.next_offset)[0] is not None:
             return end
-        if self._whole(position)[0] is not None:
+        if self._check_whole(position)[0] is not None:
             return end  # nothing is wrong with it but its offset
         # Two bad batches in a row: both headers must fit together.
-        (bad, _), (after, _) = self._header(position), self._header(end)
+        (bad, _), (after, _) = self._read_header(position), self._read_header(end)
         if bad is None or after is None or end + after.size_bytes > self.size:
             return None
         return end if after.base_offset == bad.next_offset >= self.next_offset else None
 
-    def _end_by_checksum(self, position: int, stated_end: int) -> int | None:
+    def _find_end_by_checksum(self, position: int, stated_end: int) -> int | None:
         """Where a batch ends whose length alone is wrong, and leads past another one. Its checksum does not cover
         that."""
-        stored: int = _CHECKSUM.unpack(self._window(position + CRC_FROM - _CHECKSUM.size, _CHECKSUM.size))[0]
-        at, checksum = position + CRC_FROM, 0
-        for candidate in self._candidates(position + HEADER_BYTES):
+        stored: int = _CHECKSUM.unpack(
+            self._read_window(position + CRC_START - _CHECKSUM.size, _CHECKSUM.size)
+        )[0]
+        at, checksum = position + CRC_START, 0
+        for candidate in self._find_candidates(position + HEADER_BYTES):
             if candidate >= stated_end:
                 break
-            at, checksum = candidate, self._checksum_of(at, candidate, checksum)
+            at, checksum = candidate, self._compute_checksum_of_range(at, candidate, checksum)
             if checksum == stored:
                 return candidate
         return None
 
-    def _candidates(self, position: int) -> Iterator[int]:
+    def _find_candidates(self, position: int) -> Iterator[int]:
         """Places from `position` on where a header could be, by its looks; checksums are not computed."""
         while position + HEADER_BYTES <= self.size:
             window = self._file.pread(min(CHUNK_BYTES, self.size - position), position)

@@ -1,52 +1,106 @@
-"""Checking a log on disk: everything that is wrong with it, and what the next start would make of that.
+"""Verifies a log on disk: finds all damage, and the effect of each finding on the next start. Files that
+cannot be used (a directory, a broken link or a pipe in the place of a file, or an unreadable file) are
+findings of their own, and the other files are checked all the same.
 
-Read-only, and without a lock, so that it may run beside the process that writes. What that process will do is
-worked out from the recovery point that it last wrote down, by the rules of `storage/recovery`: past it, the log is
-cut at the first bad byte, with everything behind it; before it, nothing is cut, and the partition is not loaded.
+Verification is read-only and takes no lock, so it may run beside the process that writes. The effect is
+derived from the last recovery point on disk, by the rules of `storage/recovery`. Past it the log is cut at
+the first bad byte, with everything behind it. Before it nothing is cut, and the partition is not loaded.
 """
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from storage.batch import BatchHeader, decode_records
-from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.compression import DEFAULT_LIMIT_BYTES
-from storage.errors import CorruptBatch, DamagedFile, DecompressedTooLarge
 from storage.files import Files
-from storage.inspection.directory_reader import (
-    LogFiles,
+from storage.inspection.log_findings import FindingEffect, FindingKind, LogFinding, LogTotals
+from storage.inspection.log_reader import (
+    LogListing,
+    LogReader,
     SegmentFile,
-    base_offset_of,
-    data_directory_of,
-    list_again,
+    find_data_directory,
+    list_names,
+    parse_base_offset,
 )
-from storage.inspection.findings import Effect, Finding, Kind, LogTotals
-from storage.inspection.index_check import IndexesCheck
-from storage.inspection.log_reader import LogReader
+from storage.inspection.segment_file_checks import IndexesCheck, TransactionsCheck, check_snapshots
 from storage.inspection.segment_scan import BadBytes, Piece
-from storage.inspection.transaction_check import TransactionsCheck, check_snapshots
-from storage.inspection.unusable_files import unusable_files
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
-from storage.os_error import reason_of
+from storage.offset_checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
+from storage.producers.producer_snapshots import find_snapshot_offsets
 from storage.record import Record
+from storage.segment import LOG_SUFFIX
+from storage.storage_errors import CorruptBatch, DamagedFile, DecompressedTooLarge, format_error_reason
 from storage.stored_batch import StoredBatch
 
-_READ_LATE: Final = (".index", ".timeindex")
+_ATTEMPTS: Final = 3
+_LOG_FILE: Final = re.compile(
+    r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)(\.(swap|cleaned|deleted))?"
+    r"|leader-epoch-checkpoint|partition\.metadata|.*\.state"
+)
 
-Examine = Callable[[Record], str | None]
+
+def find_unusable_files(files: Files, directory: str) -> dict[str, str]:
+    """The unusable files of a log: the reason, by path.
+
+    In: the directory of a partition. A directory that cannot be listed is the only entry.
+    """
+    try:
+        names = files.listdir(directory)
+    except OSError as error:
+        return {directory: format_error_reason(error, directory)}
+    found = {}
+    for name in filter(_LOG_FILE.fullmatch, names):
+        path = f"{directory}/{name}"
+        try:
+            if _is_broken_link(files, directory, name):
+                found[path] = "is a link to nothing"
+        except OSError as error:
+            found[path] = format_error_reason(error, path)
+    return found
+
+
+def _is_broken_link(files: Files, directory: str, name: str) -> bool:
+    """Whether a name is listed, but has no file. Raises OSError if the file cannot be used.
+
+    A daemon may remove a file after it was listed, and write it anew before it is listed again: only a name that
+    has no file each time is a broken link.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            _open_or_read(files, f"{directory}/{name}")
+        except FileNotFoundError:
+            if name not in files.listdir(directory):
+                return False
+        else:
+            return False
+    return True
+
+
+def _open_or_read(files: Files, path: str) -> None:
+    """Opens a segment, which may be large; reads any other file. Raises OSError."""
+    if path.endswith(LOG_SUFFIX):
+        files.open_read(path).close()
+    else:
+        files.read(path)
+
+
+_LAZY_INDEXES: Final = (".index", ".timeindex")
+
+RecordExaminer = Callable[[Record], str | None]
 """Says what is wrong with the meaning of a record, None for nothing."""
 
 
-class Verification:
-    """One log. `findings` first; the totals are complete when they end."""
+class LogVerification:
+    """One log. `find_problems` first; the totals are complete when they end."""
 
     def __init__(
         self,
         files: Files,
-        log: LogFiles,
+        log: LogListing,
         *,
-        examine: Examine | None = None,
+        examine: RecordExaminer | None = None,
         pause: Callable[[], object] | None = None,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
     ) -> None:
@@ -56,14 +110,14 @@ class Verification:
         self._files = files
         self._log = log
         self._examine = examine
-        self._reader = LogReader(files, log, pause=pause, skip=self._skip)
+        self._reader = LogReader(files, log, pause=pause, on_unreadable=self._on_unreadable_segment)
         self._unusable: dict[str, str] = {}
         """Why files cannot be used, by path."""
-        self._skipped: list[Finding] = []
+        self._skipped: list[LogFinding] = []
         self._has_skipped = False
         self._limit_bytes = limit_bytes
         self._recovery_point: int | None = None
-        self._cut = False
+        self._is_cut = False
         self._batches = self._records = self._bytes = 0
         self._end_offset = log.segments[0].base_offset if log.segments else 0
         self._indexes: IndexesCheck | None = None
@@ -75,52 +129,59 @@ class Verification:
         """Of what was sound so far."""
         return LogTotals(self._batches, self._records, self._bytes, self._end_offset)
 
-    def findings(self) -> Iterator[Finding]:
+    def find_problems(self) -> Iterator[LogFinding]:
         """Everything that is wrong, from the beginning of the log to its end. A file that cannot be read is one
         finding; all others are looked at."""
         if self._log.is_whole:
-            self._unusable = unusable_files(self._files, self._log.directory)
+            self._unusable = find_unusable_files(self._files, self._log.directory)
             for path, reason in self._unusable.items():
-                yield _unusable(path, reason)
-        yield from self._checkpoints()
+                yield _create_unusable_finding(path, reason)
+        # List the snapshots before the segments are read: a process that writes has appended everything before the
+        # offset of a snapshot when it writes that.
+        offsets = (
+            find_snapshot_offsets(list_names(self._files, self._log.directory)) if self._log.is_whole else []
+        )
+        yield from self._check_checkpoints()
         pending: BadBytes | None = None
-        for piece in self._reader.pieces():
+        for piece in self._reader.read_pieces():
             if pending is not None:
-                yield self._bad(pending, is_last=False)
+                yield self._describe_bad_bytes(pending, is_last=False)
                 pending = None
-            yield from self._enter(piece)
+            yield from self._enter_segment(piece)
             if isinstance(piece, BadBytes):
                 assert self._indexes is not None
-                self._indexes.bad_bytes(piece)
-                self._transactions.bad_bytes()
+                self._indexes.skip_bad_bytes(piece)
+                self._transactions.skip_bad_bytes()
                 pending = piece  # whether it is the tail shows when something follows
             else:
-                yield from self._batch(piece)
+                yield from self._check_batch(piece)
         last = self._reader.log.segments[-1:]
         if pending is not None:
-            yield self._bad(pending, is_last=pending.path == last[0].path)
-        yield from self._leave(is_sealed=False)
+            yield self._describe_bad_bytes(pending, is_last=pending.path == last[0].path)
+        yield from self._leave_segment(is_sealed=False)
         self._end_offset = max(self._end_offset, *(segment.base_offset for segment in last), 0)
         yield from self._skipped
-        yield from self._snapshots()
+        yield from self._check_snapshots(offsets)
         if (
             self._recovery_point is not None
             and self._end_offset < self._recovery_point
             and self._log.is_whole
             and not self._has_skipped
         ):
-            yield self._too_short(self._recovery_point)
+            yield self._describe_short_log(self._recovery_point)
 
-    def _skip(self, segment: SegmentFile, error: OSError) -> None:
+    def _on_unreadable_segment(self, segment: SegmentFile, error: OSError) -> None:
         """Takes a segment that cannot be read."""
         self._has_skipped = True
         if segment.path not in self._unusable:
-            self._skipped.append(_unusable(segment.path, reason_of(error, segment.path)))
+            self._skipped.append(
+                _create_unusable_finding(segment.path, format_error_reason(error, segment.path))
+            )
 
     # Small files
 
-    def _checkpoints(self) -> Iterator[Finding]:
-        directory = data_directory_of(self._files, self._log)
+    def _check_checkpoints(self) -> Iterator[LogFinding]:
+        directory = find_data_directory(self._files, self._log)
         if directory is not None and self._log.name is not None:
             try:
                 points = read_offsets(self._files, f"{directory}/{RECOVERY_POINTS}")
@@ -128,45 +189,53 @@ class Verification:
                 starts = read_offsets(self._files, f"{directory}/{LOG_START_OFFSETS}")
                 self._end_offset = max(self._end_offset, starts.get(self._log.name, 0))
             except DamagedFile as error:
-                yield _damaged_file(error)
+                yield _create_damaged_file_finding(error)
             except OSError as error:
-                yield _damaged_file(DamagedFile(str(error.filename or directory), reason_of(error, "")))
+                yield _create_damaged_file_finding(
+                    DamagedFile(str(error.filename or directory), format_error_reason(error, ""))
+                )
         if self._log.is_whole and f"{self._log.directory}/{LEADER_EPOCHS}" not in self._unusable:
             try:
                 LeaderEpochs.read(self._files, self._log.directory)
             except DamagedFile as error:
-                yield _damaged_file(error)
+                yield _create_damaged_file_finding(error)
 
-    def _too_short(self, recovery_point: int) -> Finding:
+    def _describe_short_log(self, recovery_point: int) -> LogFinding:
         last = self._log.segments[-1].path if self._log.segments else self._log.directory
         reason = f"the log ends at offset {self._end_offset}, but was synced up to {recovery_point}"
-        return Finding(Kind.RECOVERY_POINT, Effect.STOPS_LOAD, last, None, 0, self._end_offset, reason)
+        return LogFinding(
+            FindingKind.RECOVERY_POINT, FindingEffect.STOPS_LOAD, last, None, 0, self._end_offset, reason
+        )
 
-    def _snapshots(self) -> Iterator[Finding]:
-        if self._log.is_whole:
-            # A process that writes has begun more segments meanwhile, each with a snapshot of its beginning.
-            segments = list_again(self._files, self._log).segments
-            end_offset = max(self._end_offset, *(segment.base_offset for segment in segments), 0)
-            for path, wrong in check_snapshots(self._files, self._log.directory, end_offset):
-                yield Finding(Kind.PRODUCER_SNAPSHOT, Effect.REBUILT, path, None, 0, None, wrong)
+    def _check_snapshots(self, offsets: Sequence[int]) -> Iterator[LogFinding]:
+        """Check the snapshots of producers at some offsets."""
+        end_offset = self._end_offset
+        if max(offsets, default=0) > end_offset:
+            # A process that writes may have begun segments after the segments were listed.
+            for piece in self._reader.read_appended():
+                if isinstance(piece, StoredBatch):
+                    end_offset = max(end_offset, piece.header.next_offset)
+        end_offset = max(end_offset, *(segment.base_offset for segment in self._reader.log.segments), 0)
+        for path, wrong in check_snapshots(self._files, self._log.directory, offsets, end_offset):
+            yield LogFinding(FindingKind.PRODUCER_SNAPSHOT, FindingEffect.REBUILT, path, None, 0, None, wrong)
 
     # Batches
 
-    def _batch(self, batch: StoredBatch) -> Iterator[Finding]:
+    def _check_batch(self, batch: StoredBatch) -> Iterator[LogFinding]:
         header = batch.header
         assert self._indexes is not None
-        self._indexes.batch(batch)
+        self._indexes.check_batch(batch)
         self._batches += 1
         self._records += header.records_count
         self._bytes += header.size_bytes
         self._end_offset = header.next_offset
         try:
-            records = self._unpacked(batch)
-            self._transactions.batch(header, records)
+            records = self._decode_records(batch)
+            self._transactions.check_batch(header, records)
         except CorruptBatch as error:
-            effect = Effect.STOPS_LOAD if self._examine is not None else Effect.FAILS_READS
-            yield Finding(
-                Kind.UNREADABLE_RECORDS,
+            effect = FindingEffect.STOPS_LOAD if self._examine is not None else FindingEffect.FAILS_READS
+            yield LogFinding(
+                FindingKind.UNREADABLE_RECORDS,
                 effect,
                 batch.path,
                 batch.position,
@@ -180,9 +249,9 @@ class Verification:
         for record in records:
             wrong = self._examine(record)
             if wrong is not None:
-                yield Finding(
-                    Kind.UNDECODABLE_RECORD,
-                    Effect.STOPS_LOAD,
+                yield LogFinding(
+                    FindingKind.UNDECODABLE_RECORD,
+                    FindingEffect.STOPS_LOAD,
                     batch.path,
                     batch.position,
                     0,
@@ -190,7 +259,7 @@ class Verification:
                     wrong,
                 )
 
-    def _unpacked(self, batch: StoredBatch) -> list[Record]:
+    def _decode_records(self, batch: StoredBatch) -> list[Record]:
         """Raises CorruptBatch for records that are none, or that have offsets that are not of the batch."""
         try:
             records = decode_records(batch.data, batch.header, self._limit_bytes)
@@ -198,63 +267,79 @@ class Verification:
             if self._examine is not None:
                 raise
             return []  # nobody but its readers has to unpack it
-        check_offsets(batch.header, records)
+        check_record_offsets(batch.header, records)
         return records
 
-    def _bad(self, bad: BadBytes, *, is_last: bool) -> Finding:
-        kind = Kind.OLD_FORMAT if bad.is_old_format else Kind.TORN_TAIL if is_last else Kind.DAMAGED_BATCH
-        return Finding(
-            kind, self._effect(bad, is_last), bad.path, bad.position, bad.length, self._bad_offset, bad.reason
+    def _describe_bad_bytes(self, bad: BadBytes, *, is_last: bool) -> LogFinding:
+        kind = (
+            FindingKind.OLD_FORMAT
+            if bad.is_old_format
+            else FindingKind.TORN_TAIL
+            if is_last
+            else FindingKind.DAMAGED_BATCH
+        )
+        return LogFinding(
+            kind,
+            self._find_effect(bad, is_last),
+            bad.path,
+            bad.position,
+            bad.length,
+            self._bad_offset,
+            bad.reason,
         )
 
-    def _effect(self, bad: BadBytes, is_last: bool) -> Effect:
+    def _find_effect(self, bad: BadBytes, is_last: bool) -> FindingEffect:
         if bad.is_old_format:
-            return Effect.STOPS_LOAD
+            return FindingEffect.STOPS_LOAD
         is_cut = is_last if self._recovery_point is None else self._bad_offset >= self._recovery_point
-        if is_cut or self._cut:
-            self._cut = True
-            return Effect.CUT_AT_START
-        return Effect.STOPS_LOAD
+        if is_cut or self._is_cut:
+            self._is_cut = True
+            return FindingEffect.CUT_AT_START
+        return FindingEffect.STOPS_LOAD
 
     # Segments
 
-    def _enter(self, piece: Piece) -> Iterator[Finding]:
+    def _enter_segment(self, piece: Piece) -> Iterator[LogFinding]:
         """Takes up the indexes of a segment at its first piece."""
         if self._indexes is None or self._indexes.path != piece.path:
-            yield from self._leave(is_sealed=True)
-            self._indexes = IndexesCheck(self._files, piece.path, base_offset_of(self._log, piece.path))
+            yield from self._leave_segment(is_sealed=True)
+            self._indexes = IndexesCheck(self._files, piece.path, parse_base_offset(self._log, piece.path))
         if isinstance(piece, BadBytes):
             self._bad_offset = max(self._end_offset, self._indexes.base_offset)
 
-    def _leave(self, *, is_sealed: bool) -> Iterator[Finding]:
+    def _leave_segment(self, *, is_sealed: bool) -> Iterator[LogFinding]:
         if self._indexes is not None:
             for kind, is_rebuilt, path, wrong in self._indexes.finish(is_sealed):
-                effect = Effect.REBUILT if is_rebuilt else Effect.MISLEADS_READS
-                yield Finding(kind, effect, path, None, 0, self._indexes.base_offset, wrong)
-            end = self._indexes.end if self._indexes.is_all_there else None
-            for path, wrong, is_rebuilt in self._transactions.leave(
+                effect = FindingEffect.REBUILT if is_rebuilt else FindingEffect.MISLEADS_READS
+                yield LogFinding(kind, effect, path, None, 0, self._indexes.base_offset, wrong)
+            end = self._indexes.end if self._indexes.is_contiguous else None
+            for path, wrong, is_rebuilt in self._transactions.finish_segment(
                 self._indexes.path, end, is_sealed=is_sealed
             ):
                 if path in self._unusable:
                     continue
                 # From the segment of the recovery point on a start that is not clean makes them anew.
                 is_rebuilt |= self._recovery_point is not None and self._end_offset > self._recovery_point
-                effect = Effect.REBUILT if is_rebuilt else Effect.MISLEADS_COMMITTED_READS
-                yield Finding(Kind.TRANSACTION_INDEX, effect, path, None, 0, self._indexes.base_offset, wrong)
+                effect = FindingEffect.REBUILT if is_rebuilt else FindingEffect.MISLEADS_COMMITTED_READS
+                yield LogFinding(
+                    FindingKind.TRANSACTION_INDEX, effect, path, None, 0, self._indexes.base_offset, wrong
+                )
 
 
-def _unusable(path: str, reason: str) -> Finding:
+def _create_unusable_finding(path: str, reason: str) -> LogFinding:
     name = os.path.basename(path)
     # A sealed segment's indexes are read with its first use, all other files by a start.
-    effect = Effect.FAILS_READS if name.endswith(_READ_LATE) else Effect.STOPS_LOAD
-    return Finding(Kind.UNUSABLE_FILE, effect, path, None, 0, None, reason)
+    effect = FindingEffect.FAILS_READS if name.endswith(_LAZY_INDEXES) else FindingEffect.STOPS_LOAD
+    return LogFinding(FindingKind.UNUSABLE_FILE, effect, path, None, 0, None, reason)
 
 
-def _damaged_file(error: DamagedFile) -> Finding:
-    return Finding(Kind.CHECKPOINT, Effect.STOPS_LOAD, error.path, error.position, 0, None, error.reason)
+def _create_damaged_file_finding(error: DamagedFile) -> LogFinding:
+    return LogFinding(
+        FindingKind.CHECKPOINT, FindingEffect.STOPS_LOAD, error.path, error.position, 0, None, error.reason
+    )
 
 
-def check_offsets(header: BatchHeader, records: list[Record]) -> None:
+def check_record_offsets(header: BatchHeader, records: list[Record]) -> None:
     """Raises CorruptBatch unless offsets increase within the range of their batch."""
     least = header.base_offset
     for record in records:

@@ -1,55 +1,460 @@
-"""What was acknowledged and is not in a synced segment yet, in few files that are written in turn.
+"""The journal: acknowledged batches that are not yet in a synced segment, in a few files that are written in
+turn.
 
-With `log.flush=always` an answer waits until its records are on the disk. The records of one iteration of the loop
-go to as many segments as there are partitions, and to sync each of them takes as many waits for the disk. So they
-are written twice: to their segments, to be synced some time, and in one frame to the journal, which is synced once.
-Then the answers may go.
+With `log.flush=always` a response waits until its records are on the disk. The records of one loop iteration
+go to as many segments as there are partitions, and each segment needs a sync of its own. So records are
+written twice: to their segments, which are synced later, and in one frame to the journal, which is synced
+once. Then the responses may go.
 
     journal/<run>-<n>       files of a bounded size; <run> is the process, 16 hex digits
 
-*Settled* is what a segment's own sync has reached: the journal is not needed for it any more. A file that is full
-is left for the next one, and its logs are settled in the background; a file whose logs are all settled is *free*
-and used again, the oldest first. Where none is free and there are as many as may be, or where the disk refuses, the
-journal does not take what it is given, and the segments are synced instead, which is as safe and slower.
+A log is *settled* up to the offset that its own segments have synced: it does not need the journal before
+that. A full file is left for the next one, and its logs are settled in the background. When all logs of a
+file are settled, the file is *free* and used again, the oldest first. If no file is free and no more are
+allowed, or if the disk refuses, the journal takes nothing and the segments are synced instead, which is as
+safe and slower.
 
-After a crash the files are *left over*: each log, when it is opened, takes back from them what its segments lack
-(`replay.py`), and is settled by a sync. The files of the former process go when all of their logs have done so. A
-log that cannot be opened keeps them.
+After a crash the files are *left over*. Each log takes back missing records from them when it is opened, and
+is settled by a sync. The files of the former process go when all of their logs are settled. A log that cannot
+be opened keeps them.
 
-What is in the journal of a log is in the log at the same offsets, or the log is gone: no log is ever cut while it
-is in use, and one that is opened anew takes the journal's part first. So entries need no order beside their
-offsets. Whoever makes a log shorter has to keep that law.
+The records of the journal are in their log at the same offsets, or the log is gone. A log is never cut while
+it is in use, and a reopened log takes the records of the journal first. Therefore entries need no order
+beside their offsets. Code that makes a log shorter must keep that law.
+
+`Journal` belongs to one data directory; its `write` runs in the thread that syncs. `LogJournal` is the part
+of one log: the batches for the next frame, and its settled offset.
 """
 
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from storage.errors import JournalRefused
-from storage.files import Files, doom_directory, remove_directory
-from storage.journal.frame import (
+from storage.files import Files, mark_directory_deleted, remove_directory
+from storage.journal.journal_frame import (
     BLOCK_BYTES,
-    Entry,
+    BrokenFrame,
     FrameHead,
+    JournalEntry,
     LogKey,
+    calculate_frame_size,
+    decode_entries,
+    decode_frame_head,
     encode_entries,
     encode_frame,
-    frame_size,
+    find_next_frame_position,
 )
-from storage.journal.journal_file import JournalFile
-from storage.journal.left_over import LeftOver, read_left_over
-from storage.os_error import reason_of
+from storage.journal.leftover_journal import LeftoverEntries, read_leftover_entries
+from storage.storage_errors import DamagedFile, JournalRefused, format_error_reason
+
+RESERVED_BYTES: Final = 256 * 1024
+"""What a file grows by: a frame in blocks that it has already costs its sync less than half."""
 
 JOURNAL: Final = "journal"
-MOST_FILES: Final = 4
+MAX_FILES: Final = 4
+MAX_PENDING_BYTES: Final = 256 * 1024
+"""Of one log in one go. More of them are on the disk nearly as soon by a sync of the segment, and written once."""
 _RUN_BYTES: Final = 8
 _NEVER: Final = 2**63
 
 
-def new_run() -> bytes:
+class JournalFile:
+    """One file of the journal. It is written by one thread; what is noted of logs is under the lock of the
+    journal."""
+
+    __slots__ = (
+        "_end_offsets",
+        "_file",
+        "_file_bytes",
+        "_reserved_bytes",
+        "_size",
+        "first_number",
+        "is_usable",
+        "last_number",
+        "path",
+    )
+
+    def __init__(self, files: Files, path: str, file_bytes: int) -> None:
+        """Makes the file. Raises OSError."""
+        self.path = path
+        self.first_number = self.last_number = 0
+        """Of the frames that it holds, 0 while it holds none."""
+        self.is_usable = True
+        self._file_bytes = file_bytes
+        self._file = files.open_update(path)
+        self._size = self._reserved_bytes = 0
+        self._end_offsets: dict[LogKey, int] = {}
+
+    def has_room(self, size: int) -> bool:
+        """Whether a frame of so many bytes goes into it, and an empty one after it."""
+        return self.is_usable and self._size + size + BLOCK_BYTES <= self._file_bytes
+
+    @property
+    def has_room_for_empty_frame(self) -> bool:
+        """Whether an empty frame goes into it."""
+        return self.is_usable and self._size + BLOCK_BYTES <= self._file_bytes
+
+    def write(self, frame: bytes) -> None:
+        """Writes a frame and syncs it. Raises OSError; then `mark_unusable`."""
+        end = self._size + len(frame)
+        if end > self._reserved_bytes:
+            reserved_bytes = max(end, min(end + -end % RESERVED_BYTES, self._file_bytes))
+            self._file.write_at(frame + bytes(reserved_bytes - end), self._size)
+            self._reserved_bytes = reserved_bytes
+        else:
+            self._file.write_at(frame, self._size)
+        self._file.fdatasync()
+        self._size = end
+
+    def record_entries(self, number: int, entries: Sequence[JournalEntry]) -> None:
+        """Remembers what the frame held that was written last."""
+        self.first_number = self.first_number or number
+        self.last_number = number
+        for entry in entries:
+            self._end_offsets[entry.key] = entry.end_offset
+
+    def reset(self) -> None:
+        """Forgets what it holds, to be written over."""
+        self._size = self.first_number = self.last_number = 0
+        self._end_offsets = {}
+
+    def mark_unusable(self) -> None:
+        """Nobody knows what the disk has of it past its last frame: nothing more is written to it."""
+        self.is_usable = False
+
+    # What it holds
+
+    def find_unsettled(self, settled: Mapping[LogKey, int]) -> Iterator[LogKey]:
+        """The logs that need it."""
+        return (key for key, end_offset in self._end_offsets.items() if end_offset > settled.get(key, -1))
+
+    def is_free(self, settled: Mapping[LogKey, int]) -> bool:
+        """Whether no log needs it."""
+        return next(self.find_unsettled(settled), None) is None
+
+    def has_log(self, key: LogKey) -> bool:
+        """Whether there is anything of a log in it."""
+        return key in self._end_offsets
+
+    def read_entries(self, files: Files, run: bytes) -> Iterator[JournalEntry]:
+        """All that it holds; safe while it is written. Raises DamagedFile, OSError."""
+        # What is behind the size is being written. A file that is written over meanwhile is needed by nobody.
+        first_number, size, position = self.first_number, self._size, 0
+        data = files.read(self.path)
+        while position < size:
+            try:
+                _, end = decode_frame_head(data, position, run)
+            except BrokenFrame as error:
+                if self.first_number != first_number:
+                    return
+                raise DamagedFile(self.path, str(error), position) from error
+            yield from decode_entries(data, position, end)
+            position = find_next_frame_position(end)
+
+    def close(self) -> None:
+        """Closes it; it can still be read."""
+        self._file.close()
+
+    def remove(self, files: Files) -> None:
+        """Closes and removes it. Raises OSError."""
+        self.close()
+        files.unlink(self.path)
+
+
+class Journal:
+    """The journal of one data directory. `write` belongs to the thread that syncs, all else is safe in
+    any."""
+
+    def __init__(self, files: Files, data_directory: str, file_bytes: int) -> None:
+        """Reads what a former process left. In: the size of a file; 0 for a journal that takes nothing.
+
+        Raises DamagedFile, OSError.
+        """
+        self.directory = f"{data_directory}/{JOURNAL}"
+        self.is_off = not file_bytes
+        """Whether it takes nothing, for good or until `retry_after_failure`."""
+        self._unreported_failure: OSError | None = None
+        self._files = files
+        self._data_directory = data_directory
+        self._file_bytes = file_bytes
+        self._run = create_run_id()
+        self._leftover_entries: LeftoverEntries = read_leftover_entries(files, self.directory)
+        self._files_in_turn: deque[JournalFile] = deque()
+        """From the oldest; the last is written to."""
+        self._has_directory = False
+        """Whether its directory is, for certain."""
+        self._is_closed = False
+        self._file_count = 0
+        self._number = self._newest_on_disk = self._oldest_declared = 0
+        self._settled_offsets: dict[LogKey, int] = {}
+        self._lock = threading.Lock()
+
+    # Writing
+
+    def write(self, entries: Sequence[JournalEntry]) -> bool:
+        """Puts what logs have appended on the disk; blocks. Out: whether a file is full and its logs to be settled.
+
+        Raises JournalRefused, after which their segments have to be synced.
+        """
+        if self.is_off:
+            raise JournalRefused(self.directory, "is switched off")
+        encoded = encode_entries(entries)
+        size = calculate_frame_size(encoded)
+        if size + BLOCK_BYTES > self._file_bytes:
+            raise JournalRefused(self.directory, f"has no room for {size} bytes at once")
+        try:
+            is_full = self._make_room(size)
+            self._write_frame(entries, encoded)
+        except OSError as error:
+            self.is_off, self._unreported_failure = True, error
+            self._abandon_last_file()
+            raise JournalRefused(
+                self.directory, f"cannot be written: {format_error_reason(error)}"
+            ) from error
+        return is_full
+
+    def _write_frame(self, entries: Sequence[JournalEntry], encoded: bytes) -> None:
+        file = self._files_in_turn[-1]
+        self._number += 1
+        oldest = self._find_oldest_needed()
+        head = FrameHead(self._run, self._number, self._newest_on_disk, oldest)
+        file.write(encode_frame(head, encoded))
+        self._newest_on_disk, self._oldest_declared = self._number, oldest
+        with self._lock:
+            file.record_entries(self._number, entries)
+
+    def _make_room(self, size: int) -> bool:
+        """Has the last file be one with room. Raises JournalRefused, OSError."""
+        if self._files_in_turn and self._files_in_turn[-1].has_room(size):
+            return False
+        oldest = self._files_in_turn[0] if self._files_in_turn else None
+        if (
+            oldest is not None
+            and oldest.last_number < self._find_oldest_needed()
+            and self._declare_free(oldest)
+        ):
+            self._remove_file(oldest)
+            if oldest.is_usable:
+                oldest.reset()
+                self._append_file(oldest)
+                return True
+            oldest.remove(self._files)
+        elif len(self._files_in_turn) == MAX_FILES:
+            raise JournalRefused(self.directory, f"waits for logs that {MAX_FILES} files hold")
+        self._append_file(self._create_file())
+        return len(self._files_in_turn) > 1
+
+    def _append_file(self, file: JournalFile) -> None:
+        with self._lock:
+            self._files_in_turn.append(file)
+
+    def _remove_file(self, file: JournalFile) -> None:
+        with self._lock:
+            self._files_in_turn.remove(file)
+            deleted = [key for key, offset in self._settled_offsets.items() if offset == _NEVER]
+            for key in deleted:
+                if not any(other.has_log(key) for other in self._files_in_turn):
+                    del self._settled_offsets[key]
+
+    def _abandon_last_file(self) -> None:
+        if not self._files_in_turn:
+            return
+        last = self._files_in_turn[-1]
+        last.mark_unusable()
+        if not last.first_number:
+            # It would take the place of one with something in it.
+            self._remove_file(last)
+            with suppress(OSError):
+                last.remove(self._files)
+
+    def _declare_free(self, oldest: JournalFile) -> bool:
+        """Whether a frame on the disk says that a file does not count any more, before it is written over. Raises
+        OSError."""
+        if oldest.last_number >= self._oldest_declared and self._files_in_turn[-1].has_room_for_empty_frame:
+            self._write_frame((), b"")
+        return oldest.last_number < self._oldest_declared
+
+    def _create_file(self) -> JournalFile:
+        if not self._has_directory:
+            self._files.mkdir(self.directory)
+            self._files.fsync_directory(self._data_directory)
+            self._has_directory = True
+        self._file_count += 1
+        path = f"{self.directory}/{self._run.hex()}-{self._file_count}"
+        file = JournalFile(self._files, path, self._file_bytes)
+        try:
+            self._files.fsync_directory(self.directory)
+        except OSError:
+            file.remove(self._files)
+            raise
+        return file
+
+    def _find_oldest_needed(self) -> int:
+        """The number of the oldest frame that holds anything of a log that is not settled."""
+        with self._lock:
+            for file in self._files_in_turn:
+                if file.first_number and not file.is_free(self._settled_offsets):
+                    return file.first_number
+        return self._number
+
+    def retry_after_failure(self) -> None:
+        """Tries anew, where the disk had refused; from time to time."""
+        self.is_off = self._is_closed or not self._file_bytes
+
+    def take_failure(self) -> OSError | None:
+        """Why the disk has switched it off, once."""
+        error, self._unreported_failure = self._unreported_failure, None
+        return error
+
+    # Logs
+
+    def on_settled(self, key: LogKey, offset: int) -> None:
+        """The segments of a log are synced up to an offset."""
+        with self._lock:
+            if offset > self._settled_offsets.get(key, -1):
+                self._settled_offsets[key] = offset
+                self._leftover_entries.on_settled(key, offset)
+
+    def drop_log(self, key: LogKey) -> None:
+        """A log is gone for good: deleted. Once more, if something of it was written meanwhile."""
+        with self._lock:
+            self._leftover_entries.on_settled(key, _NEVER)
+            if any(file.has_log(key) for file in self._files_in_turn):
+                self._settled_offsets[key] = _NEVER
+            else:
+                self._settled_offsets.pop(key, None)
+
+    def find_logs_in_full_files(self) -> list[LogKey]:
+        """The logs that keep full files from being free."""
+        with self._lock:
+            full = list(self._files_in_turn)[:-1]
+            return list({key: None for file in full for key in file.find_unsettled(self._settled_offsets)})
+
+    def read_entries(self, key: LogKey) -> list[JournalEntry]:
+        """What is kept of a log, by offset; some of it the log may have. Raises DamagedFile, OSError."""
+        with self._lock:
+            entries = self._leftover_entries.find_entries(key)
+            files = [file for file in self._files_in_turn if file.has_log(key)]
+        for file in files:
+            entries += [entry for entry in file.read_entries(self._files, self._run) if entry.key == key]
+        return sorted(entries, key=lambda entry: entry.base_offset)
+
+    def find_leftover_logs(self) -> set[LogKey]:
+        """The logs that are not settled past what a former process has left."""
+        with self._lock:
+            return self._leftover_entries.find_logs()
+
+    def find_unsettled_logs(self) -> set[LogKey]:
+        """The logs that are not settled."""
+        with self._lock:
+            found = self._leftover_entries.find_logs()
+            for file in self._files_in_turn:
+                found.update(file.find_unsettled(self._settled_offsets))
+            return found
+
+    # Ending
+
+    def run_maintenance(self) -> None:
+        """Tries anew, and removes the files of former processes that hold nothing any more; from time to time.
+        Raises OSError."""
+        self.retry_after_failure()
+        self._leftover_entries.remove_files(self._files)
+
+    def close(self) -> None:
+        """Closes the files, which stay where they are: as in a crash."""
+        self.is_off = self._is_closed = True
+        for file in self._files_in_turn:
+            file.close()
+
+    def remove(self) -> None:
+        """Leaves no journal behind, once all logs are settled. Raises OSError."""
+        assert not self.find_unsettled_logs(), sorted(self.find_unsettled_logs())
+        self.close()
+        remove_journal(self._files, self._data_directory)
+
+
+class LogJournal:
+    """The part of one log in the journal. It belongs to the thread that owns the log, but what says
+    otherwise."""
+
+    __slots__ = (
+        "_base_offset",
+        "_batches",
+        "_bytes",
+        "_hold_out_until",
+        "_skips_pending",
+        "journal",
+        "key",
+        "recovery_point",
+        "settled_by",
+    )
+
+    def __init__(self, journal: Journal, key: LogKey) -> None:
+        self.journal = journal
+        self.key = key
+        self._base_offset = -1
+        self._batches: list[bytes] = []
+        self._bytes = 0
+        self._skips_pending = False
+        self._hold_out_until = 0
+        self.recovery_point = 0
+        """How far the log is on record as synced."""
+        self.settled_by: object = None
+        """Who has the segments synced some time of what the journal got; None before it got anything."""
+
+    def hold_out_until(self, recovery_point: int) -> None:
+        """Has segments synced until the log is on record as synced so far."""
+        self._hold_out_until = recovery_point
+
+    def on_recovery_point_recorded(self, recovery_point: int) -> None:
+        """The log is on record as synced so far."""
+        self.recovery_point = max(self.recovery_point, recovery_point)
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether it is not on record yet how far the log was synced when it was opened."""
+        return self.recovery_point < self._hold_out_until
+
+    def add_batch(self, data: bytes, base_offset: int) -> None:
+        """A batch was written to the segment."""
+        if self._skips_pending:
+            return
+        if not self._batches:
+            self._base_offset = base_offset
+        self._bytes += len(data)
+        if self._bytes > MAX_PENDING_BYTES:
+            self.skip_pending()
+        else:
+            self._batches.append(data)
+
+    def skip_pending(self) -> None:
+        """The journal does not have all of it, and need not get any: the segments are to be synced. Safe in any
+        thread while nothing of the log is about to go there."""
+        self._skips_pending = True
+        self._batches = []
+
+    def take_entry(self, end_offset: int) -> JournalEntry | None:
+        """What is to go to the journal, up to where the log ends; None where segments have to be synced instead."""
+        batches, self._batches, self._bytes = self._batches, [], 0
+        is_left_out, self._skips_pending = self._skips_pending, False
+        if is_left_out or self.recovery_point < self._hold_out_until or self.journal.is_off or not batches:
+            return None
+        data = batches[0] if len(batches) == 1 else b"".join(batches)
+        return JournalEntry(self.key, self._base_offset, end_offset, data)
+
+    def read_entries(self) -> list[JournalEntry]:
+        """What the journal keeps of the log, by offset. Safe in any thread; raises OSError."""
+        return self.journal.read_entries(self.key)
+
+    def on_settled(self, offset: int) -> None:
+        """The segments are synced up to there. Safe in any thread."""
+        self.journal.on_settled(self.key, offset)
+
+
+def create_run_id() -> bytes:
     """A name for the files of a process that nobody can guess."""
     return os.urandom(_RUN_BYTES)
 
@@ -59,212 +464,7 @@ def remove_journal(files: Files, data_directory: str) -> None:
     directory = f"{data_directory}/{JOURNAL}"
     if files.is_directory(directory):
         # Some of its files without the others would look like damage.
-        doomed = doom_directory(files, directory)
+        deleted_directory = mark_directory_deleted(files, directory)
         files.fsync_directory(data_directory)
-        remove_directory(files, doomed)
+        remove_directory(files, deleted_directory)
         files.fsync_directory(data_directory)
-
-
-class Journal:
-    """Of one data directory. `write` belongs to the thread that syncs, all else is safe in any."""
-
-    def __init__(self, files: Files, data_directory: str, file_bytes: int) -> None:
-        """Reads what a former process left. In: the size of a file; 0 for a journal that takes nothing.
-
-        Raises DamagedFile, OSError.
-        """
-        self.directory = f"{data_directory}/{JOURNAL}"
-        self.is_off = not file_bytes
-        """Whether it takes nothing, for good or until `revive`."""
-        self._untold: OSError | None = None
-        self._files = files
-        self._data_directory = data_directory
-        self._file_bytes = file_bytes
-        self._run = new_run()
-        self._left_over: LeftOver = read_left_over(files, self.directory)
-        self._in_turn: deque[JournalFile] = deque()
-        """From the oldest; the last is written to."""
-        self._is_there = False
-        """Whether its directory is, for certain."""
-        self._is_closed = False
-        self._names = 0
-        self._number = self._newest_on_disk = self._oldest_said = 0
-        self._settled: dict[LogKey, int] = {}
-        self._lock = threading.Lock()
-
-    # Writing
-
-    def write(self, entries: Sequence[Entry]) -> bool:
-        """Puts what logs have appended on the disk; blocks. Out: whether a file is full and its logs to be settled.
-
-        Raises JournalRefused, after which their segments have to be synced.
-        """
-        if self.is_off:
-            raise JournalRefused(self.directory, "is switched off")
-        encoded = encode_entries(entries)
-        size = frame_size(encoded)
-        if size + BLOCK_BYTES > self._file_bytes:
-            raise JournalRefused(self.directory, f"has no room for {size} bytes at once")
-        try:
-            is_full = self._make_room(size)
-            self._write(entries, encoded)
-        except OSError as error:
-            self.is_off, self._untold = True, error
-            self._give_up_last()
-            raise JournalRefused(self.directory, f"cannot be written: {reason_of(error)}") from error
-        return is_full
-
-    def _write(self, entries: Sequence[Entry], encoded: bytes) -> None:
-        file = self._in_turn[-1]
-        self._number += 1
-        oldest = self._oldest_needed()
-        head = FrameHead(self._run, self._number, self._newest_on_disk, oldest)
-        file.write(encode_frame(head, encoded))
-        self._newest_on_disk, self._oldest_said = self._number, oldest
-        with self._lock:
-            file.note(self._number, entries)
-
-    def _make_room(self, size: int) -> bool:
-        """Has the last file be one with room. Raises JournalRefused, OSError."""
-        if self._in_turn and self._in_turn[-1].has_room(size):
-            return False
-        oldest = self._in_turn[0] if self._in_turn else None
-        if oldest is not None and oldest.last_number < self._oldest_needed() and self._says_so(oldest):
-            self._take_out(oldest)
-            if oldest.is_usable:
-                oldest.begin_again()
-                self._put_last(oldest)
-                return True
-            oldest.remove(self._files)
-        elif len(self._in_turn) == MOST_FILES:
-            raise JournalRefused(self.directory, f"waits for logs that {MOST_FILES} files hold")
-        self._put_last(self._new_file())
-        return len(self._in_turn) > 1
-
-    def _put_last(self, file: JournalFile) -> None:
-        with self._lock:
-            self._in_turn.append(file)
-
-    def _take_out(self, file: JournalFile) -> None:
-        with self._lock:
-            self._in_turn.remove(file)
-            deleted = [key for key, offset in self._settled.items() if offset == _NEVER]
-            for key in deleted:
-                if not any(other.holds(key) for other in self._in_turn):
-                    del self._settled[key]
-
-    def _give_up_last(self) -> None:
-        if not self._in_turn:
-            return
-        last = self._in_turn[-1]
-        last.give_up()
-        if not last.first_number:
-            # It would take the place of one with something in it.
-            self._take_out(last)
-            with suppress(OSError):
-                last.remove(self._files)
-
-    def _says_so(self, oldest: JournalFile) -> bool:
-        """Whether a frame on the disk says that a file does not count any more, before it is written over. Raises
-        OSError."""
-        if oldest.last_number >= self._oldest_said and self._in_turn[-1].has_room_for_a_word:
-            self._write((), b"")
-        return oldest.last_number < self._oldest_said
-
-    def _new_file(self) -> JournalFile:
-        if not self._is_there:
-            self._files.mkdir(self.directory)
-            self._files.fsync_directory(self._data_directory)
-            self._is_there = True
-        self._names += 1
-        path = f"{self.directory}/{self._run.hex()}-{self._names}"
-        file = JournalFile(self._files, path, self._file_bytes)
-        try:
-            self._files.fsync_directory(self.directory)
-        except OSError:
-            file.remove(self._files)
-            raise
-        return file
-
-    def _oldest_needed(self) -> int:
-        """The number of the oldest frame that holds anything of a log that is not settled."""
-        with self._lock:
-            for file in self._in_turn:
-                if file.first_number and not file.is_free(self._settled):
-                    return file.first_number
-        return self._number
-
-    def revive(self) -> None:
-        """Tries anew, where the disk had refused; from time to time."""
-        self.is_off = self._is_closed or not self._file_bytes
-
-    def take_failure(self) -> OSError | None:
-        """Why the disk has switched it off, once."""
-        error, self._untold = self._untold, None
-        return error
-
-    # Logs
-
-    def settled(self, key: LogKey, offset: int) -> None:
-        """The segments of a log are synced up to an offset."""
-        with self._lock:
-            if offset > self._settled.get(key, -1):
-                self._settled[key] = offset
-                self._left_over.settled(key, offset)
-
-    def drop(self, key: LogKey) -> None:
-        """A log is gone for good: deleted. Once more, if something of it was written meanwhile."""
-        with self._lock:
-            self._left_over.settled(key, _NEVER)
-            if any(file.holds(key) for file in self._in_turn):
-                self._settled[key] = _NEVER
-            else:
-                self._settled.pop(key, None)
-
-    def in_full_files(self) -> list[LogKey]:
-        """The logs that keep full files from being free."""
-        with self._lock:
-            full = list(self._in_turn)[:-1]
-            return list({key: None for file in full for key in file.unsettled(self._settled)})
-
-    def entries_of(self, key: LogKey) -> list[Entry]:
-        """What is kept of a log, by offset; some of it the log may have. Raises DamagedFile, OSError."""
-        with self._lock:
-            entries = self._left_over.entries_of(key)
-            files = [file for file in self._in_turn if file.holds(key)]
-        for file in files:
-            entries += [entry for entry in file.read(self._files, self._run) if entry.key == key]
-        return sorted(entries, key=lambda entry: entry.base_offset)
-
-    def left_over(self) -> set[LogKey]:
-        """The logs that are not settled past what a former process has left."""
-        with self._lock:
-            return self._left_over.logs()
-
-    def logs(self) -> set[LogKey]:
-        """The logs that are not settled."""
-        with self._lock:
-            found = self._left_over.logs()
-            for file in self._in_turn:
-                found.update(file.unsettled(self._settled))
-            return found
-
-    # Ending
-
-    def keep_up(self) -> None:
-        """Tries anew, and removes the files of former processes that hold nothing any more; from time to time.
-        Raises OSError."""
-        self.revive()
-        self._left_over.remove_files(self._files)
-
-    def close(self) -> None:
-        """Closes the files, which stay where they are: as in a crash."""
-        self.is_off = self._is_closed = True
-        for file in self._in_turn:
-            file.close()
-
-    def remove(self) -> None:
-        """Leaves no journal behind, once all logs are settled. Raises OSError."""
-        assert not self.logs(), sorted(self.logs())
-        self.close()
-        remove_journal(self._files, self._data_directory)

@@ -29,18 +29,19 @@ frames are found behind a broken one. A client can send bytes that look like a f
 
 import struct
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from storage.batch import HEADER_BYTES, check_crc, read_header
 from storage.checksum import crc32c
-from storage.errors import CorruptBatch
+from storage.storage_errors import CorruptBatch
 
 BLOCK_BYTES: Final = 512
 MAGIC: Final = b"GDJ1"
 
-_HEAD: Final = struct.Struct(">4sI")
-_CHECKED: Final = struct.Struct(">I8sQQQ")
-_HEADER_BYTES: Final = _HEAD.size + _CHECKED.size
+_CHECKSUM_PREFIX: Final = struct.Struct(">4sI")
+_CHECKED_FIELDS: Final = struct.Struct(">I8sQQQ")
+_HEADER_BYTES: Final = _CHECKSUM_PREFIX.size + _CHECKED_FIELDS.size
 _TOPIC: Final = struct.Struct(">16sH")
 _PARTITION: Final = struct.Struct(">i")
 _RANGE: Final = struct.Struct(">qqI")
@@ -57,7 +58,7 @@ class LogKey(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """Whole batches that one log appended one after another."""
 
     key: LogKey
@@ -79,63 +80,64 @@ class BrokenFrame(Exception):
     """There is no whole frame at a position."""
 
 
-def encode_entries(entries: Iterable[Entry]) -> bytes:
+def encode_entries(entries: Iterable[JournalEntry]) -> bytes:
     """What a frame holds."""
     parts: list[bytes] = []
     for key, base_offset, end_offset, data in entries:
-        parts += (_key_bytes(key), _RANGE.pack(base_offset, end_offset, len(data)), data)
+        parts += (_encode_key(key), _RANGE.pack(base_offset, end_offset, len(data)), data)
     return b"".join(parts)
 
 
 def encode_frame(head: FrameHead, entries: bytes) -> bytes:
     """A frame, padded to whole blocks. In: its entries, encoded."""
-    checked = _CHECKED.pack(len(entries), *head)
-    start = _HEAD.pack(MAGIC, crc32c(entries, crc32c(checked))) + checked
+    checked = _CHECKED_FIELDS.pack(len(entries), *head)
+    start = _CHECKSUM_PREFIX.pack(MAGIC, crc32c(entries, crc32c(checked))) + checked
     return b"".join((start, entries, bytes(-(len(start) + len(entries)) % BLOCK_BYTES)))
 
 
-def frame_size(entries: bytes) -> int:
+def calculate_frame_size(entries: bytes) -> int:
     """Of the frame that holds them, in bytes, padding included."""
-    return after(_HEADER_BYTES + len(entries))
+    return find_next_frame_position(_HEADER_BYTES + len(entries))
 
 
-def _key_bytes(key: LogKey) -> bytes:
+@lru_cache(maxsize=10_000)
+def _encode_key(key: LogKey) -> bytes:
     topic_id, topic, partition = key
     name = topic.encode()
     return _TOPIC.pack(topic_id, len(name)) + name + _PARTITION.pack(partition)
 
 
-def read_head(data: bytes, position: int, run: bytes) -> tuple[FrameHead, int]:
+def decode_frame_head(data: bytes, position: int, run: bytes) -> tuple[FrameHead, int]:
     """The head of a run's frame at a position of a file's contents, and where its entries end. Raises
     BrokenFrame."""
     start = position + _HEADER_BYTES
     if start > len(data):
         raise BrokenFrame("the file ends here")
-    magic, crc = _HEAD.unpack_from(data, position)
+    magic, crc = _CHECKSUM_PREFIX.unpack_from(data, position)
     if magic != MAGIC:
         raise BrokenFrame("no frame begins here")
-    length, *head = _CHECKED.unpack_from(data, position + _HEAD.size)
+    length, *head = _CHECKED_FIELDS.unpack_from(data, position + _CHECKSUM_PREFIX.size)
     if head[0] != run:
         # Before the checksum: a client can write a head in every block of what may be looked through here.
         raise BrokenFrame("it is of another process")
     if length > len(data) - start:
         raise BrokenFrame(f"{length} bytes of entries reach past the end of the file")
-    if crc32c(memoryview(data)[position + _HEAD.size : start + length]) != crc:
+    if crc32c(memoryview(data)[position + _CHECKSUM_PREFIX.size : start + length]) != crc:
         raise BrokenFrame("its checksum does not match")
     return FrameHead(*head), start + length
 
 
-def after(end: int) -> int:
+def find_next_frame_position(end: int) -> int:
     """Where the frame after one begins whose entries end there."""
     return end + -end % BLOCK_BYTES
 
 
-def entries_at(data: bytes, position: int, end: int) -> Iterator[Entry]:
+def decode_entries(data: bytes, position: int, end: int) -> Iterator[JournalEntry]:
     """The entries of the whole frame at a position, the last of which ends at `end`."""
-    return _entries(data, position + _HEADER_BYTES, end)
+    return _iterate_entries(data, position + _HEADER_BYTES, end)
 
 
-def _entries(data: bytes, position: int, end: int) -> Iterator[Entry]:
+def _iterate_entries(data: bytes, position: int, end: int) -> Iterator[JournalEntry]:
     # Under the checksum: what does not fit was written so.
     while position < end:
         topic_id, length = _TOPIC.unpack_from(data, position)
@@ -148,13 +150,13 @@ def _entries(data: bytes, position: int, end: int) -> Iterator[Entry]:
         position += _RANGE.size
         assert base_offset < end_offset, (topic, partition, base_offset)
         assert position + length <= end, (topic, partition, position)
-        yield Entry(
+        yield JournalEntry(
             LogKey(topic_id, topic, partition), base_offset, end_offset, data[position : position + length]
         )
         position += length
 
 
-def batches_of(entry: Entry) -> Iterator[tuple[int, int, bytes]]:
+def split_batches(entry: JournalEntry) -> Iterator[tuple[int, int, bytes]]:
     """Its batches: base offset, next offset, bytes. Raises CorruptBatch for what is none."""
     position = 0
     while position < len(entry.data):

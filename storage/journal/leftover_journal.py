@@ -1,40 +1,40 @@
 """What former processes left in the journal, found again at a start.
 
-`frame.py` says which of it counts, and what is damage.
+`journal_frame.py` says which of it counts, and what is damage.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from storage.errors import DamagedFile
 from storage.files import Files
-from storage.journal.frame import (
+from storage.journal.journal_frame import (
     BLOCK_BYTES,
     MAGIC,
     BrokenFrame,
-    Entry,
     FrameHead,
+    JournalEntry,
     LogKey,
-    after,
+    decode_entries,
+    decode_frame_head,
     encode_frame,
-    entries_at,
-    read_head,
+    find_next_frame_position,
 )
+from storage.storage_errors import DamagedFile
 
 _NAME: Final = re.compile(r"([0-9a-f]{16})-[0-9]+")
 
 
-class _Found(NamedTuple):
+class _FoundFrame(NamedTuple):
     """A whole frame."""
 
     path: str
     position: int
     head: FrameHead
-    entries: tuple[Entry, ...]
+    entries: tuple[JournalEntry, ...]
 
 
-class _Run:
+class _LeftoverRun:
     """The files of one process."""
 
     def __init__(self, run: bytes, paths: list[str], newest: int) -> None:
@@ -50,14 +50,14 @@ class _Run:
         """
         if len(self._paths) > 1:
             self._newest += 1
-            self._paths.insert(0, self._say_that_none_counts(files, directory))
+            self._paths.insert(0, self._write_closing_frame(files, directory))
         while self._paths:
             if len(self._paths) == 1:
                 files.fsync_directory(directory)
             files.unlink(self._paths[-1])
             self._paths.pop()
 
-    def _say_that_none_counts(self, files: Files, directory: str) -> str:
+    def _write_closing_frame(self, files: Files, directory: str) -> str:
         number = 1 + max(int(path.rpartition("-")[2]) for path in self._paths)
         path = f"{directory}/{self._run.hex()}-{number}"
         file = files.open_update(path)
@@ -70,25 +70,25 @@ class _Run:
         return path
 
 
-class LeftOver:
+class LeftoverEntries:
     """Entries by log, until the log is settled past them."""
 
-    def __init__(self, directory: str, runs: Iterable[_Run], entries: Iterable[Entry]) -> None:
+    def __init__(self, directory: str, runs: Iterable[_LeftoverRun], entries: Iterable[JournalEntry]) -> None:
         self._directory = directory
         self._runs = list(runs)
-        self._by_log: dict[LogKey, list[Entry]] = {}
+        self._by_log: dict[LogKey, list[JournalEntry]] = {}
         for entry in entries:
             self._by_log.setdefault(entry.key, []).append(entry)
 
-    def logs(self) -> set[LogKey]:
+    def find_logs(self) -> set[LogKey]:
         """The logs that are not settled."""
         return set(self._by_log)
 
-    def entries_of(self, key: LogKey) -> list[Entry]:
+    def find_entries(self, key: LogKey) -> list[JournalEntry]:
         """Those of a log."""
         return list(self._by_log.get(key, ()))
 
-    def settled(self, key: LogKey, offset: int) -> None:
+    def on_settled(self, key: LogKey, offset: int) -> None:
         """A log has on the disk what lies before an offset."""
         rest = [entry for entry in self._by_log.get(key, ()) if entry.end_offset > offset]
         if rest:
@@ -103,26 +103,28 @@ class LeftOver:
             self._runs.pop()
 
 
-def read_left_over(files: Files, directory: str) -> LeftOver:
+def read_leftover_entries(files: Files, directory: str) -> LeftoverEntries:
     """Reads a journal's directory; one that is not there holds nothing. Raises DamagedFile, OSError."""
     if not files.is_directory(directory):
-        return LeftOver(directory, (), ())
+        return LeftoverEntries(directory, (), ())
     paths: dict[bytes, list[str]] = {}
     for name in files.listdir(directory):
         match = _NAME.fullmatch(name)
         if match is None:
             raise DamagedFile(f"{directory}/{name}", "is no file of a journal")
         paths.setdefault(bytes.fromhex(match[1]), []).append(f"{directory}/{name}")
-    runs: list[_Run] = []
-    entries: list[Entry] = []
+    runs: list[_LeftoverRun] = []
+    entries: list[JournalEntry] = []
     for run, own in paths.items():
-        found = {frame.head.number: frame for path in own for frame in _frames(files.read(path), path, run)}
-        runs.append(_Run(run, own, max(found, default=0)))
-        entries += _entries(found)
-    return LeftOver(directory, runs, entries)
+        found = {
+            frame.head.number: frame for path in own for frame in _find_frames(files.read(path), path, run)
+        }
+        runs.append(_LeftoverRun(run, own, max(found, default=0)))
+        entries += _find_valid_entries(found)
+    return LeftoverEntries(directory, runs, entries)
 
 
-def _entries(found: Mapping[int, _Found]) -> Iterator[Entry]:
+def _find_valid_entries(found: Mapping[int, _FoundFrame]) -> Iterator[JournalEntry]:
     """The entries of one process that count. In: its frames by number. Raises DamagedFile for one that is missing
     among those that count."""
     if not found:
@@ -140,23 +142,23 @@ def _entries(found: Mapping[int, _Found]) -> Iterator[Entry]:
         frame = found[follows]
 
 
-def _frames(data: bytes, path: str, run: bytes) -> Iterator[_Found]:
+def _find_frames(data: bytes, path: str, run: bytes) -> Iterator[_FoundFrame]:
     """The whole frames of a file, old ones too. Behind a broken one the next is looked for in every block."""
     position = 0
     while position < len(data):
         if not data.startswith(MAGIC, position):
-            position = _next_magic(data, position)
+            position = _find_next_magic(data, position)
             continue
         try:
-            head, end = read_head(data, position, run)
+            head, end = decode_frame_head(data, position, run)
         except BrokenFrame:
             position += BLOCK_BYTES
             continue
-        yield _Found(path, position, head, tuple(entries_at(data, position, end)))
-        position = after(end)
+        yield _FoundFrame(path, position, head, tuple(decode_entries(data, position, end)))
+        position = find_next_frame_position(end)
 
 
-def _next_magic(data: bytes, position: int) -> int:
+def _find_next_magic(data: bytes, position: int) -> int:
     """Of the first block behind a position that begins as a frame does."""
     found = position
     while (found := data.find(MAGIC, found + 1)) >= 0:

@@ -11,8 +11,8 @@ import struct
 from typing import Final, NamedTuple
 
 from storage.batch import BatchHeader, encode_batch
-from storage.errors import CorruptBatch
 from storage.record import Record
+from storage.storage_errors import CorruptBatch
 
 _KEY: Final = struct.Struct(">hh")
 _VALUE: Final = struct.Struct(">hi")
@@ -29,9 +29,14 @@ class EndMarker(NamedTuple):
 
 
 def encode_marker(
-    marker: EndMarker, producer_id: int, producer_epoch: int, timestamp_ms: int, leader_epoch: int = 0
+    marker: EndMarker,
+    producer_id: int,
+    producer_epoch: int,
+    timestamp_ms: int,
+    leader_epoch: int = 0,
+    base_offset: int = 0,
 ) -> bytes:
-    """The control batch, one record."""
+    """Encode the control batch of one record."""
     record = Record(
         offset=0,
         timestamp_ms=timestamp_ms,
@@ -40,6 +45,7 @@ def encode_marker(
     )
     return encode_batch(
         [record],
+        base_offset,
         leader_epoch=leader_epoch,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
@@ -48,7 +54,7 @@ def encode_marker(
     )
 
 
-def end_of_transaction(record: Record) -> int | None:
+def parse_marker_type(record: Record) -> int | None:
     """What a control record ends a transaction with: ABORT or COMMIT; None for a record of another kind."""
     if record.key is None or len(record.key) < _KEY.size:
         return None
@@ -61,7 +67,7 @@ def decode_marker(header: BatchHeader, records: list[Record]) -> EndMarker | Non
     emptied. Raises CorruptBatch."""
     if not records:
         return None
-    kind = end_of_transaction(records[0])
+    kind = parse_marker_type(records[0])
     if kind is None:
         return None
     value = records[0].value

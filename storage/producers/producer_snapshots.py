@@ -1,32 +1,88 @@
-"""The files beside the segments of a log about its producers: snapshots, and indexes of aborted transactions.
+"""Files about producers beside the segments of a log: snapshots of producer state, and indexes of aborted
+transactions.
 
-What does not fit the log that was found goes: a snapshot of what lies past its end or before its start, one that no
-segment begins with (but for the latest, which a clean stop has left), an index whose segment is gone. Where one
-segment has taken the place of others and left their indexes, as groupd once did, its own gets what they say.
+    <offset>.snapshot   version int16 1 | crc-32c uint32 of all that follows | count int32 | per producer:
+                        id int64 | epoch int16 | last sequence int32 | last offset int64
+                        | offset delta int32 | timestamp int64 | coordinator epoch int32
+                        | first offset of the open transaction int64
 
-Source: Kafka's `ProducerStateManager.removeStraySnapshots`, `truncateAndReload`, `LogLoader`.
+A snapshot covers every batch before the offset in its name, so opening the log walks only the batches after
+the latest one. -1 stands for a missing value: a producer known only by a marker has no last offset, one
+without an open transaction no first offset. Of each producer only the last batch is in it. A snapshot is
+optional: it is not synced, and a torn or wrong one is removed.
+
+Files that do not fit the log are removed: a snapshot past its end or before its start, a snapshot at which no
+segment begins (except the latest, which a clean stop leaves), an index without its segment. If one segment
+has replaced others and their indexes remain, as older versions of groupd left them, its own index gets their
+entries.
+
+Source: Kafka's `ProducerStateManager.writeSnapshot`, `removeStraySnapshots`, `truncateAndReload`,
+`LogLoader`, `ProducerSnapshot.json`.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Final
 
-from storage.errors import DamagedFile
+from storage.checksum import crc32c
 from storage.files import Files
-from storage.producers.producer_entry import ProducerEntry
 from storage.producers.producer_state import ProducerState
-from storage.producers.snapshot import decode_snapshot, encode_snapshot, snapshot_offsets, snapshot_path
+from storage.producers.producer_table import ROW, ProducerEntry, unpack_row
+from storage.storage_errors import DamagedFile
 from storage.transaction_index import (
     AbortedTransaction,
     AbortedTransactions,
-    decode_index,
-    encode_index,
-    index_offsets,
-    index_path,
+    decode_transaction_index,
+    encode_transaction_index,
+    find_transaction_indexes,
+    format_transaction_index_path,
 )
+
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+
+_NAME: Final = re.compile(r"(\d{20})\.snapshot", re.ASCII)
+_PREFIX: Final = struct.Struct(">hI")
+_COUNT: Final = struct.Struct(">i")
+_VERSION: Final = 1
+
+
+def format_snapshot_path(directory: str, offset: int) -> str:
+    """Where the snapshot of what lies before an offset is kept."""
+    return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}"
+
+
+def find_snapshot_offsets(names: Iterable[str]) -> list[int]:
+    """The offsets of the snapshots in a directory, ascending. In: the names in it."""
+    return sorted(int(match[1]) for match in map(_NAME.fullmatch, names) if match is not None)
+
+
+def encode_snapshot(state: ProducerState) -> bytes:
+    """The bytes of a snapshot file."""
+    rows = state.copy_rows()
+    data = _COUNT.pack(len(rows)) + rows.encode()
+    return _PREFIX.pack(_VERSION, crc32c(data)) + data
+
+
+def decode_snapshot(data: bytes, path: str) -> Iterator[tuple[int, ProducerEntry]]:
+    """The producers of a file, by id. Raises DamagedFile, naming `path`, before the first of them."""
+    body = data[_PREFIX.size :]
+    if len(body) < _COUNT.size:
+        raise DamagedFile(path, f"{len(data)} bytes are no snapshot of producers")
+    version, crc = _PREFIX.unpack_from(data)
+    if version != _VERSION:
+        raise DamagedFile(path, f"version {version} of a snapshot of producers, only {_VERSION} is known", 0)
+    if crc32c(body) != crc:
+        raise DamagedFile(path, f"checksum {crc32c(body):#010x} is not the stored {crc:#010x}", 2)
+    (count,) = _COUNT.unpack_from(body)
+    if count < 0 or len(body) != _COUNT.size + count * ROW.size:
+        raise DamagedFile(path, f"{len(data)} bytes are not those of {count} producers", _PREFIX.size)
+    return map(unpack_row, ROW.iter_unpack(body[_COUNT.size :]))
 
 
 class ProducerFiles:
-    """Of one log. `tidy` comes first."""
+    """The files about producers of one log. `remove_stray_files` comes first."""
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
@@ -34,12 +90,14 @@ class ProducerFiles:
         self.snapshots: list[int] = []
         """The offsets of those that were found and kept, ascending."""
 
-    def tidy(self, bases: Sequence[int], start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+    def remove_stray_files(
+        self, bases: Sequence[int], start_offset: int, end_offset: int
+    ) -> list[AbortedTransaction]:
         """Looks at what is there and removes what cannot be of this log. In: where its segments begin, and the log
         begins and ends. Out: the aborted transactions that the indexes name, as far as those are sound: the first
         one that is not goes, and so does every snapshot that would pass over its segment. Raises OSError."""
         names = self._files.listdir(self._directory)
-        self.snapshots = snapshot_offsets(names)
+        self.snapshots = find_snapshot_offsets(names)
         strays = [offset for offset in self.snapshots if offset not in bases]
         if strays and strays[-1] > bases[-1]:
             strays.pop()
@@ -48,8 +106,8 @@ class ProducerFiles:
         found: list[AbortedTransaction] = []
         replaced: list[str] = []
         is_removed = bool(untrue) and untrue[-1] > end_offset
-        for base in sorted(index_offsets(names)):
-            path = index_path(self._directory, base)
+        for base in sorted(find_transaction_indexes(names)):
+            path = format_transaction_index_path(self._directory, base)
             if base not in bases and not bases[0] < base < bases[-1]:
                 self._files.unlink(path)
                 is_removed = True
@@ -57,7 +115,7 @@ class ProducerFiles:
             if base not in bases:
                 replaced.append(path)
             try:
-                found += decode_index(self._files.read(path), path)
+                found += decode_transaction_index(self._files.read(path), path)
             except DamagedFile:
                 # What it said is found again in the batches.
                 self._files.unlink(path)
@@ -65,7 +123,7 @@ class ProducerFiles:
         if replaced:
             aborted = AbortedTransactions(found)
             for base, following in pairwise([*bases, end_offset]):
-                self.correct_index(base, aborted.ended_within(base, following))
+                self.correct_index(base, aborted.find_ended_within(base, following))
             for path in filter(self._files.exists, replaced):
                 self._files.unlink(path)
         if is_removed:
@@ -75,14 +133,14 @@ class ProducerFiles:
 
     def _remove_snapshots(self, offsets: Iterable[int]) -> None:
         for offset in offsets:
-            self._files.unlink(snapshot_path(self._directory, offset))
+            self._files.unlink(format_snapshot_path(self._directory, offset))
             self.snapshots.remove(offset)
 
-    def latest_snapshot(self, limit: int) -> tuple[int, Iterable[tuple[int, ProducerEntry]]]:
+    def read_latest_snapshot(self, limit: int) -> tuple[int, Iterable[tuple[int, ProducerEntry]]]:
         """The latest one of at most that offset, and the producers in it; 0 and none where there is none that is
         sound. Others that come before it in the search go. Raises OSError."""
         for offset in [offset for offset in reversed(self.snapshots) if offset <= limit]:
-            path = snapshot_path(self._directory, offset)
+            path = format_snapshot_path(self._directory, offset)
             try:
                 return offset, decode_snapshot(self._files.read(path), path)
             except DamagedFile:
@@ -91,12 +149,12 @@ class ProducerFiles:
 
     def write_snapshot(self, offset: int, state: ProducerState) -> None:
         """Of what lies before an offset. Raises OSError."""
-        self._files.write(snapshot_path(self._directory, offset), encode_snapshot(state))
+        self._files.write(format_snapshot_path(self._directory, offset), encode_snapshot(state))
 
     def correct_index(self, base_offset: int, aborted: Sequence[AbortedTransaction]) -> None:
         """Has the index of a segment name what its batches tell, durably where it did not. Raises OSError."""
-        path = index_path(self._directory, base_offset)
-        due = encode_index(aborted)
+        path = format_transaction_index_path(self._directory, base_offset)
+        due = encode_transaction_index(aborted)
         if self._files.exists(path):
             if not due:
                 self._files.unlink(path)

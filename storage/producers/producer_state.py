@@ -25,14 +25,20 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from storage.batch import BatchHeader
-from storage.producers.producer_entry import MAX_SEQUENCE, ProducerEntry, SequencedBatch
-from storage.producers.producer_table import ProducerRows, ProducerTable, table_of
+from storage.producers.producer_table import (
+    MAX_SEQUENCE,
+    ProducerEntry,
+    ProducerRows,
+    ProducerTable,
+    SequencedBatch,
+    create_table,
+)
 
 MAX_EPOCH: Final = 2**15 - 1
-MOST_PRODUCERS: Final = 1_000_000
+MAX_PRODUCERS: Final = 1_000_000
 """Per partition. At this number a partition refuses new producers until others expire. It forgets none early: a
 known producer could then write a batch twice."""
-EPOCH_RISES_SINCE: Final = 2
+EPOCH_BUMP_SINCE: Final = 2
 """The level of transactions whose markers carry the epoch after the one that wrote."""
 
 
@@ -52,14 +58,14 @@ class InvalidTransactionState(Exception):
 
 
 class TooManyProducers(Exception):
-    """A batch of a new producer, in a partition that remembers `MOST_PRODUCERS` others."""
+    """A batch of a new producer, in a partition that remembers `MAX_PRODUCERS` others."""
 
 
 class CoordinatorFenced(Exception):
     """A marker of a transaction coordinator that another one has replaced."""
 
 
-class Ended(NamedTuple):
+class CompletedTransaction(NamedTuple):
     """A transaction that has ended in this partition: its first record, and its marker."""
 
     producer_id: int
@@ -67,19 +73,19 @@ class Ended(NamedTuple):
     marker_offset: int
 
 
-class Verification:
+class VerificationStateEntry:
     """That a transaction is being asked for its coordinator's consent: who holds it may begin the transaction here
-    once that is given. `adds`: the coordinator was asked to take the partition into it (level 2)."""
+    once that is given. `adds_partition`: the coordinator was asked to take the partition into it (level 2)."""
 
-    __slots__ = ("adds", "began_ms", "epoch", "lowest_sequence")
+    __slots__ = ("adds_partition", "began_ms", "epoch", "lowest_sequence")
 
-    def __init__(self, header: BatchHeader, now_ms: int, *, adds: bool) -> None:
-        self.adds = adds
+    def __init__(self, header: BatchHeader, now_ms: int, *, adds_partition: bool) -> None:
+        self.adds_partition = adds_partition
         self.began_ms = now_ms
         self.epoch = header.producer_epoch
         self.lowest_sequence = header.base_sequence
 
-    def joined(self, header: BatchHeader) -> None:
+    def update_lowest_sequence(self, header: BatchHeader) -> None:
         """Another batch asks for the same."""
         if header.producer_epoch > self.epoch:
             self.epoch, self.lowest_sequence = header.producer_epoch, header.base_sequence
@@ -90,34 +96,34 @@ class Verification:
 class ProducerState:
     """All producers of one partition."""
 
-    __slots__ = ("_ended", "_entries", "_expiration_ms", "_open", "_verifications", "most_producers")
+    __slots__ = ("_completed", "_entries", "_expiration_ms", "_open", "_verifications", "max_producers")
 
-    def __init__(self, expiration_ms: int, most_producers: int = MOST_PRODUCERS) -> None:
-        """`expiration_ms`: after how long without a batch a producer is forgotten. `most_producers`: how many are
-        remembered before `check` refuses new ones."""
+    def __init__(self, expiration_ms: int, max_producers: int = MAX_PRODUCERS) -> None:
+        """`expiration_ms`: after how long without a batch a producer is forgotten. `max_producers`: how many are
+        remembered before `check_batch` refuses new ones."""
         self._entries = ProducerTable()
-        self.most_producers = most_producers
+        self.max_producers = max_producers
         self._open: dict[int, int] = {}
         """Where open transactions begin, by producer: the earliest first."""
-        self._ended: list[Ended] = []
+        self._completed: list[CompletedTransaction] = []
         """Whose markers are not known to be below the high watermark."""
-        self._verifications: dict[int, Verification] = {}
+        self._verifications: dict[int, VerificationStateEntry] = {}
         self._expiration_ms = expiration_ms
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def entries(self) -> Iterator[tuple[int, ProducerEntry]]:
+    def iterate_entries(self) -> Iterator[tuple[int, ProducerEntry]]:
         """Every producer that is known, by id. To be read, not written."""
-        return self._entries.items()
+        return self._entries.iterate_entries()
 
-    def rows(self) -> ProducerRows:
+    def copy_rows(self) -> ProducerRows:
         """Return the rows of all producers as they are now. A row has the last batch of a producer only."""
-        return self._entries.rows()
+        return self._entries.copy_rows()
 
-    def entry(self, producer_id: int) -> ProducerEntry | None:
+    def find_entry(self, producer_id: int) -> ProducerEntry | None:
         """What is known of a producer. To be read, not written."""
-        return self._entries.get(producer_id)
+        return self._entries.find_entry(producer_id)
 
     @property
     def open_transactions(self) -> dict[int, int]:
@@ -127,19 +133,19 @@ class ProducerState:
     def restore(self, entries: Iterable[tuple[int, ProducerEntry]]) -> None:
         """Takes producers up as a snapshot has them; nothing else is known yet."""
         assert not self._entries, len(self._entries)
-        self._entries = table_of(entries)
+        self._entries = create_table(entries)
         opened = [
             (entry.transaction_offset, producer_id)
-            for producer_id, entry in self._entries.items()
+            for producer_id, entry in self._entries.iterate_entries()
             if entry.transaction_offset is not None
         ]
         self._open.update((producer_id, offset) for offset, producer_id in sorted(opened))
 
     # Batches
 
-    def duplicate_of(self, header: BatchHeader) -> SequencedBatch | None:
+    def find_duplicate(self, header: BatchHeader) -> SequencedBatch | None:
         """The batch that this one repeats, None when it repeats none that is remembered."""
-        entry = self._entries.get(header.producer_id)
+        entry = self._entries.find_entry(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             return None
         for batch in entry.batches:
@@ -150,24 +156,28 @@ class ProducerState:
     def needs_verification(self, header: BatchHeader) -> bool:
         """Whether a transactional batch would begin a transaction here. Raises InvalidProducerEpoch."""
         self._check_epoch(header)
-        entry = self._entries.get(header.producer_id)
+        entry = self._entries.find_entry(header.producer_id)
         is_open = entry is not None and entry.transaction_offset is not None
         return not (is_open and entry is not None and entry.epoch == header.producer_epoch)
 
-    def verify(self, header: BatchHeader, now_ms: int, *, adds: bool) -> Verification:
+    def begin_verification(
+        self, header: BatchHeader, now_ms: int, *, adds_partition: bool
+    ) -> VerificationStateEntry:
         """What a transactional batch holds while its coordinator is asked; all that ask for one producer hold the
         same."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
-            verification = self._verifications[header.producer_id] = Verification(header, now_ms, adds=adds)
+            verification = self._verifications[header.producer_id] = VerificationStateEntry(
+                header, now_ms, adds_partition=adds_partition
+            )
         else:
-            verification.joined(header)
+            verification.update_lowest_sequence(header)
         return verification
 
-    def check(
+    def check_batch(
         self,
         header: BatchHeader,
-        verification: Verification | None = None,
+        verification: VerificationStateEntry | None = None,
         *,
         is_verified: bool = True,
         is_sequenced: bool = True,
@@ -191,15 +201,15 @@ class ProducerState:
             )
 
     def _check_epoch(self, header: BatchHeader) -> None:
-        entry = self._entries.get(header.producer_id)
+        entry = self._entries.find_entry(header.producer_id)
         if entry is not None and header.producer_epoch < entry.epoch:
             raise InvalidProducerEpoch(
                 f"producer {header.producer_id} has epoch {entry.epoch} now, this batch is of epoch "
                 f"{header.producer_epoch}"
             )
 
-    def _check_sequence(self, header: BatchHeader, held: Verification | None) -> None:
-        entry = self._entries.get(header.producer_id)
+    def _check_sequence(self, header: BatchHeader, held: VerificationStateEntry | None) -> None:
+        entry = self._entries.find_entry(header.producer_id)
         epoch, sequence = header.producer_epoch, header.base_sequence
         if held is not None and sequence > held.lowest_sequence:
             raise OutOfOrderSequence(
@@ -207,7 +217,7 @@ class ProducerState:
                 "came before it"
             )
         if entry is None:
-            if held is not None and held.adds and sequence != 0:
+            if held is not None and held.adds_partition and sequence != 0:
                 raise OutOfOrderSequence(
                     f"producer {header.producer_id} begins with sequence {sequence}, not with 0"
                 )
@@ -226,20 +236,20 @@ class ProducerState:
             )
 
     def _check_count(self, header: BatchHeader) -> None:
-        is_new = header.producer_id >= 0 and self._entries.get(header.producer_id) is None
-        if is_new and len(self._entries) >= self.most_producers:
+        is_new = header.producer_id >= 0 and self._entries.find_entry(header.producer_id) is None
+        if is_new and len(self._entries) >= self.max_producers:
             raise TooManyProducers(
                 f"This partition remembers {len(self._entries)} producers, as many as it can. A new producer must "
                 "wait until others expire (producer.id.expiration.ms). Reuse producers, or use more partitions."
             )
 
-    def record(self, header: BatchHeader, first_offset: int, timestamp_ms: int) -> None:
+    def record_batch(self, header: BatchHeader, first_offset: int, timestamp_ms: int) -> None:
         """Takes up a batch that is in the log and no marker, live or found on load; its offsets, its greatest
         timestamp."""
         assert not header.is_control, "a marker is taken up by `end`"
         if header.producer_id < 0:
             return
-        entry = self._entry(header.producer_id, header.producer_epoch)
+        entry = self._find_entry_in_epoch(header.producer_id, header.producer_epoch)
         last_offset = first_offset + header.last_offset_delta
         entry.add_batch(
             SequencedBatch(
@@ -252,14 +262,14 @@ class ProducerState:
             self._verifications.pop(header.producer_id, None)
             if entry.transaction_offset is None:
                 entry.transaction_offset = self._open[header.producer_id] = first_offset
-        self._entries.put(header.producer_id, entry)
+        self._entries.store_entry(header.producer_id, entry)
 
-    def _entry(self, producer_id: int, epoch: int) -> ProducerEntry:
+    def _find_entry_in_epoch(self, producer_id: int, epoch: int) -> ProducerEntry:
         """Return the entry of a producer in an epoch; put it back after a change.
 
         A new epoch forgets the batches of the last one, and keeps an open transaction.
         """
-        entry = self._entries.get(producer_id) or ProducerEntry()
+        entry = self._entries.find_entry(producer_id) or ProducerEntry()
         if entry.epoch != epoch:
             entry.batches = ()
             entry.epoch = epoch
@@ -272,10 +282,10 @@ class ProducerState:
     ) -> bool:
         """Whether a marker may be written; whether it repeats one. Raises InvalidProducerEpoch,
         CoordinatorFenced."""
-        entry = self._entries.get(producer_id)
+        entry = self._entries.find_entry(producer_id)
         if entry is None:
             return False
-        rises = transaction_version >= EPOCH_RISES_SINCE
+        rises = transaction_version >= EPOCH_BUMP_SINCE
         is_repeat = (
             rises and epoch == entry.epoch and (entry.transaction_offset is None or epoch == MAX_EPOCH)
         )
@@ -290,52 +300,52 @@ class ProducerState:
             )
         return is_repeat
 
-    def end(
+    def record_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, marker_offset: int, timestamp_ms: int
-    ) -> Ended | None:
+    ) -> CompletedTransaction | None:
         """Takes up a marker that is in the log, live or found on load. Out: the transaction that it has ended; None
         where the producer had none open here.
 
-        Whoever calls it asks for `last_stable_offset` from time to time: what has ended is kept until then.
+        Whoever calls it asks for `find_last_stable_offset` from time to time: what has ended is kept until then.
         """
-        entry = self._entry(producer_id, epoch)
+        entry = self._find_entry_in_epoch(producer_id, epoch)
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp_ms = timestamp_ms
         held = self._verifications.get(producer_id)
-        if held is not None and not (held.adds and held.epoch == epoch):
+        if held is not None and not (held.adds_partition and held.epoch == epoch):
             # Else the next transaction has begun meanwhile.
             del self._verifications[producer_id]
         entry.transaction_offset = None
-        self._entries.put(producer_id, entry)
+        self._entries.store_entry(producer_id, entry)
         first_offset = self._open.pop(producer_id, None)
         if first_offset is None:
             return None
-        ended = Ended(producer_id, first_offset, marker_offset)
-        self._ended.append(ended)
+        ended = CompletedTransaction(producer_id, first_offset, marker_offset)
+        self._completed.append(ended)
         return ended
 
-    def stable_after(self, ended: Ended) -> int:
+    def find_stable_offset_after(self, ended: CompletedTransaction) -> int:
         """The last stable offset that the marker of a transaction has brought, were it visible already."""
         return next(iter(self._open.values()), ended.marker_offset + 1)
 
-    def last_stable_offset(self, high_watermark: int) -> int:
+    def find_last_stable_offset(self, high_watermark: int) -> int:
         """Up to where consumers of committed records may read."""
-        if self._ended:
-            self._ended = [ended for ended in self._ended if ended.marker_offset >= high_watermark]
-        if not self._open and not self._ended:
+        if self._completed:
+            self._completed = [ended for ended in self._completed if ended.marker_offset >= high_watermark]
+        if not self._open and not self._completed:
             return high_watermark
         first_unstable = min(
             next(iter(self._open.values()), high_watermark),
-            min((ended.first_offset for ended in self._ended), default=high_watermark),
+            min((ended.first_offset for ended in self._completed), default=high_watermark),
         )
         return min(high_watermark, first_unstable)
 
     # Forgetting
 
-    def is_last(self, header: BatchHeader) -> bool:
+    def is_last_batch(self, header: BatchHeader) -> bool:
         """Whether a batch is the last one that is known of its producer: of one of which only a marker is known, a
         marker of that epoch."""
-        entry = self._entries.get(header.producer_id)
+        entry = self._entries.find_entry(header.producer_id)
         if entry is None:
             return False
         if entry.batches:
@@ -354,10 +364,10 @@ class ProducerState:
     # Another one
 
     def copy(self) -> "ProducerState":
-        """The same producers, in a state that goes on by itself."""
-        other = ProducerState(self._expiration_ms, self.most_producers)
+        """Return a copy; later changes of one do not affect the other."""
+        other = ProducerState(self._expiration_ms, self.max_producers)
         other._entries = self._entries.copy()
         other._open = dict(self._open)
-        other._ended = list(self._ended)
+        other._completed = list(self._completed)
         other._verifications = dict(self._verifications)
         return other

@@ -1,26 +1,115 @@
-"""All producers of one partition, packed: a producer with one batch costs about 60 bytes.
+"""All producers of one partition, packed: a producer with one batch takes about 60 bytes.
 
-A client chooses how many producer ids it writes with, and each is remembered for `producer.id.expiration.ms`. So
-the table stores rows of bytes instead of objects. It is a hash table that grows one bucket at a time (linear
-hashing): an insertion moves the rows of one bucket at most. A bucket is an immutable `bytes` object of whole rows:
-a copy of the table is a copy of the list of buckets.
+A client chooses how many producer ids it writes with, and each is remembered for `producer.id.expiration.ms`.
+The table therefore stores rows of bytes instead of objects. It is a hash table that grows by one bucket at a
+time (linear hashing): an insertion moves the rows of at most one bucket. A bucket is an immutable `bytes`
+object of whole rows, so a copy of the table is a copy of the list of buckets.
 
-Batches that a row cannot hold (a producer has up to five of them) are packed beside the rows, by producer id. The
-producers that were used last are kept as objects, and packed when others take their place.
+A row has the layout of an entry in a snapshot file:
+
+    id int64 | epoch int16 | last sequence int32 | last offset int64 | offset delta int32 | timestamp int64 |
+    coordinator epoch int32 | first offset of the open transaction int64
+
+-1 stands for a missing value. A row holds only the last batch of its producer, and one timestamp for both.
+Further batches (a producer has up to five) are packed beside the rows, by producer id. The most recently used
+producers are kept as objects, and packed when others take their place.
+
+Source: Kafka's `ProducerStateEntry`, `BatchMetadata`, `ProducerSnapshot.json`.
 """
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
-from storage.producers.producer_entry import (
-    ROW,
-    ProducerEntry,
-    pack_batches,
-    pack_row,
-    unpack_batches,
-    unpack_row,
-)
+MAX_BATCHES_KEPT: Final = 5
+MAX_SEQUENCE: Final = 2**31 - 1
+NO_EPOCH: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
+
+ROW: Final = Struct(">qhiqiqiq")
+_BATCH: Final = Struct(">iiqqq")
+_NONE: Final = -1
+
+
+class SequencedBatch(NamedTuple):
+    """One batch of a producer as the partition remembers it; the time is the batch's greatest timestamp."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+class ProducerEntry:
+    """The current epoch of one producer, its last batches in that epoch, oldest first, and where its open
+    transaction begins."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "transaction_offset")
+
+    def __init__(self) -> None:
+        self.epoch = NO_EPOCH
+        self.coordinator_epoch = NO_COORDINATOR_EPOCH
+        """Of the last marker."""
+        self.batches: tuple[SequencedBatch, ...] = ()
+        self.last_timestamp_ms = -1
+        self.transaction_offset: int | None = None
+
+    def add_batch(self, batch: SequencedBatch) -> None:
+        """Remember a batch, and forget the oldest one when there are more than `MAX_BATCHES_KEPT`."""
+        self.batches = (*self.batches[1 - MAX_BATCHES_KEPT :], batch)
+
+
+def pack_row(producer_id: int, entry: ProducerEntry) -> bytes:
+    """Return the row of a producer."""
+    last = entry.batches[-1] if entry.batches else None
+    return ROW.pack(
+        producer_id,
+        entry.epoch,
+        _NONE if last is None else last.last_sequence,
+        _NONE if last is None else last.last_offset,
+        0 if last is None else last.last_offset - last.first_offset,
+        entry.last_timestamp_ms,
+        entry.coordinator_epoch,
+        _NONE if entry.transaction_offset is None else entry.transaction_offset,
+    )
+
+
+def unpack_row(fields: tuple[int, ...]) -> tuple[int, ProducerEntry]:
+    """Return the producer id and the entry of an unpacked row."""
+    producer_id, epoch, last_sequence, last_offset, delta, timestamp_ms, coordinator_epoch, first = fields
+    entry = ProducerEntry()
+    entry.epoch, entry.coordinator_epoch = epoch, coordinator_epoch
+    entry.last_timestamp_ms = timestamp_ms
+    if last_offset >= 0:
+        entry.batches = (_restore_batch(last_sequence, last_offset, delta, timestamp_ms),)
+    entry.transaction_offset = first if first >= 0 else None
+    return producer_id, entry
+
+
+def pack_batches(entry: ProducerEntry) -> bytes:
+    """Return the batches of a producer; empty when its row alone restores them."""
+    batches = entry.batches
+    if not batches:
+        return b""
+    last = batches[-1]
+    delta = last.last_offset - last.first_offset
+    in_row = _restore_batch(last.last_sequence, last.last_offset, delta, entry.last_timestamp_ms)
+    if len(batches) == 1 and last == in_row and last.last_offset >= 0:
+        return b""
+    return b"".join([_BATCH.pack(*batch) for batch in batches])
+
+
+def unpack_batches(data: bytes) -> tuple[SequencedBatch, ...]:
+    """Return the batches that `pack_batches` packed."""
+    return tuple(map(SequencedBatch._make, _BATCH.iter_unpack(data)))
+
+
+def _restore_batch(last_sequence: int, last_offset: int, delta: int, timestamp_ms: int) -> SequencedBatch:
+    """Return the batch that a row tells of. Sequence numbers start again at 0 after `MAX_SEQUENCE`."""
+    first_sequence = (last_sequence - delta) & MAX_SEQUENCE if last_sequence >= 0 else last_sequence
+    return SequencedBatch(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp_ms)
+
 
 _ROWS_PER_BUCKET: Final = 16
 """On average, at most: a lookup searches one bucket, and a change copies it."""
@@ -29,8 +118,8 @@ _KEY: Final = Struct(">q")
 _TIMESTAMP: Final = 5
 _TRANSACTION: Final = 7
 """Positions in an unpacked row."""
-_MOST_RECENT: Final = 16
-EXPIRED_AT_ONCE: Final = 50_000
+_MAX_RECENT: Final = 16
+EXPIRE_SCAN_ROWS: Final = 50_000
 """Rows that one call of `expire` examines at most: about 10 ms."""
 
 
@@ -73,14 +162,14 @@ class ProducerTable:
     def __len__(self) -> int:
         return self._count
 
-    def get(self, producer_id: int) -> ProducerEntry | None:
+    def find_entry(self, producer_id: int) -> ProducerEntry | None:
         """Return the entry of a producer; None when it is unknown."""
         entry = self._recent.get(producer_id)
         if entry is not None:
             return entry
         key = _KEY.pack(producer_id)
-        bucket = self._buckets[self._index(key)]
-        position = _find(bucket, key)
+        bucket = self._buckets[self._find_bucket(key)]
+        position = _find_row(bucket, key)
         if position < 0:
             return None
         _, entry = unpack_row(ROW.unpack_from(bucket, position))
@@ -90,31 +179,31 @@ class ProducerTable:
         self._keep_recent(producer_id, entry)
         return entry
 
-    def put(self, producer_id: int, entry: ProducerEntry) -> None:
+    def store_entry(self, producer_id: int, entry: ProducerEntry) -> None:
         """Insert or replace the entry of a producer."""
         if producer_id in self._recent:
             self._recent[producer_id] = entry
         else:
-            self._pack(producer_id, entry)
+            self._pack_entry(producer_id, entry)
             self._keep_recent(producer_id, entry)
 
     def _keep_recent(self, producer_id: int, entry: ProducerEntry) -> None:
         recent = self._recent
         recent[producer_id] = entry
-        if len(recent) > _MOST_RECENT:
+        if len(recent) > _MAX_RECENT:
             oldest = next(iter(recent))
-            self._pack(oldest, recent.pop(oldest))
+            self._pack_entry(oldest, recent.pop(oldest))
 
     def _pack_recent(self) -> None:
         for producer_id, entry in self._recent.items():
-            self._pack(producer_id, entry)
+            self._pack_entry(producer_id, entry)
 
-    def _pack(self, producer_id: int, entry: ProducerEntry) -> None:
+    def _pack_entry(self, producer_id: int, entry: ProducerEntry) -> None:
         """Write the row of a producer, and the batches that it does not hold."""
         key, row = _KEY.pack(producer_id), pack_row(producer_id, entry)
-        index = self._index(key)
+        index = self._find_bucket(key)
         bucket = self._buckets[index]
-        position = _find(bucket, key)
+        position = _find_row(bucket, key)
         if position < 0:
             self._buckets[index] = bucket + row
             self._count += 1
@@ -128,15 +217,15 @@ class ProducerTable:
         else:
             self._batches.pop(producer_id, None)
 
-    def items(self) -> Iterator[tuple[int, ProducerEntry]]:
+    def iterate_entries(self) -> Iterator[tuple[int, ProducerEntry]]:
         """Yield every producer id with its entry. The table must not change meanwhile."""
-        for producer_id, entry in map(unpack_row, self.rows()):
+        for producer_id, entry in map(unpack_row, self.copy_rows()):
             batches = self._batches.get(producer_id)
             if batches is not None:
                 entry.batches = unpack_batches(batches)
             yield producer_id, entry
 
-    def rows(self) -> ProducerRows:
+    def copy_rows(self) -> ProducerRows:
         """Return the rows as they are now."""
         self._pack_recent()
         return ProducerRows(self._buckets.copy(), self._count)
@@ -152,25 +241,25 @@ class ProducerTable:
     def expire(self, limit_ms: int) -> int:
         """Remove the producers without an open transaction whose last timestamp is at or before `limit_ms`.
 
-        One call examines up to `EXPIRED_AT_ONCE` rows; the next one goes on there. Returns the number removed.
+        One call examines up to `EXPIRE_SCAN_ROWS` rows; the next one goes on there. Returns the number removed.
         """
         self._pack_recent()
         self._recent.clear()
         expired, examined = 0, 0
         for _ in range(len(self._buckets)):
-            if examined >= EXPIRED_AT_ONCE:
+            if examined >= EXPIRE_SCAN_ROWS:
                 break
             index = self._expire_from % len(self._buckets)
             self._expire_from = index + 1
             bucket = self._buckets[index]
             examined += len(bucket) // ROW.size
-            expired += self._expire_in(index, bucket, limit_ms)
+            expired += self._expire_bucket(index, bucket, limit_ms)
         self._count -= expired
         while len(self._buckets) > 1 and self._count < _SHRINKS_BELOW * len(self._buckets):
             self._merge()
         return expired
 
-    def _expire_in(self, index: int, bucket: bytes, limit_ms: int) -> int:
+    def _expire_bucket(self, index: int, bucket: bytes, limit_ms: int) -> int:
         rows = list(ROW.iter_unpack(bucket))
         gone = [row[0] for row in rows if row[_TIMESTAMP] <= limit_ms and row[_TRANSACTION] < 0]
         if not gone:
@@ -183,7 +272,7 @@ class ProducerTable:
 
     # Buckets
 
-    def _index(self, key: bytes) -> int:
+    def _find_bucket(self, key: bytes) -> int:
         """Return the bucket of a key. The hash of bytes is keyed, so that no client can aim at one bucket."""
         index = hash(key) & self._mask
         return index if index < len(self._buckets) else index & (self._mask >> 1)
@@ -193,10 +282,10 @@ class ProducerTable:
         number = len(self._buckets)
         self._buckets.append(b"")
         self._mask = (1 << number.bit_length()) - 1
-        source = _partner(number)
+        source = _find_split_source(number)
         bucket = self._buckets[source]
         rows = [bucket[start : start + ROW.size] for start in range(0, len(bucket), ROW.size)]
-        places = [self._index(row[: _KEY.size]) for row in rows]
+        places = [self._find_bucket(row[: _KEY.size]) for row in rows]
         for index in (source, number):
             self._buckets[index] = b"".join(
                 [row for row, place in zip(rows, places, strict=True) if place == index]
@@ -206,16 +295,16 @@ class ProducerTable:
         """Remove the last bucket."""
         bucket = self._buckets.pop()
         number = len(self._buckets)
-        self._buckets[_partner(number)] += bucket
+        self._buckets[_find_split_source(number)] += bucket
         self._mask = (1 << (number - 1).bit_length()) - 1
 
 
-def _partner(number: int) -> int:
+def _find_split_source(number: int) -> int:
     """Return the bucket that a later bucket was split from."""
     return number - (1 << (number.bit_length() - 1))
 
 
-def _find(bucket: bytes, key: bytes) -> int:
+def _find_row(bucket: bytes, key: bytes) -> int:
     """Return the position of the row that begins with `key`, -1 without one."""
     position = bucket.find(key)
     while position > 0 and position % ROW.size:
@@ -223,9 +312,9 @@ def _find(bucket: bytes, key: bytes) -> int:
     return position
 
 
-def table_of(entries: Iterable[tuple[int, ProducerEntry]]) -> ProducerTable:
+def create_table(entries: Iterable[tuple[int, ProducerEntry]]) -> ProducerTable:
     """Return a table of these entries."""
     table = ProducerTable()
     for producer_id, entry in entries:
-        table.put(producer_id, entry)
+        table.store_entry(producer_id, entry)
     return table

@@ -1,67 +1,95 @@
-"""What a log finds on disk, and which of it is the log.
+"""Recovery of a log: finds its end on the disk, cuts a torn tail, and restores missing records from the
+journal.
 
-Two questions, answered in one pass. *Where does the log end?* At the end of the last whole, checksummed
-batch. *May what follows be cut?* Only when it lies at or past the recovery point, the offset up to which
-everything was once synced: there a torn write is what a crash leaves behind, and nobody was promised those
-bytes. Before the recovery point the same finding is damage, and raises: cutting there would lose what was
-acknowledged.
+The log ends at the end of its last whole, checksummed batch. The bytes behind it may be cut only at or past
+the recovery point, the offset up to which everything was once synced. There a torn write is the usual trace
+of a crash, and no acknowledgement depends on those bytes. Before the recovery point the same finding is
+damage and raises, because a cut would lose acknowledged records.
 
-After a clean stop only the batches past the last index entry are read. After anything else, every segment
-from the one that holds the recovery point is scanned with checksums and its indexes are built anew.
+After a clean stop only the batches past the last index entry are read. Otherwise every segment from the one
+with the recovery point on is scanned with checksums, and its indexes are rebuilt.
 
-What is read may still be only in the page cache, and the log's next sync need not change that: after an fsync that
-failed, perhaps in the process before, the page cache may call bytes clean that the disk never took. So what lies
-past the recovery point is written once more, each byte over itself; only then does a sync say where it is.
+The bytes that are read may be in the page cache only, and the next sync of the log need not change that.
+After a failed fsync, perhaps of the previous process, the page cache may call bytes clean that the disk never
+got. Therefore everything past the recovery point is written again, each byte over itself; only then does a
+sync prove where it is.
 
-A hole between two segments counts as the end of the log too, except where compaction makes holes. Of a log that is
-in the journal compaction makes them before the recovery point alone: behind it a segment may be torn, and the next
-one not.
+A hole between two segments counts as the end of the log too, except where compaction makes holes. For a log
+in the journal, compaction makes them only before the recovery point: behind it a segment may be torn although
+the next one is not.
 
-What the journal has past the end is appended then, so that nothing is missing that was acknowledged.
+The journal counts from the end of the log after the cut. Its entries below that are in the log or were
+compacted, and are skipped. Those that begin there are appended byte for byte, at their promised offsets. A
+later entry does not join: records between were on the disk once, and are missing.
 
 Source: Kafka's `LogLoader` and `LogSegment.recover`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from storage.errors import LogDamaged
+from storage.batch import HEADER_BYTES, read_header
 from storage.files import Files
-from storage.journal.frame import Entry
-from storage.journal.replay import replay
+from storage.journal.journal_frame import JournalEntry, split_batches
 from storage.log_config import LogConfig
-from storage.recovery.report import RecoveryReport
-from storage.recovery.swap import finish_swaps
-from storage.recovery.tail_scan import TailScan
-from storage.segment import LOG_SUFFIX, Segment
+from storage.recovery.segment_swap import finish_swaps
+from storage.segment import LOG_SUFFIX, LogSegment
+from storage.storage_errors import CorruptBatch, LogDamaged, UnsupportedMagic
+from storage.stored_batch import StoredBatch
 
 
-class Recovered(NamedTuple):
+class RecoveryReport(NamedTuple):
+    """How a log was opened; its text is one line for the operator."""
+
+    directory: str
+    was_clean: bool
+    recovery_point: int
+    log_start_offset: int
+    log_end_offset: int
+    durable_offset: int
+    """Everything before it is on the disk; what comes after has to be synced again."""
+    scanned_bytes: int
+    cut_bytes: int = 0
+    cut_path: str = ""
+    cut_position: int = -1
+    cut_reason: str = ""
+    postponed_errors: Sequence[OSError] = ()
+    """What could not be written and can wait: it is made anew when it is wanted, or at the next start."""
+    replayed_bytes: int = 0
+    """Which the segments had lost, and the journal not."""
+
+    def with_postponed(self, error: OSError) -> "RecoveryReport":
+        """Return the report with one more failed write that can wait."""
+        return self._replace(postponed_errors=[*self.postponed_errors, error])
+
+    def __str__(self) -> str:
+        end = f"{self.directory}: offsets {self.log_start_offset} to {self.log_end_offset}"
+        how = "clean" if self.was_clean else f"recovered from offset {self.recovery_point}"
+        checked = f"{end}, {how}, {self.scanned_bytes} bytes checked"
+        if self.replayed_bytes:
+            checked = f"{checked}, {self.replayed_bytes} bytes taken from the journal"
+        if not self.cut_bytes:
+            return checked
+        cut = f"{self.cut_bytes} bytes cut at {self.cut_path}: byte {self.cut_position}: {self.cut_reason}"
+        return f"{checked}, {cut}"
+
+
+class RecoveredLog(NamedTuple):
     """The segments of a log in order, the last of them ready for appending, and how they were found."""
 
-    segments: list[Segment]
+    segments: list[LogSegment]
     report: RecoveryReport
 
 
-def find_segments(files: Files, directory: str) -> list[Segment]:
-    """The segments in a directory by base offset; whatever else lies there is not looked at."""
-    segments = []
-    for name in files.listdir(directory):
-        stem, suffix = name[: -len(LOG_SUFFIX)], name[-len(LOG_SUFFIX) :]
-        if suffix == LOG_SUFFIX and len(stem) == 20 and stem.isascii() and stem.isdigit():
-            segments.append(Segment(files, directory, int(stem), files.size(f"{directory}/{name}")))
-    return segments
-
-
-def recover(
+def recover_log(
     files: Files,
     directory: str,
     config: LogConfig,
     recovery_point: int,
     log_start_offset: int,
     was_clean: bool,
-    entries: Sequence[Entry] = (),
-) -> Recovered:
+    entries: Sequence[JournalEntry] = (),
+) -> RecoveredLog:
     """Opens what is in `directory`: what a crash interrupted is finished first, a torn tail cut. A directory that
     is empty gets its first segment.
 
@@ -75,30 +103,166 @@ def recover(
         if recovery_point > log_start_offset:
             raise LogDamaged(directory, f"no segment is left of a log synced up to offset {recovery_point}")
         first = min([log_start_offset, *(entry.base_offset for entry in entries)])
-        segments = [Segment.create(files, directory, first)]
+        segments = [LogSegment.create(files, directory, first)]
     try:
         scan = TailScan(files, directory, segments, config, recovery_point, bool(entries))
         scan.is_new = is_new
-        return _recover(scan, log_start_offset, was_clean, entries)
+        return _recover_segments(scan, log_start_offset, was_clean, entries)
     except BaseException:
         for segment in segments:
             segment.close()
         raise
 
 
-def _recover(scan: TailScan, log_start_offset: int, was_clean: bool, entries: Sequence[Entry]) -> Recovered:
+def find_segments(files: Files, directory: str) -> list[LogSegment]:
+    """The segments in a directory by base offset; whatever else lies there is not looked at."""
+    segments = []
+    for name in files.listdir(directory):
+        stem, suffix = name[: -len(LOG_SUFFIX)], name[-len(LOG_SUFFIX) :]
+        if suffix == LOG_SUFFIX and len(stem) == 20 and stem.isascii() and stem.isdigit():
+            segments.append(LogSegment(files, directory, int(stem), files.size(f"{directory}/{name}")))
+    return segments
+
+
+class TailScan:
+    """The segments of one log. `resume_clean`, or `scan_segments` where that is False; then `log_end_offset`
+    is there."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        segments: list[LogSegment],
+        config: LogConfig,
+        recovery_point: int,
+        has_journal: bool,
+    ) -> None:
+        """In: whether the journal has anything of the log; then compaction has left holes before the recovery point
+        only."""
+        self.files = files
+        self.directory = directory
+        self.segments = segments
+        self.config = config
+        self.recovery_point = recovery_point
+        self.is_new = False
+        """Whether the only segment was made just now."""
+        self._may_have_holes = config.compacts and not has_journal
+        self.log_end_offset = segments[-1].base_offset
+        self.scanned_bytes = 0
+        self._first_scanned = 0
+        self.cut: tuple[int, str, int, str] = (0, "", -1, "")
+        self.postponed_errors: list[OSError] = []
+        """Why indexes were not written, which will be made anew when they are wanted."""
+
+    def resume_clean(self) -> bool:
+        """Takes up the last segment from its index. False when anything is odd: then `scan_segments` looks
+        closely."""
+        active = self.segments[-1]
+        try:
+            active.load_indexes(self.config.index_interval_bytes)
+            self._note_first_timestamp(active)
+            tail = active.walk(active.resume(), check=True)
+            self._index_batches(active, active.indexes.check_tail(tail))
+        except CorruptBatch:
+            return False
+        return self.log_end_offset >= self.recovery_point
+
+    def scan_segments(self) -> None:
+        """Scans from the segment that holds the recovery point, and cuts or raises at the first bad batch."""
+        for number, segment in enumerate(self.segments):
+            if segment.base_offset <= self.recovery_point:
+                self._first_scanned = number
+        first = self._first_scanned
+        self.log_end_offset = self.segments[first].base_offset
+        for number in range(first, len(self.segments)):
+            segment = self.segments[number]
+            if number > first and self._is_broken_before(segment):
+                self._cut_log(number, 0, f"the segment before it ends at offset {self.log_end_offset}")
+                break
+            segment.start_indexes()
+            try:
+                self._index_batches(segment, segment.walk(check=True))
+            except UnsupportedMagic as error:
+                # Whole and readable, only not here: whoever wrote it was promised that it stays.
+                raise LogDamaged(segment.path, error.reason, error.position) from error
+            except CorruptBatch as error:
+                self._cut_log(number, error.position, error.reason)
+                break
+            if number < len(self.segments) - 1:
+                try:
+                    segment.write_indexes()
+                except OSError as error:
+                    self.postponed_errors.append(error)
+        if self.log_end_offset < self.recovery_point:
+            active = self.segments[-1]
+            reason = f"ends at offset {self.log_end_offset}, but was synced up to {self.recovery_point}"
+            raise LogDamaged(active.path, reason, active.size)
+        position = self.segments[first].find_position(self.recovery_point, self.config.index_interval_bytes)
+        if position == self.segments[first].size and not self.is_new:
+            # What was cut here, by a process before this one perhaps, must not come back behind the next segment.
+            self.segments[first].file.fdatasync()
+        for segment in self.segments[first:]:
+            segment.rewrite_from(position)
+            position = 0
+
+    def _note_first_timestamp(self, segment: LogSegment) -> None:
+        if segment.size:
+            header = read_header(segment.file.pread(HEADER_BYTES, 0))
+            segment.indexes.first_timestamp_ms = header.max_timestamp_ms
+
+    def _is_broken_before(self, segment: LogSegment) -> bool:
+        if segment.base_offset < self.log_end_offset:
+            return True
+        return segment.base_offset > self.log_end_offset >= self.recovery_point and not self._may_have_holes
+
+    def _index_batches(self, segment: LogSegment, batches: Iterator[StoredBatch]) -> None:
+        """Takes the batches of a segment into its indexes. Raises CorruptBatch, at the end of the log."""
+        self.log_end_offset = segment.base_offset
+        interval_bytes = self.config.index_interval_bytes
+        for _, position, header, data in batches:
+            segment.check_offsets(header, position)
+            size = len(data)
+            segment.index_batch(position, size, header.last_offset, header.max_timestamp_ms, interval_bytes)
+            self.log_end_offset = segment.next_offset
+            self.scanned_bytes += size
+
+    def _cut_log(self, number: int, position: int, reason: str) -> None:
+        """Makes `position` of a segment the end of the log; one cut to nothing goes, unless the scan began
+        with it.
+        """
+        segment = self.segments[number]
+        if self.log_end_offset < self.recovery_point:
+            raise LogDamaged(segment.path, reason, position)
+        cut_bytes = segment.size - position + sum(later.size for later in self.segments[number + 1 :])
+        self.cut = (cut_bytes, segment.path, position, reason)
+        for later in reversed(self.segments[number + 1 :]):
+            later.delete()
+        if self.segments[number + 1 :]:
+            # A log that has grown to where one of them began must not find it there again.
+            self.files.fsync_directory(self.directory)
+        del self.segments[number + 1 :]
+        if position == 0 and number > self._first_scanned:
+            segment.delete()
+            del self.segments[number]
+        else:
+            segment.truncate(position)
+
+
+def _recover_segments(
+    scan: TailScan, log_start_offset: int, was_clean: bool, entries: Sequence[JournalEntry]
+) -> RecoveredLog:
     segments = scan.segments
     if not (was_clean and scan.resume_clean()):
         was_clean = False
-        scan.run()
-    replayed_bytes = replay(scan.files, scan.directory, segments, entries, scan.config)
+        scan.scan_segments()
+    replayed_bytes = replay_entries(scan.files, scan.directory, segments, entries, scan.config)
     was_clean = was_clean and not replayed_bytes
     log_end_offset = segments[-1].next_offset if replayed_bytes else scan.log_end_offset
     if log_end_offset < log_start_offset:
         # Records were deleted up to an offset that the crash took back: nothing of the log is live.
         for segment in segments:
             segment.delete()
-        segments[:] = [Segment.create(scan.files, scan.directory, log_start_offset)]
+        segments[:] = [LogSegment.create(scan.files, scan.directory, log_start_offset)]
         log_end_offset = log_start_offset
     start = max(log_start_offset, segments[0].base_offset)
     durable_offset = log_end_offset if was_clean else min(max(scan.recovery_point, start), log_end_offset)
@@ -112,7 +276,44 @@ def _recover(scan: TailScan, log_start_offset: int, was_clean: bool, entries: Se
         durable_offset,
         scan.scanned_bytes,
         *scan.cut,
-        scan.put_off,
+        scan.postponed_errors,
         replayed_bytes,
     )
-    return Recovered(segments, report)
+    return RecoveredLog(segments, report)
+
+
+def replay_entries(
+    files: Files,
+    directory: str,
+    segments: list[LogSegment],
+    entries: Iterable[JournalEntry],
+    config: LogConfig,
+) -> int:
+    """Appends what is missing, with new segments where they are due.
+
+    In: all segments of a log, the last of them with its indexes; entries by offset. Out: the bytes that were
+    missing. Raises LogDamaged, OSError.
+    """
+    missing_bytes = 0
+    for entry in entries:
+        if entry.end_offset <= segments[-1].next_offset:
+            continue
+        try:
+            for base_offset, next_offset, data in split_batches(entry):
+                active, end_offset = segments[-1], segments[-1].next_offset
+                if next_offset <= end_offset:
+                    continue
+                if base_offset != end_offset:
+                    reason = f"ends at offset {end_offset}, and the journal goes on at {base_offset}"
+                    raise LogDamaged(active.path, reason, active.size)
+                latest_ms = read_header(data).max_timestamp_ms
+                if active.is_full(len(data), next_offset - 1, latest_ms, config):
+                    active.write_indexes()
+                    active = LogSegment.create(files, directory, end_offset)
+                    segments.append(active)
+                active.append(data, base_offset, next_offset - 1, latest_ms, config.index_interval_bytes)
+                missing_bytes += len(data)
+        except CorruptBatch as error:
+            reason = f"what the journal has from offset {entry.base_offset} on: {error.reason}"
+            raise LogDamaged(directory, reason, error.position) from error
+    return missing_bytes

@@ -18,10 +18,10 @@ Source: Kafka's `LogLoader.removeTempFilesAndCollectSwapFiles` and `UnifiedLog.r
 
 from typing import Final
 
-from storage.errors import CorruptBatch, LogDamaged
 from storage.files import Files
-from storage.segment import LOG_SUFFIX, Segment, segment_name
-from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.segment import LOG_SUFFIX, LogSegment, format_segment_name
+from storage.segment_index import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.storage_errors import CorruptBatch, LogDamaged
 from storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 CLEANED_SUFFIX: Final = ".cleaned"
@@ -58,7 +58,7 @@ def finish_swaps(files: Files, directory: str) -> bool:
     for name in leftovers:
         files.unlink(f"{directory}/{name}")
     for name in sorted(set(swaps) - set(uncounted)):
-        _finish(files, directory, name)
+        _finish_swap(files, directory, name)
     in_place = sorted(set(of_aborted) - set(uncounted))
     if in_place and swaps:
         files.fsync_directory(directory)
@@ -70,9 +70,9 @@ def finish_swaps(files: Files, directory: str) -> bool:
     return is_changed
 
 
-def _finish(files: Files, directory: str, name: str) -> None:
+def _finish_swap(files: Files, directory: str, name: str) -> None:
     base_offset = int(name[:_OFFSET_DIGITS])
-    end_offset = _end_offset(files, directory, name)
+    end_offset = _find_end_offset(files, directory, name)
     for other in files.listdir(directory):
         stem, suffix = other[:_OFFSET_DIGITS], other[_OFFSET_DIGITS:]
         is_replaced = stem.isdigit() and base_offset <= int(stem) < max(end_offset, base_offset + 1)
@@ -81,13 +81,13 @@ def _finish(files: Files, directory: str, name: str) -> None:
             files.unlink(f"{directory}/{other}")
     # The removals have to last before the name does that stands for what was removed.
     files.fsync_directory(directory)
-    files.replace(f"{directory}/{name}", f"{directory}/{segment_name(base_offset)}{LOG_SUFFIX}")
+    files.replace(f"{directory}/{name}", f"{directory}/{format_segment_name(base_offset)}{LOG_SUFFIX}")
 
 
-def _end_offset(files: Files, directory: str, name: str) -> int:
+def _find_end_offset(files: Files, directory: str, name: str) -> int:
     path = f"{directory}/{name}"
-    swap = Segment(files, directory, int(name[:_OFFSET_DIGITS]), files.size(path))
-    swap.adopt(files.open_read(path))
+    swap = LogSegment(files, directory, int(name[:_OFFSET_DIGITS]), files.size(path))
+    swap.adopt_file(files.open_read(path))
     try:
         for batch in swap.walk(check=True):
             # One that is too high would take away what nothing stands for.

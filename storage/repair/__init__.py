@@ -1,1 +1,1 @@
-"""Saving what is whole of a damaged log. `repair.py` says what that is."""
+"""Saving what is whole of a damaged log. `storage/repair/repair.py` says what that is."""

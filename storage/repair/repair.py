@@ -18,33 +18,31 @@ from typing import Final, NamedTuple
 
 from storage.batch import decode_records, rewrite_batch
 from storage.compression import DEFAULT_LIMIT_BYTES
-from storage.errors import CorruptBatch, DecompressedTooLarge
 from storage.files import Files
-from storage.inspection.directory_reader import LogFiles, SegmentFile
-from storage.inspection.findings import Kind
-from storage.inspection.index_check import IndexesCheck
+from storage.inspection.log_findings import FindingKind
+from storage.inspection.log_reader import LogListing, SegmentFile
+from storage.inspection.segment_file_checks import IndexesCheck, TransactionsCheck
 from storage.inspection.segment_scan import BadBytes, SegmentScan
-from storage.inspection.transaction_check import TransactionsCheck
-from storage.inspection.verification import check_offsets
+from storage.inspection.verification import check_record_offsets
 from storage.leader_epochs import EpochStart
 from storage.log_config import LogConfig
-from storage.os_error import reason_of
-from storage.producers.snapshot import SNAPSHOT_SUFFIX
+from storage.producers.producer_snapshots import SNAPSHOT_SUFFIX
 from storage.record import Record
-from storage.segment import LOG_SUFFIX, Segment, segment_name
-from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.segment import LOG_SUFFIX, LogSegment, format_segment_name
+from storage.segment_index import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.storage_errors import CorruptBatch, DecompressedTooLarge, format_error_reason
 from storage.stored_batch import StoredBatch
 from storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 INDEX_INTERVAL_BYTES: Final = LogConfig().index_interval_bytes
 
-Examine = Callable[[Record], str | None]
+RecordExaminer = Callable[[Record], str | None]
 
 
-class Loss(NamedTuple):
+class RepairLoss(NamedTuple):
     """Something that is not in the repaired log."""
 
-    kind: Kind
+    kind: FindingKind
     path: str
     position: int
     length: int
@@ -63,14 +61,14 @@ class RepairedSegment:
     batches: int = 0
     records: int = 0
     bytes: int = 0
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[RepairLoss] = field(default_factory=list)
     has_wrong_index: bool = False
     """An index of the damaged log does not agree with its segment; the new one does."""
 
     @property
     def lost_bytes(self) -> int:
         """Of the damaged segment, in batches that were left out and between them."""
-        return sum(loss.length for loss in self.losses if loss.kind is not Kind.UNDECODABLE_RECORD)
+        return sum(loss.length for loss in self.losses if loss.kind is not FindingKind.UNDECODABLE_RECORD)
 
 
 @dataclass(slots=True)
@@ -79,14 +77,14 @@ class RepairedLog:
 
     log_end_offset: int
     segments: list[RepairedSegment] = field(default_factory=list)
-    has_wrong_aborted: bool = False
+    has_wrong_transaction_index: bool = False
     """An index of aborted transactions of the damaged log does not agree with its segment, or not with what is left
     of it."""
     epochs: list[EpochStart] = field(default_factory=list)
     """Leader epochs as the batches tell them."""
 
     @property
-    def losses(self) -> list[Loss]:
+    def losses(self) -> list[RepairLoss]:
         """Everything that was left out, in the order of the log."""
         return [loss for segment in self.segments for loss in segment.losses]
 
@@ -97,11 +95,16 @@ class RepairedLog:
         return segment.batches > 0 or segment is self.segments[-1]
 
 
-class Repair:
+class LogRepair:
     """Writes what can be saved of one log into a directory."""
 
     def __init__(
-        self, files: Files, log: LogFiles, *, examine: Examine | None = None, drops_undecodable: bool = False
+        self,
+        files: Files,
+        log: LogListing,
+        *,
+        examine: RecordExaminer | None = None,
+        drops_undecodable: bool = False,
     ) -> None:
         """In: for a log of `__consumer_offsets`, what looks at its records; whether those go that it finds
         something wrong with.
@@ -116,41 +119,44 @@ class Repair:
 
     def write(self, directory: str) -> RepairedLog:
         """Writes the segments and their indexes, synced, into a directory that is there. Raises OSError."""
-        for segment in self.segments(directory):
+        for segment in self.repair_segments(directory):
             if not self.result.is_kept(segment):
                 remove_segment(self._files, directory, segment.source.base_offset)
         self._files.fsync_directory(directory)
         return self.result
 
-    def segments(self, directory: str) -> Iterator[RepairedSegment]:
-        """The same step by step: a segment is written, synced and closed when it is yielded. Raises OSError."""
+    def repair_segments(self, directory: str) -> Iterator[RepairedSegment]:
+        """Write the segments step by step: each is written, synced and closed when it is yielded. Raises
+        OSError."""
         for number, source in enumerate(self._log.segments):
             repaired = RepairedSegment(source)
             self.result.segments.append(repaired)
-            self._segment(repaired, self._log.end_offset(number), directory)
+            self._repair_segment(repaired, self._log.find_end_offset(number), directory)
             yield repaired
 
-    def _segment(self, repaired: RepairedSegment, end_offset: int | None, directory: str) -> None:
+    def _repair_segment(self, repaired: RepairedSegment, end_offset: int | None, directory: str) -> None:
         source = repaired.source
         assert self.result.log_end_offset <= source.base_offset, (source.path, self.result.log_end_offset)
         self.result.log_end_offset = source.base_offset
-        target = Segment.create(self._files, directory, source.base_offset)
+        target = LogSegment.create(self._files, directory, source.base_offset)
         try:
             file = self._files.open_read(source.path)
         except OSError as error:
-            self._lose_all(target, repaired, end_offset, error)
+            self._lose_segment(target, repaired, end_offset, error)
             return
         try:
             scan = SegmentScan(file, source.base_offset, end_offset=end_offset)
             indexes = IndexesCheck(self._files, source.path, source.base_offset)
             kept_bytes = 0
-            for piece in self._pieces(scan, indexes, repaired):
-                self._keep(target, piece, repaired)
+            for piece in self._select_batches(scan, indexes, repaired):
+                self._append_batch(target, piece, repaired)
                 kept_bytes += piece.header.size_bytes  # as it was, whatever was left out of it
             assert kept_bytes + repaired.lost_bytes == scan.size, (source.path, kept_bytes, scan.size)
             repaired.has_wrong_index = any(indexes.finish(is_sealed=end_offset is not None))
-            wrong = self._transactions.leave(source.path, scan.size, is_sealed=end_offset is not None)
-            self.result.has_wrong_aborted |= bool(wrong or repaired.losses)
+            wrong = self._transactions.finish_segment(
+                source.path, scan.size, is_sealed=end_offset is not None
+            )
+            self.result.has_wrong_transaction_index |= bool(wrong or repaired.losses)
             self._close_gap(repaired, end_offset)
             target.file.fdatasync()
             target.write_indexes()
@@ -159,16 +165,16 @@ class Repair:
             file.close()
             target.close()
 
-    def _lose_all(
-        self, target: Segment, repaired: RepairedSegment, end_offset: int | None, error: OSError
+    def _lose_segment(
+        self, target: LogSegment, repaired: RepairedSegment, end_offset: int | None, error: OSError
     ) -> None:
         """Leaves a segment empty because its file cannot be opened."""
         source = repaired.source
-        reason = reason_of(error, source.path)
+        reason = format_error_reason(error, source.path)
         repaired.losses.append(
-            Loss(Kind.UNUSABLE_FILE, source.path, 0, 0, source.base_offset, end_offset, reason)
+            RepairLoss(FindingKind.UNUSABLE_FILE, source.path, 0, 0, source.base_offset, end_offset, reason)
         )
-        self.result.has_wrong_aborted = True
+        self.result.has_wrong_transaction_index = True
         try:
             target.file.fdatasync()
             target.write_indexes()
@@ -185,28 +191,30 @@ class Repair:
             finally:
                 index.close()
 
-    def _pieces(
+    def _select_batches(
         self, scan: SegmentScan, indexes: IndexesCheck, repaired: RepairedSegment
     ) -> Iterator[StoredBatch]:
         """The batches to keep. Notes everything else as lost."""
-        for piece in scan.pieces():
+        for piece in scan.scan_pieces():
             if isinstance(piece, BadBytes):
-                indexes.bad_bytes(piece)
-                self._transactions.bad_bytes()
-                kind = Kind.OLD_FORMAT if piece.is_old_format else Kind.DAMAGED_BATCH
+                indexes.skip_bad_bytes(piece)
+                self._transactions.skip_bad_bytes()
+                kind = FindingKind.OLD_FORMAT if piece.is_old_format else FindingKind.DAMAGED_BATCH
                 repaired.losses.append(
-                    Loss(kind, piece.path, piece.position, piece.length, scan.next_offset, None, piece.reason)
+                    RepairLoss(
+                        kind, piece.path, piece.position, piece.length, scan.next_offset, None, piece.reason
+                    )
                 )
                 continue
-            indexes.batch(piece)
+            indexes.check_batch(piece)
             self._close_gap(repaired, piece.header.base_offset)
             try:
-                yield self._usable(piece, repaired)
+                yield self._check_batch(piece, repaired)
             except CorruptBatch as error:
                 header = piece.header
                 repaired.losses.append(
-                    Loss(
-                        Kind.UNREADABLE_RECORDS,
+                    RepairLoss(
+                        FindingKind.UNREADABLE_RECORDS,
                         piece.path,
                         piece.position,
                         piece.header.size_bytes,
@@ -224,7 +232,7 @@ class Repair:
                 return
             losses[number] = losses[number]._replace(end_offset=end_offset)
 
-    def _usable(self, batch: StoredBatch, repaired: RepairedSegment) -> StoredBatch:
+    def _check_batch(self, batch: StoredBatch, repaired: RepairedSegment) -> StoredBatch:
         """The batch as it is to be kept. Raises CorruptBatch for one that is of no use."""
         header = batch.header
         try:
@@ -233,8 +241,8 @@ class Repair:
             if self._examine is not None:
                 raise
             return batch  # nobody but its readers has to unpack it
-        check_offsets(header, records)
-        self._transactions.batch(header, records)
+        check_record_offsets(header, records)
+        self._transactions.check_batch(header, records)
         if self._examine is None or not self._drops_undecodable or header.is_control:
             return batch
         wrong = {record.offset: self._examine(record) for record in records}
@@ -246,8 +254,8 @@ class Repair:
             if reason is not None:
                 size_bytes = len(record.key or b"") + len(record.value or b"")
                 repaired.losses.append(
-                    Loss(
-                        Kind.UNDECODABLE_RECORD,
+                    RepairLoss(
+                        FindingKind.UNDECODABLE_RECORD,
                         batch.path,
                         batch.position,
                         size_bytes,
@@ -259,7 +267,7 @@ class Repair:
         data = rewrite_batch(header, kept, header.delete_horizon_ms)
         return batch._replace(data=data, header=header._replace(records_count=len(kept)))
 
-    def _keep(self, target: Segment, batch: StoredBatch, repaired: RepairedSegment) -> None:
+    def _append_batch(self, target: LogSegment, batch: StoredBatch, repaired: RepairedSegment) -> None:
         header = batch.header
         target.append(
             batch.data, header.base_offset, header.last_offset, header.max_timestamp_ms, INDEX_INTERVAL_BYTES
@@ -277,7 +285,7 @@ class Repair:
 def remove_segment(files: Files, directory: str, base_offset: int) -> None:
     """Removes the files of a segment, as far as they are there; the log first. Raises OSError."""
     for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
-        path = f"{directory}/{segment_name(base_offset)}{suffix}"
+        path = f"{directory}/{format_segment_name(base_offset)}{suffix}"
         if files.exists(path):
             files.unlink(path)
 
@@ -292,7 +300,7 @@ def remove_producer_files(files: Files, directory: str) -> None:
         files.fsync_directory(directory)
 
 
-def epochs_text(epochs: list[EpochStart]) -> bytes:
+def format_leader_epochs(epochs: list[EpochStart]) -> bytes:
     """The checkpoint of leader epochs, in Kafka's form."""
     assert all(before.epoch < after.epoch for before, after in pairwise(epochs)), epochs
     lines = ["0", str(len(epochs)), *(f"{entry.epoch} {entry.start_offset}" for entry in epochs)]

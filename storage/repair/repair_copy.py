@@ -12,15 +12,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
 from storage.data_directory import SECURITY, UNFINISHED_REPAIR
-from storage.errors import DamagedFile
 from storage.files import TEMPORARY_SUFFIX, Files, remove_directory
-from storage.inspection.directory_reader import LogFiles, data_directory_of, list_names
+from storage.inspection.log_reader import LogListing, find_data_directory, list_names
 from storage.journal.journal import JOURNAL
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
-from storage.os_error import reason_of
-from storage.repair.repair import Repair, RepairedLog, epochs_text, remove_producer_files
+from storage.offset_checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
+from storage.repair.repair import LogRepair, RepairedLog, format_leader_epochs, remove_producer_files
+from storage.storage_errors import DamagedFile, format_error_reason
 from storage.topic_partition import TopicPartition
 
 _NOT_COPIED: Final = re.compile(
@@ -32,7 +31,7 @@ _OF_SEGMENTS: Final = re.compile(
 )
 
 
-def takes_copy(files: Files, directory: str) -> bool:
+def can_hold_copy(files: Files, directory: str) -> bool:
     """Whether a directory is empty, or holds what an interrupted repair has left. Raises OSError."""
     names = files.listdir(directory)
     return UNFINISHED_REPAIR in names or set(names) <= {UNFINISHED_REPAIR + TEMPORARY_SUFFIX}
@@ -42,7 +41,7 @@ class RepairCopy:
     """A directory that takes repaired logs. `finish` writes its checkpoints."""
 
     def __init__(self, files: Files, target: str) -> None:
-        """In: an absolute path of a directory that `takes_copy`, or of nothing yet. Raises OSError."""
+        """In: an absolute path of a directory that `can_hold_copy`, or of nothing yet. Raises OSError."""
         files.mkdir(target, is_private=True)  # as a data directory that is made: it may hold credentials
         files.fsync_directory(os.path.dirname(target))
         for name in files.listdir(target):
@@ -55,10 +54,10 @@ class RepairCopy:
         self._files = files
         self._target = target
         self._ends: dict[TopicPartition, int] = {}
-        self._left_out: list[str] = []
+        self._skipped_files: list[str] = []
         """A line on each file that was not copied."""
 
-    def add(self, log: LogFiles, repair: Repair) -> RepairedLog:
+    def add_log(self, log: LogListing, repair: LogRepair) -> RepairedLog:
         """Writes one log. Raises OSError."""
         files = self._files
         directory = self._target
@@ -74,42 +73,42 @@ class RepairCopy:
         files.fsync_directory(directory)
         return result
 
-    def _copy_small_files(self, log: LogFiles, directory: str, result: RepairedLog) -> None:
+    def _copy_small_files(self, log: LogListing, directory: str, result: RepairedLog) -> None:
         files = self._files
         for name in list_names(files, log.directory):
             path = f"{log.directory}/{name}"
-            if not _OF_SEGMENTS.fullmatch(name) and (data := self._read(path)) is not None:
+            if not _OF_SEGMENTS.fullmatch(name) and (data := self._read_small_file(path)) is not None:
                 files.write_atomically(f"{directory}/{name}", data)
-        if result.has_wrong_aborted:
+        if result.has_wrong_transaction_index:
             remove_producer_files(files, directory)
         try:
             epochs = LeaderEpochs.read(files, log.directory)
         except (DamagedFile, OSError):
             if result.epochs:
-                files.write_atomically(f"{directory}/{LEADER_EPOCHS}", epochs_text(result.epochs))
+                files.write_atomically(f"{directory}/{LEADER_EPOCHS}", format_leader_epochs(result.epochs))
         else:
             if epochs is not None:
                 path = f"{log.directory}/{LEADER_EPOCHS}"
                 files.write_atomically(f"{directory}/{LEADER_EPOCHS}", files.read(path))
 
-    def _read(self, path: str) -> bytes | None:
+    def _read_small_file(self, path: str) -> bytes | None:
         """A small file of the original; None where it cannot be read."""
         try:
             return self._files.read(path)
         except OSError as error:
-            self._left_out.append(f"{path}: {reason_of(error, path)}")
+            self._skipped_files.append(f"{path}: {format_error_reason(error, path)}")
             return None
 
-    def finish(self, log: LogFiles, *, is_directory: bool) -> list[str]:
+    def finish(self, log: LogListing, *, is_directory: bool) -> list[str]:
         """Writes the checkpoints, and copies what lies beside the logs.
 
         In: any of the logs; whether the whole data directory is copied. Out: a line on each file that makes no
         sense, and on a journal, which were left out. Raises OSError.
         """
         files = self._files
-        left_out = self._left_out
+        left_out = self._skipped_files
         write_offsets(files, f"{self._target}/{RECOVERY_POINTS}", self._ends)
-        source = os.path.dirname(log.directory) if is_directory else data_directory_of(files, log)
+        source = os.path.dirname(log.directory) if is_directory else find_data_directory(files, log)
         for name in (LOG_START_OFFSETS, _CLEANER_OFFSETS) if source is not None else ():
             try:
                 offsets = read_offsets(files, f"{source}/{name}")
@@ -117,23 +116,23 @@ class RepairCopy:
                 left_out.append(str(error))
                 continue
             except OSError as error:
-                left_out.append(reason_of(error))
+                left_out.append(format_error_reason(error))
                 continue
             known = {partition: offset for partition, offset in offsets.items() if partition in self._ends}
             if known:
                 write_offsets(files, f"{self._target}/{name}", known)
         if is_directory and files.is_directory(f"{source}/{JOURNAL}"):
             left_out.append(f"{source}/{JOURNAL}: belongs to the logs as they are there")
-        for path in self._other_files(source) if is_directory and source is not None else ():
+        for path in self._find_other_files(source) if is_directory and source is not None else ():
             name = os.path.basename(path)
-            if (data := self._read(path)) is not None:
+            if (data := self._read_small_file(path)) is not None:
                 files.write_atomically(f"{self._target}/{name}", data, is_private=name == SECURITY)
         files.fsync_directory(self._target)
         files.unlink(f"{self._target}/{UNFINISHED_REPAIR}")
         files.fsync_directory(self._target)
         return left_out
 
-    def _other_files(self, source: str) -> Iterator[str]:
+    def _find_other_files(self, source: str) -> Iterator[str]:
         for name in self._files.listdir(source):
             path = f"{source}/{name}"
             if not _NOT_COPIED.fullmatch(name) and not self._files.is_directory(path):

@@ -16,24 +16,24 @@ from collections.abc import Callable
 from typing import Final
 from uuid import uuid4
 
-from storage.checkpoint import RECOVERY_POINTS, read_offsets, write_offsets
-from storage.errors import DamagedFile
 from storage.files import DELETED_DIRECTORY_SUFFIX, MAX_NAME_LENGTH, Files, remove_directory
-from storage.inspection.directory_reader import LogFiles, data_directory_of, list_again
-from storage.inspection.unusable_files import unusable_files
+from storage.inspection.log_reader import LogListing, find_data_directory, relist_log
+from storage.inspection.verification import find_unusable_files
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
-from storage.recovery.swap import finish_swaps
+from storage.offset_checkpoint import RECOVERY_POINTS, read_offsets, write_offsets
+from storage.recovery.segment_swap import finish_swaps
 from storage.repair.repair import (
-    Repair,
+    LogRepair,
     RepairedLog,
     RepairedSegment,
-    epochs_text,
+    format_leader_epochs,
     remove_producer_files,
     remove_segment,
 )
-from storage.segment import LOG_SUFFIX, segment_name
-from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.segment import LOG_SUFFIX, format_segment_name
+from storage.segment_index import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.state_file import STATE_SUFFIX
+from storage.storage_errors import DamagedFile
 from storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 DAMAGED_SUFFIX: Final = ".damaged"
@@ -42,7 +42,11 @@ _COPY_BYTES: Final = 1024 * 1024
 
 
 def repair_in_place(
-    files: Files, log: LogFiles, repair: Callable[[LogFiles], Repair], *, makes_checkpoint: bool = False
+    files: Files,
+    log: LogListing,
+    repair: Callable[[LogListing], LogRepair],
+    *,
+    makes_checkpoint: bool = False,
 ) -> tuple[RepairedLog, list[str]]:
     """Repairs all of a log; what became of it, and the copies of what was damaged.
 
@@ -54,17 +58,17 @@ def repair_in_place(
     assert log.is_whole
     aside = _move_aside(files, log)
     if finish_swaps(files, log.directory):
-        log = list_again(files, log)
-    result, damaged = _InPlace(files, log, makes_checkpoint).run(repair(log))
+        log = relist_log(files, log)
+    result, damaged = _InPlaceRepair(files, log, makes_checkpoint).run_repair(repair(log))
     return result, [*aside, *damaged]
 
 
-def _move_aside(files: Files, log: LogFiles) -> list[str]:
+def _move_aside(files: Files, log: LogListing) -> list[str]:
     """Moves aside what cannot be used beside the segments; the new paths. A start makes those files anew."""
     segments = {segment.path for segment in log.segments}
     moved = []
-    for path in unusable_files(files, log.directory).keys() - segments - {log.directory}:
-        moved.append(free_path(files, path))
+    for path in find_unusable_files(files, log.directory).keys() - segments - {log.directory}:
+        moved.append(find_free_path(files, path))
         files.replace(path, moved[-1])
         if path.endswith(TRANSACTION_INDEX_SUFFIX):
             remove_producer_files(files, log.directory)
@@ -73,7 +77,7 @@ def _move_aside(files: Files, log: LogFiles) -> list[str]:
     return sorted(moved)
 
 
-def free_path(files: Files, path: str) -> str:
+def find_free_path(files: Files, path: str) -> str:
     """A free path beside a damaged file, to keep it there."""
     aside, number = f"{path}{DAMAGED_SUFFIX}", 1
     while files.exists(aside):
@@ -82,47 +86,47 @@ def free_path(files: Files, path: str) -> str:
     return aside
 
 
-class _InPlace:
-    def __init__(self, files: Files, log: LogFiles, makes_checkpoint: bool) -> None:
+class _InPlaceRepair:
+    def __init__(self, files: Files, log: LogListing, makes_checkpoint: bool) -> None:
         self._files = files
         self._log = log
         self._directory = log.directory
         self._makes_checkpoint = makes_checkpoint
         parent, name = os.path.split(log.directory)
         suffix = f".{uuid4().hex}{DELETED_DIRECTORY_SUFFIX}"
-        self._beside = os.path.join(parent, name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
+        self._work_directory = os.path.join(parent, name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
 
-    def run(self, repair: Repair) -> tuple[RepairedLog, list[str]]:
+    def run_repair(self, repair: LogRepair) -> tuple[RepairedLog, list[str]]:
         """All steps."""
         files = self._files
-        files.mkdir(self._beside)
+        files.mkdir(self._work_directory)
         try:
-            changed = self._write(repair)
+            changed = self._write_repaired_segments(repair)
             result = repair.result
             # A recovery point that is too low would let the next start cut what was saved.
             assert len(result.segments) == len(self._log.segments), self._directory
             self._set_recovery_point(result.log_end_offset)
-            damaged = self._state_aside() if any(segment.losses for segment in changed) else []
-            if result.has_wrong_aborted:
+            damaged = self._move_states_aside() if any(segment.losses for segment in changed) else []
+            if result.has_wrong_transaction_index:
                 remove_producer_files(files, self._directory)
             for segment in changed:
                 if segment.losses:
                     damaged.append(self._copy_aside(segment.source.path))
-                self._place(segment, is_kept=result.is_kept(segment))
+                self._replace_segment(segment, is_kept=result.is_kept(segment))
             self._repair_epochs(result)
             files.fsync_directory(self._directory)
         finally:
-            remove_directory(files, self._beside)
+            remove_directory(files, self._work_directory)
         return result, damaged
 
-    def _write(self, repair: Repair) -> list[RepairedSegment]:
+    def _write_repaired_segments(self, repair: LogRepair) -> list[RepairedSegment]:
         """Writes the repaired log beside the damaged one, and leaves there what differs."""
         changed = []
-        for segment in repair.segments(self._beside):
+        for segment in repair.repair_segments(self._work_directory):
             if segment.losses or segment.has_wrong_index:
                 changed.append(segment)
                 continue
-            remove_segment(self._files, self._beside, segment.source.base_offset)
+            remove_segment(self._files, self._work_directory, segment.source.base_offset)
             file = self._files.open_append(segment.source.path)
             try:
                 file.fdatasync()  # the new recovery point covers it
@@ -131,7 +135,7 @@ class _InPlace:
         return changed
 
     def _set_recovery_point(self, offset: int) -> None:
-        directory = data_directory_of(self._files, self._log)
+        directory = find_data_directory(self._files, self._log)
         if directory is None or self._log.name is None:
             return
         path = f"{directory}/{RECOVERY_POINTS}"
@@ -144,11 +148,11 @@ class _InPlace:
         if points.get(self._log.name) != offset:
             write_offsets(self._files, path, points | {self._log.name: offset})
 
-    def _state_aside(self) -> list[str]:
+    def _move_states_aside(self) -> list[str]:
         aside = []
         for name in self._files.listdir(self._directory):
             if name.endswith(STATE_SUFFIX):
-                aside.append(free_path(self._files, f"{self._directory}/{name}"))
+                aside.append(find_free_path(self._files, f"{self._directory}/{name}"))
                 self._files.replace(f"{self._directory}/{name}", aside[-1])
         self._files.fsync_directory(self._directory)
         return aside
@@ -156,11 +160,11 @@ class _InPlace:
     def _copy_aside(self, path: str) -> str:
         """A synced copy of a damaged file beside it."""
         name = os.path.basename(path)
-        copy_path = f"{self._beside}/{name}{DAMAGED_SUFFIX}"
+        copy_path = f"{self._work_directory}/{name}{DAMAGED_SUFFIX}"
         try:
             source = self._files.open_read(path)
         except OSError:
-            aside = free_path(self._files, path)
+            aside = find_free_path(self._files, path)
             self._files.replace(path, aside)
             self._files.fsync_directory(self._directory)
             return aside
@@ -173,14 +177,14 @@ class _InPlace:
         finally:
             source.close()
             copy.close()
-        aside = free_path(self._files, path)
+        aside = find_free_path(self._files, path)
         self._files.replace(copy_path, aside)
         self._files.fsync_directory(self._directory)
         return aside
 
-    def _place(self, segment: RepairedSegment, *, is_kept: bool) -> None:
+    def _replace_segment(self, segment: RepairedSegment, *, is_kept: bool) -> None:
         """Puts a repaired segment in the place of the damaged one. Until its indexes follow, it has none."""
-        stem = segment_name(segment.source.base_offset)
+        stem = format_segment_name(segment.source.base_offset)
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if self._files.exists(f"{self._directory}/{stem}{suffix}"):
                 self._files.unlink(f"{self._directory}/{stem}{suffix}")
@@ -192,7 +196,7 @@ class _InPlace:
             return
         suffixes = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
         for suffix in suffixes if segment.losses else suffixes[1:]:
-            self._files.replace(f"{self._beside}/{stem}{suffix}", f"{self._directory}/{stem}{suffix}")
+            self._files.replace(f"{self._work_directory}/{stem}{suffix}", f"{self._directory}/{stem}{suffix}")
             self._files.fsync_directory(self._directory)
 
     def _repair_epochs(self, result: RepairedLog) -> None:
@@ -202,6 +206,6 @@ class _InPlace:
         except DamagedFile:  # one that cannot be read was moved aside
             path = f"{self._directory}/{LEADER_EPOCHS}"
             if result.epochs:
-                self._files.write_atomically(path, epochs_text(result.epochs))
+                self._files.write_atomically(path, format_leader_epochs(result.epochs))
             else:
                 self._files.unlink(path)

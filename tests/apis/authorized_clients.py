@@ -10,19 +10,18 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.net.connection import Connection
-from coordinator.security.acl import (
-    ANYTHING,
+from coordinator.broker.server import Server
+from coordinator.security.core.acl import (
     CLUSTER_NAME,
+    WILDCARD,
     AclBinding,
-    Operation,
+    AclOperation,
+    AclPermissionType,
     PatternType,
-    Permission,
     ResourceType,
 )
-from coordinator.security.principal import Principal
-from coordinator.server.server import Server
-from tests.server.harness import Client, serving
+from tests.broker.harness import Client, serving
+from tests.network.requests import trust_client_ids
 
 ADMIN = "admin"
 AUTHORIZER = {
@@ -41,23 +40,21 @@ async def authorizing(
     topics: Sequence[tuple[str, int]] = (("orders", 3), ("secret", 2)),
 ) -> AsyncIterator[Server]:
     """A server whose clients are who they say; only the admin may do anything as yet."""
-    monkeypatch.setattr(
-        Connection, "principal", property(lambda connection: Principal("User", connection.client_id))
-    )
+    trust_client_ids(monkeypatch)
     async with serving(None, AUTHORIZER | dict(properties or {}), topics=topics) as server:
         yield server
 
 
 def acl(
     user: str,
-    operation: Operation,
+    operation: AclOperation,
     resource_type: ResourceType,
     name: str = CLUSTER_NAME,
-    permission: Permission = Permission.ALLOW,
+    permission: AclPermissionType = AclPermissionType.ALLOW,
     pattern_type: PatternType = PatternType.LITERAL,
 ) -> AclBinding:
     """An ACL of a user, from anywhere."""
-    return AclBinding(resource_type, name, pattern_type, f"User:{user}", ANYTHING, operation, permission)
+    return AclBinding(resource_type, name, pattern_type, f"User:{user}", WILDCARD, operation, permission)
 
 
 async def change(
@@ -66,16 +63,16 @@ async def change(
     """Adds and removes ACLs."""
     store = server.security.store
     acls = store.state.acls - frozenset(removed) | frozenset(added)
-    await store.change(replace(store.state, acls=acls))
+    await store.change_state(replace(store.state, acls=acls))
 
 
 async def allow(
     server: Server,
     user: str,
-    operation: Operation,
+    operation: AclOperation,
     resource_type: ResourceType,
     *names: str,
-    permission: Permission = Permission.ALLOW,
+    permission: AclPermissionType = AclPermissionType.ALLOW,
 ) -> None:
     """Lets a user do something to resources of a type; the cluster where none is named."""
     added = [acl(user, operation, resource_type, name, permission) for name in names or (CLUSTER_NAME,)]

@@ -10,16 +10,22 @@ from typing import Any
 
 import pytest
 
-from coordinator.security.acl import AclBinding, Operation, PatternType, Permission, ResourceType
-from coordinator.security.principal import ANONYMOUS
-from coordinator.server.server import Server
-from coordinator.server.start_failed import StartFailed
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.core.message_text import StartFailed
+from coordinator.security.core.acl import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from coordinator.security.core.principal import ANONYMOUS
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.describe_acls import DescribeAclsRequest
-from storage.meta_properties import HAS_SECURITY
-from tests.server.harness import Client, serving, settings
+from storage.metadata_files import HAS_SECURITY
+from tests.broker.harness import Client, serving, settings
 from tests.storage.faulty_files import FaultyFiles
 
 AUTHORIZER = {
@@ -28,10 +34,16 @@ AUTHORIZER = {
 }
 NOBODY = {**AUTHORIZER, "super.users": "User:admin"}
 ACL = AclBinding(
-    ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW
+    ResourceType.TOPIC,
+    "orders",
+    PatternType.LITERAL,
+    "User:alice",
+    "*",
+    AclOperation.READ,
+    AclPermissionType.ALLOW,
 )
 PREFIXED = ACL._replace(resource_name="ord", pattern_type=PatternType.PREFIXED)
-DENIED = ACL._replace(principal="User:bob", operation=Operation.ALL, permission=Permission.DENY)
+DENIED = ACL._replace(principal="User:bob", operation=AclOperation.ALL, permission=AclPermissionType.DENY)
 GROUP = ACL._replace(resource_type=ResourceType.GROUP, resource_name="billing")
 
 
@@ -64,8 +76,8 @@ def open_filter() -> dict[str, Any]:
         "pattern_type_filter": PatternType.ANY,
         "principal_filter": None,
         "host_filter": None,
-        "operation": Operation.ANY,
-        "permission_type": Permission.ANY,
+        "operation": AclOperation.ANY,
+        "permission_type": AclPermissionType.ANY,
     }
 
 
@@ -78,8 +90,8 @@ def described(answer: Any) -> list[AclBinding]:
             PatternType(of.pattern_type),
             one.principal,
             one.host,
-            Operation(one.operation),
-            Permission(one.permission_type),
+            AclOperation(one.operation),
+            AclPermissionType(one.permission_type),
         )
         for of in answer.resources
         for one in of.acls
@@ -119,7 +131,7 @@ async def test_an_acl_bites_at_once() -> None:
     async with serving(None, AUTHORIZER) as server, Client(server) as client:
         authorizer = server.security.authorizer
         assert authorizer is not None
-        asked = (server_principal("alice"), "127.0.0.1", Operation.DESCRIBE, ResourceType.TOPIC, "orders")
+        asked = (server_principal("alice"), "127.0.0.1", AclOperation.DESCRIBE, ResourceType.TOPIC, "orders")
         epoch = authorizer.epoch
         assert not authorizer.decide(*asked).allowed
         await client.call(create(ACL), 3)
@@ -156,8 +168,8 @@ async def test_each_acl_of_a_request_has_its_own_result() -> None:
         {"resource_type": ResourceType.ANY},
         {"resource_pattern_type": PatternType.MATCH},
         {"resource_pattern_type": PatternType.ANY},
-        {"operation": Operation.ANY},
-        {"permission_type": Permission.ANY},
+        {"operation": AclOperation.ANY},
+        {"permission_type": AclPermissionType.ANY},
     ],
 )
 async def test_what_only_filters_have_fails_the_whole_request(changes: dict[str, int]) -> None:
@@ -197,7 +209,7 @@ async def test_the_rights_are_describe_and_alter_of_the_cluster(tmp_path: Path) 
         resource_type=ResourceType.CLUSTER, resource_name="kafka-cluster", principal=str(ANONYMOUS)
     )
     async with serving(tmp_path, AUTHORIZER) as server, Client(server) as client:
-        await client.call(create(cluster._replace(operation=Operation.DESCRIBE)), 3)
+        await client.call(create(cluster._replace(operation=AclOperation.DESCRIBE)), 3)
     async with serving(tmp_path, NOBODY) as server, Client(server) as client:
         assert len(described(await client.call(describe(), 3))) == 1
         made = await client.call(create(ACL), 3)
@@ -242,8 +254,8 @@ async def test_requests_at_the_same_time_lose_nothing() -> None:
 
 
 async def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.server.handlers.acl_admin.MOST_ACLS", 3)
-    monkeypatch.setattr("coordinator.server.handlers.acl_admin.MOST_DELETED", 2)
+    monkeypatch.setattr("coordinator.apis.acl_handlers.MAX_ACLS", 3)
+    monkeypatch.setattr("coordinator.apis.acl_handlers.MAX_DELETED", 2)
     async with serving(None, AUTHORIZER) as server, Client(server) as client:
         await client.call(create(ACL, PREFIXED, GROUP), 3)
         made = await client.call(create(ACL, DENIED), 3)

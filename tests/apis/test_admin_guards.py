@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.security.acl import Operation, Permission
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from coordinator.security.core.acl import AclOperation, AclPermissionType
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -19,7 +18,8 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.server.authorization.clients import CLUSTER, GROUP, TOPIC, acl, admin_and_alice, allow, change
+from protocol.schema import ZERO_UUID
+from tests.apis.authorized_clients import CLUSTER, GROUP, TOPIC, acl, admin_and_alice, allow, change
 
 NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 OF_TOPIC, OF_BROKER, OF_GROUP = 2, 4, 32
@@ -39,7 +39,7 @@ async def test_topics_are_created_where_that_is_allowed(
     monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.CREATE, TOPIC, "mine")
+        await allow(server, "alice", AclOperation.CREATE, TOPIC, "mine")
         answer = await alice.call(creating("theirs", "mine", "twice", "twice"), version)
         mine, twice, theirs = answer.topics
         assert (mine.name, mine.error_code) == ("mine", NONE)
@@ -48,8 +48,8 @@ async def test_topics_are_created_where_that_is_allowed(
         assert theirs.error_message == "Authorization failed."
         if version >= 5:  # it may not see what configs its topic has
             assert (mine.topic_config_error_code, mine.num_partitions, mine.configs) == (DENIED, -1, [])
-            await allow(server, "alice", Operation.CREATE, CLUSTER)
-            await allow(server, "alice", Operation.DESCRIBE_CONFIGS, TOPIC, "theirs")
+            await allow(server, "alice", AclOperation.CREATE, CLUSTER)
+            await allow(server, "alice", AclOperation.DESCRIBE_CONFIGS, TOPIC, "theirs")
             answer = await alice.call(creating("theirs"), version)
             assert (answer.topics[0].topic_config_error_code, answer.topics[0].num_partitions) == (NONE, 1)
             assert answer.topics[0].configs
@@ -57,7 +57,7 @@ async def test_topics_are_created_where_that_is_allowed(
 
 async def test_partitions_are_added_where_altering_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.ALTER, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.ALTER, TOPIC, "orders")
         topics = [CreatePartitionsTopic(name=name, count=4) for name in ("orders", "secret")]
         request = CreatePartitionsRequest(topics=topics, timeout_ms=1000, validate_only=False)
         answer = await alice.call(request, 3)
@@ -65,7 +65,7 @@ async def test_partitions_are_added_where_altering_is_allowed(monkeypatch: pytes
             ("secret", DENIED),
             ("orders", NONE),
         ]
-        secret = server.data_plane.catalogue.get("secret")
+        secret = server.data_plane.catalogue.find_topic("secret")
         assert secret is not None
         assert len(secret.partitions) == 2
 
@@ -75,7 +75,7 @@ async def test_topics_are_deleted_by_name_where_that_is_allowed(
     monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.DELETE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DELETE, TOPIC, "orders")
         request = DeleteTopicsRequest(topic_names=["orders", "secret", "nowhere"], timeout_ms=1000)
         answer = await alice.call(request, version)
         assert [(each.name, each.error_code) for each in answer.responses] == [
@@ -83,7 +83,7 @@ async def test_topics_are_deleted_by_name_where_that_is_allowed(
             ("secret", DENIED),
             ("nowhere", DENIED),
         ]
-        await allow(server, "alice", Operation.DELETE, CLUSTER)
+        await allow(server, "alice", AclOperation.DELETE, CLUSTER)
         answer = await alice.call(request, version)
         assert {each.name: each.error_code for each in answer.responses}["secret"] == NONE
 
@@ -91,8 +91,12 @@ async def test_topics_are_deleted_by_name_where_that_is_allowed(
 async def test_topics_are_deleted_by_id_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
         catalogue = server.data_plane.catalogue
-        ids = [topic.topic_id for topic in (catalogue.get("orders"), catalogue.get("secret")) if topic]
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        ids = [
+            topic.topic_id
+            for topic in (catalogue.find_topic("orders"), catalogue.find_topic("secret"))
+            if topic
+        ]
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         states = [DeleteTopicState(topic_id=topic_id) for topic_id in [*ids, b"\7" * 16]]
         request = DeleteTopicsRequest(topics=states, timeout_ms=1000)
         answer = await alice.call(request, 6)
@@ -101,7 +105,7 @@ async def test_topics_are_deleted_by_id_where_that_is_allowed(monkeypatch: pytes
             (None, ids[1], DENIED),
             (None, b"\7" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
         ]
-        await allow(server, "alice", Operation.DELETE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DELETE, TOPIC, "orders")
         by_name = DeleteTopicState(name="secret", topic_id=ZERO_UUID)
         states = [DeleteTopicState(topic_id=ids[0]), by_name]
         answer = await alice.call(DeleteTopicsRequest(topics=states, timeout_ms=1000), 6)
@@ -115,13 +119,13 @@ async def test_a_right_to_delete_names_does_not_reveal_which_topics_exist(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.DELETE, TOPIC, "*")
-        denied = acl("alice", Operation.DESCRIBE, TOPIC, "*", Permission.DENY)
+        await allow(server, "alice", AclOperation.DELETE, TOPIC, "*")
+        denied = acl("alice", AclOperation.DESCRIBE, TOPIC, "*", AclPermissionType.DENY)
         await change(server, added=[denied])
         request = DeleteTopicsRequest(topic_names=["orders", "nowhere"], timeout_ms=1000)
         answer = await alice.call(request, 5)
         assert [each.error_code for each in answer.responses] == [DENIED, DENIED]
-        assert server.data_plane.catalogue.get("orders") is not None
+        assert server.data_plane.catalogue.find_topic("orders") is not None
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,7 @@ async def test_configs_are_described_where_that_is_allowed(
     monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.DESCRIBE_CONFIGS, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DESCRIBE_CONFIGS, TOPIC, "orders")
         resources = [
             DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in RESOURCES
         ]
@@ -160,8 +164,8 @@ async def test_configs_are_described_where_that_is_allowed(
             ("g", ErrorCode.GROUP_AUTHORIZATION_FAILED, False),
             ("", ErrorCode.CLUSTER_AUTHORIZATION_FAILED, False),
         ]
-        await allow(server, "alice", Operation.DESCRIBE_CONFIGS, GROUP, "g")
-        await allow(server, "alice", Operation.ALTER_CONFIGS, CLUSTER)  # which implies describing
+        await allow(server, "alice", AclOperation.DESCRIBE_CONFIGS, GROUP, "g")
+        await allow(server, "alice", AclOperation.ALTER_CONFIGS, CLUSTER)  # which implies describing
         answer = await alice.call(DescribeConfigsRequest(resources=resources), version)
         assert [each.error_code for each in answer.results] == [NONE, NONE, NONE, DENIED]
 
@@ -171,8 +175,8 @@ async def test_configs_are_altered_where_that_is_allowed(
     monkeypatch: pytest.MonkeyPatch, is_incremental: bool
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.ALTER_CONFIGS, TOPIC, "orders")
-        await allow(server, "alice", Operation.ALTER_CONFIGS, GROUP, "g")
+        await allow(server, "alice", AclOperation.ALTER_CONFIGS, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.ALTER_CONFIGS, GROUP, "g")
         request: object
         if is_incremental:
             request = IncrementalAlterConfigsRequest(
@@ -207,7 +211,7 @@ async def test_log_directories_are_for_who_may_describe_the_cluster(
         answer = await alice.call(DescribeLogDirsRequest(topics=None), version)
         expected = ErrorCode.CLUSTER_AUTHORIZATION_FAILED if version >= 3 else NONE
         assert (answer.error_code, answer.results) == (expected, [])
-        await allow(server, "alice", Operation.DESCRIBE, CLUSTER)
+        await allow(server, "alice", AclOperation.DESCRIBE, CLUSTER)
         assert len((await alice.call(DescribeLogDirsRequest(topics=None), version)).results) == 1
 
 
@@ -219,7 +223,7 @@ async def test_what_has_configs_is_for_who_may_describe_those_of_the_cluster(
         answer = await alice.call(ListConfigResourcesRequest(), version)
         denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert (answer.error_code, answer.config_resources) == (denied, [])
-        await allow(server, "alice", Operation.DESCRIBE_CONFIGS, CLUSTER)
+        await allow(server, "alice", AclOperation.DESCRIBE_CONFIGS, CLUSTER)
         assert (await alice.call(ListConfigResourcesRequest(), version)).error_code == NONE
 
 

@@ -4,19 +4,27 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from coordinator.apis.find_coordinator import CoordinatorType
+from coordinator.broker.server import Server
 from coordinator.config.listeners import Address
-from coordinator.server.handlers.find_coordinator import CoordinatorType
-from coordinator.server.server import Server
+from coordinator.core.shared_types import CONSUMER_OFFSETS
 from protocol.apis import APIS, ApiKey
 from protocol.codec import decode
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import encode_request
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.describe_cluster import DescribeClusterRequest
+from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.metadata import MetadataRequest
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.broker.harness import Client, serving
 from tests.free_ports import has_ipv6
-from tests.server.harness import Client, serving
 
 
 @pytest.fixture
@@ -99,6 +107,40 @@ async def check_that_it_coordinates(server: Server, client: Client, version: int
 @pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR))
 async def test_this_broker_coordinates_every_group(server: Server, client: Client, version: int) -> None:
     await check_that_it_coordinates(server, client, version, CoordinatorType.GROUP)
+
+
+@pytest.mark.parametrize(
+    "request_of_group",
+    [
+        FindCoordinatorRequest(key="g"),
+        OffsetCommitRequest(
+            group_id="g",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=CONSUMER_OFFSETS,
+                    partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)],
+                )
+            ],
+        ),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+async def test_the_offsets_topic_is_listed_when_a_client_needs_it(
+    client: Client, request_of_group: FindCoordinatorRequest | OffsetCommitRequest
+) -> None:
+    async def is_listed() -> bool:
+        metadata = (await client.call(MetadataRequest(topics=None), 12)).topics
+        described = (await client.call(DescribeTopicPartitionsRequest(topics=[]), 0)).topics
+        assert [topic.name for topic in metadata] == [topic.name for topic in described]
+        return CONSUMER_OFFSETS in [topic.name for topic in metadata]
+
+    assert not await is_listed()
+    named = MetadataRequest(topics=[MetadataRequestTopic(name=CONSUMER_OFFSETS)])
+    assert (await client.call(named, 12)).topics[0].error_code == ErrorCode.NONE
+    await client.call(ListGroupsRequest(), 4)
+    assert not await is_listed()
+    await client.call(request_of_group, 2)
+    assert await is_listed()
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR)[1:])

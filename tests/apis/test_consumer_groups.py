@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.machine.outcome import Context
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Context
+from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.server.harness import Client
-from tests.server.harness import serving_kafka_defaults as serving
+from tests.broker.harness import Client
+from tests.broker.harness import serving_kafka_defaults as serving
 
 
 def joining(
@@ -76,12 +76,12 @@ async def test_no_heartbeat_overtakes_the_log() -> None:
         epoch = (await client.call(joining(), 1)).member_epoch
         steady = ConsumerGroupHeartbeatRequest(group_id="billing", member_id="m", member_epoch=epoch)
         await client.call(steady, 1)
-        partition, context = server.runtime.partition_of("billing"), Context(0, 1, "client", "/127.0.0.1")
+        partition, context = server.runtime.find_partition("billing"), Context(0, 1, "client", "/127.0.0.1")
         (member,) = (await client.call(describing("billing"), 1)).groups[0].members
         context.client_id, context.client_host = member.client_id, member.client_host
-        assert server.runtime.beat(partition, steady, context, waits_for_log=True) is not None
+        assert server.runtime.try_heartbeat(partition, steady, context, waits_for_log=True) is not None
         partition.pending_records += 1
-        assert server.runtime.beat(partition, steady, context, waits_for_log=True) is None
+        assert server.runtime.try_heartbeat(partition, steady, context, waits_for_log=True) is None
         partition.pending_records -= 1
 
 

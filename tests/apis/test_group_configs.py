@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
 from protocol.messages.alter_configs import AlterConfigsRequest
 from protocol.messages.alter_configs import AlterConfigsResource as ReplacedConfigs
@@ -16,9 +16,9 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.server.harness import Client
-from tests.server.harness import serving_kafka_defaults as serving
-from tests.server.test_consumer_groups import joining
+from tests.apis.test_consumer_groups import joining
+from tests.broker.harness import Client
+from tests.broker.harness import serving_kafka_defaults as serving
 
 GROUP = 32
 SET, DELETE, APPEND = 0, 1, 2

@@ -4,29 +4,29 @@ import asyncio
 
 import pytest
 
-from coordinator.security.acl import Operation
-from coordinator.server.authorization import guarded
-from protocol.errors import ErrorCode
+from coordinator.apis import api_guards
+from coordinator.security.core.acl import AclOperation
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
-from tests.server.authorization.clients import GROUP, TOPIC, admin_and_alice, allow
-from tests.server.authorization.test_offset_guards import commit, errors_of
-from tests.server.authorization.test_record_guards import end_of, produce, produced
-from tests.server.harness import Client
-from tests.server.test_cleaner import one_turn
+from tests.apis.authorized_clients import GROUP, TOPIC, admin_and_alice, allow
+from tests.apis.test_offset_guards import commit, errors_of
+from tests.apis.test_record_guards import end_of, produce, produced
+from tests.broker.harness import Client
+from tests.broker.test_log_cleaner import one_turn
 
 NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 @pytest.fixture(autouse=True)
 def _a_step_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded, "SLICE_NS", 0)
+    monkeypatch.setattr(api_guards, "SLICE_NS", 0)
 
 
 async def test_answers_keep_their_order_and_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.ALL, TOPIC, "orders")
-        await allow(server, "alice", Operation.READ, GROUP, "g")
+        await allow(server, "alice", AclOperation.ALL, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, GROUP, "g")
         alice.send(MetadataRequest(topics=None), 9)
         alice.send(commit(server, 8, "secret", "orders"), 8)
         alice.send(ListGroupsRequest(), 4)
@@ -42,7 +42,7 @@ async def test_who_wants_no_answer_is_disconnected_when_the_rest_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
-        await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders")
         alice.send(produce(server, 9, "secret", "orders", acks=0), 9)
         assert await alice.closed()
         assert await end_of(admin, "orders") == 1
@@ -50,7 +50,7 @@ async def test_who_wants_no_answer_is_disconnected_when_the_rest_is_written(
 
 async def test_nothing_comes_of_what_nobody_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, _):
-        await allow(server, "alice", Operation.READ, GROUP, "g")
+        await allow(server, "alice", AclOperation.READ, GROUP, "g")
         async with Client(server, "alice") as alice:
             alice.send(commit(server, 8, *["orders"] * 500), 8)
             while not len(server.run_queue):  # noqa: ASYNC110 - only some iterations of the loop have it there

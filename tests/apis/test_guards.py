@@ -8,16 +8,17 @@ import time
 
 import pytest
 
-from coordinator.security.acl import Operation, PatternType, Permission
-from coordinator.server.authorization.guards import GUARDS
+from coordinator.apis.api_guards import GUARDS, ApiAuthorization, GuardedHandler
+from coordinator.apis.auth_helper import AuthHelper
+from coordinator.security.core.acl import AclOperation, AclPermissionType, PatternType
 from protocol.apis import APIS, ApiKey
 from protocol.codec import decode
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import response_body_position
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from tests.server.authorization.clients import GROUP, TOPIC, acl, allow, authorizing, change
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving
+from tests.apis.authorized_clients import GROUP, TOPIC, acl, allow, authorizing, change
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request, serving
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 MOST_HELD_S = 0.1
@@ -28,10 +29,9 @@ def test_every_api_that_is_served_has_a_guard_or_a_reason() -> None:
 
 
 async def test_without_an_authorizer_no_guard_is_there() -> None:
-    code = (
-        "import sys, coordinator.server.server\n"
-        "sys.exit(any(name.startswith('coordinator.server.authorization') for name in sys.modules))"
-    )
+    guards = [guard for guard in GUARDS.values() if callable(guard)]
+    names = {each.__module__ for each in (ApiAuthorization, GuardedHandler, AuthHelper, *guards)}
+    code = f"import sys, coordinator.broker.server\nsys.exit(bool({names} & sys.modules.keys()))"
     asked = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
     assert await asked.wait() == 0
     async with serving() as server, Client(server) as client:
@@ -41,14 +41,14 @@ async def test_without_an_authorizer_no_guard_is_there() -> None:
 
 async def test_a_remembered_heartbeat_ends_with_what_allowed_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
-        await allow(server, "alice", Operation.READ, GROUP, "billing")
+        await allow(server, "alice", AclOperation.READ, GROUP, "billing")
         member_id, generation = await join_alone(alice, "billing")
         beat = heartbeat_request("billing", member_id, generation)
         for _ in range(3):
             assert (await alice.call(beat, 3)).error_code == ErrorCode.NONE
-        await change(server, removed=[acl("alice", Operation.READ, GROUP, "billing")])
+        await change(server, removed=[acl("alice", AclOperation.READ, GROUP, "billing")])
         assert (await alice.call(beat, 3)).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
-        await allow(server, "alice", Operation.READ, GROUP, "billing")
+        await allow(server, "alice", AclOperation.READ, GROUP, "billing")
         for _ in range(3):
             assert (await alice.call(beat, 3)).error_code == ErrorCode.NONE
 
@@ -58,7 +58,7 @@ async def test_denials_are_logged_as_kafka_does_and_not_again_and_again(
 ) -> None:
     caplog.set_level(logging.INFO, "kafka.authorizer.logger")
     async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
-        await allow(server, "alice", Operation.DESCRIBE, GROUP, "billing")
+        await allow(server, "alice", AclOperation.DESCRIBE, GROUP, "billing")
         for _ in range(3):
             await alice.call(join_request("bill\ning"), 3)
     lines = [record.getMessage() for record in caplog.records if record.name == "kafka.authorizer.logger"]
@@ -74,7 +74,7 @@ async def test_what_is_allowed_is_logged_for_whoever_debugs(
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafka.authorizer.logger")
     async with authorizing(monkeypatch) as server:
-        await allow(server, "alice", Operation.READ, GROUP, "billing")
+        await allow(server, "alice", AclOperation.READ, GROUP, "billing")
         async with Client(server, "alice") as alice, Client(server, "admin") as admin:
             for client in (alice, admin):
                 await client.call(HeartbeatRequest(group_id="billing", generation_id=1, member_id="m"), 3)
@@ -89,7 +89,7 @@ async def test_what_is_only_left_out_is_not_logged(
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafka.authorizer.logger")
     async with authorizing(monkeypatch) as server, Client(server, "alice") as alice:
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         request = MetadataRequest(topics=None, include_topic_authorized_operations=True)
         assert [topic.name for topic in (await alice.call(request, 9)).topics] == ["orders"]
     assert not [record for record in caplog.records if record.name == "kafka.authorizer.logger"]
@@ -98,9 +98,9 @@ async def test_what_is_only_left_out_is_not_logged(
 async def test_many_topics_and_many_acls_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 names in one request, half of them refused, with 10,000 ACLs."""
     async with authorizing(monkeypatch, {"auto.create.topics.enable": "false"}) as server:
-        acls = [acl("alice", Operation.DESCRIBE, TOPIC, f"t-{number}") for number in range(10_000)]
+        acls = [acl("alice", AclOperation.DESCRIBE, TOPIC, f"t-{number}") for number in range(10_000)]
         acls += [
-            acl("alice", Operation.READ, TOPIC, "x" * length, Permission.DENY, PatternType.PREFIXED)
+            acl("alice", AclOperation.READ, TOPIC, "x" * length, AclPermissionType.DENY, PatternType.PREFIXED)
             for length in range(1, 40)
         ]
         await change(server, added=acls)

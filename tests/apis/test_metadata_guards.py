@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.security.acl import Operation
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from coordinator.security.core.acl import AclOperation
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -14,12 +13,13 @@ from protocol.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.server.authorization.clients import CLUSTER, TOPIC, admin_and_alice, allow, authorizing
-from tests.server.harness import Client
+from protocol.schema import ZERO_UUID
+from tests.apis.authorized_clients import CLUSTER, TOPIC, admin_and_alice, allow, authorizing
+from tests.broker.harness import Client
 
 NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-NOT_ASKED = -(2**31)
+OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
 def named(*names: str, creates: bool = False, operations: bool = False) -> MetadataRequest:
@@ -34,7 +34,7 @@ def errors(answer: Any) -> list[tuple[str, int]]:
     return [(topic.name, topic.error_code) for topic in answer.topics]
 
 
-def bits(*operations: Operation) -> int:
+def bits(*operations: AclOperation) -> int:
     return sum(1 << operation for operation in operations)
 
 
@@ -43,7 +43,7 @@ async def test_refused_topics_come_last_whether_they_exist_or_not(
     monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.READ, TOPIC, "orders", "absent")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders", "absent")
         answer = await alice.call(named("secret", "orders", "nowhere", "absent"), version)
         may_not_create = UNKNOWN if version >= 4 else DENIED  # older versions always want them created
         shown, *refused = answer.topics
@@ -67,16 +67,16 @@ async def test_of_all_topics_those_that_may_not_be_described_are_missing(
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
         request = MetadataRequest(topics=[] if version == 0 else None)
         assert (await alice.call(request, version)).topics == []
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         assert errors(await alice.call(request, version)) == [("orders", NONE)]
         assert {"orders", "secret"} <= dict(errors(await admin.call(request, version))).keys()
 
 
 async def test_by_id_a_refused_topic_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         catalogue = server.data_plane.catalogue
-        orders, secret = catalogue.get("orders"), catalogue.get("secret")
+        orders, secret = catalogue.find_topic("orders"), catalogue.find_topic("secret")
         assert orders is not None
         assert secret is not None
         unknown = b"\7" * 16
@@ -93,12 +93,12 @@ async def test_by_id_a_refused_topic_keeps_its_name(monkeypatch: pytest.MonkeyPa
 
 async def test_a_topic_is_created_by_asking_for_who_may_create_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "one", "two", "three")
-        await allow(server, "alice", Operation.CREATE, TOPIC, "one")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "one", "two", "three")
+        await allow(server, "alice", AclOperation.CREATE, TOPIC, "one")
         answer = await alice.call(named("hidden", "two", "one", creates=True), 9)
         assert errors(answer) == [("one", NONE), ("two", DENIED), ("hidden", DENIED)]
-        assert server.data_plane.catalogue.get("two") is None
-        await allow(server, "alice", Operation.CREATE, CLUSTER)
+        assert server.data_plane.catalogue.find_topic("two") is None
+        await allow(server, "alice", AclOperation.CREATE, CLUSTER)
         answer = await alice.call(named("hidden", "two", creates=True), 9)
         assert errors(answer) == [("two", NONE), ("hidden", DENIED)]
         assert errors(await alice.call(named("three"), 9)) == [("three", UNKNOWN)]
@@ -109,27 +109,27 @@ async def test_who_may_not_create_is_told_that_there_is_none_where_none_are_crea
 ) -> None:
     properties = {"auto.create.topics.enable": "false"}
     async with admin_and_alice(monkeypatch, properties) as (server, _, alice):
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "two")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "two")
         assert errors(await alice.call(named("two", creates=True), 9)) == [("two", UNKNOWN)]
 
 
 async def test_what_may_be_done_is_told_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
-        await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders")
         request = named("orders", "secret", operations=True)
         request.include_cluster_authorized_operations = True
         answer = await alice.call(request, 9)
         orders, secret = answer.topics
-        assert orders.topic_authorized_operations == bits(Operation.WRITE, Operation.DESCRIBE)
-        assert secret.topic_authorized_operations == NOT_ASKED
+        assert orders.topic_authorized_operations == bits(AclOperation.WRITE, AclOperation.DESCRIBE)
+        assert secret.topic_authorized_operations == OPERATIONS_NOT_REQUESTED
         assert answer.cluster_authorized_operations == 0
-        await allow(server, "alice", Operation.DESCRIBE, CLUSTER)
-        assert (await alice.call(request, 9)).cluster_authorized_operations == bits(Operation.DESCRIBE)
+        await allow(server, "alice", AclOperation.DESCRIBE, CLUSTER)
+        assert (await alice.call(request, 9)).cluster_authorized_operations == bits(AclOperation.DESCRIBE)
         answer = await admin.call(request, 9)
         assert answer.topics[0].topic_authorized_operations == 0xDF8
-        assert answer.cluster_authorized_operations == 0x1F20 | 1 << Operation.ALTER
+        assert answer.cluster_authorized_operations == 0x1F20 | 1 << AclOperation.ALTER
         answer = await alice.call(named("orders"), 9)
-        assert answer.topics[0].topic_authorized_operations == NOT_ASKED
+        assert answer.topics[0].topic_authorized_operations == OPERATIONS_NOT_REQUESTED
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -139,9 +139,9 @@ async def test_everybody_may_know_the_brokers(monkeypatch: pytest.MonkeyPatch, v
         answer = await alice.call(request, version)
         assert (answer.error_code, len(answer.brokers)) == (NONE, 1)
         assert answer.cluster_authorized_operations == 0
-        await allow(server, "alice", Operation.ALTER, CLUSTER)
+        await allow(server, "alice", AclOperation.ALTER, CLUSTER)
         answer = await alice.call(request, version)
-        assert answer.cluster_authorized_operations == bits(Operation.ALTER, Operation.DESCRIBE)
+        assert answer.cluster_authorized_operations == bits(AclOperation.ALTER, AclOperation.DESCRIBE)
 
 
 async def test_pages_of_topics_are_of_those_that_may_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,10 +149,10 @@ async def test_pages_of_topics_are_of_those_that_may_be_described(monkeypatch: p
     async with authorizing(monkeypatch, topics=topics) as server, Client(server, "alice") as alice:
         request = DescribeTopicPartitionsRequest(topics=[])
         assert (await alice.call(request, 0)).topics == []
-        await allow(server, "alice", Operation.READ, TOPIC, "a", "c")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "a", "c")
         answer = await alice.call(request, 0)
         assert errors(answer) == [("a", NONE), ("c", NONE)]
-        allowed = bits(Operation.READ, Operation.DESCRIBE)
+        allowed = bits(AclOperation.READ, AclOperation.DESCRIBE)
         assert [topic.topic_authorized_operations for topic in answer.topics] == [allowed] * 2
         asked = [TopicRequest(name=name) for name in ("d", "c", "b", "a")]
         answer = await alice.call(DescribeTopicPartitionsRequest(topics=asked), 0)

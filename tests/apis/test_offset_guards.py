@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.security.acl import Operation
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from coordinator.broker.server import Server
+from coordinator.security.core.acl import AclOperation
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -29,15 +28,9 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.server.authorization.clients import (
-    GROUP,
-    TOPIC,
-    TRANSACTIONAL_ID,
-    admin_and_alice,
-    allow,
-    authorizing,
-)
-from tests.server.harness import Client
+from protocol.schema import ZERO_UUID
+from tests.apis.authorized_clients import GROUP, TOPIC, TRANSACTIONAL_ID, admin_and_alice, allow, authorizing
+from tests.broker.harness import Client
 
 NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 GROUP_DENIED, UNKNOWN = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -45,7 +38,7 @@ UNKNOWN_ID = b"\7" * 16
 
 
 def id_of(server: Server, name: str) -> bytes:
-    topic = server.data_plane.catalogue.get(name)
+    topic = server.data_plane.catalogue.find_topic(name)
     return UNKNOWN_ID if topic is None else topic.topic_id
 
 
@@ -79,14 +72,14 @@ async def test_a_commit_needs_the_group_then_each_topic(
             answer = await alice.call(commit(server, version, *asked), version)
             return errors_of(server, answer, version)
 
-        await allow(server, "alice", Operation.READ, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders")
         assert await errors(*names) == dict.fromkeys(names, GROUP_DENIED)
-        await allow(server, "alice", Operation.READ, GROUP, "g")
+        await allow(server, "alice", AclOperation.READ, GROUP, "g")
         absent = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else DENIED
         assert await errors(*names) == {"secret": DENIED, "orders": NONE, "nowhere": absent}
         assert await errors("secret") == {"secret": DENIED}
         if version < 10:
-            await allow(server, "alice", Operation.READ, TOPIC, "nowhere")
+            await allow(server, "alice", AclOperation.READ, TOPIC, "nowhere")
             assert (await errors(*names))["nowhere"] == UNKNOWN
         # What fails before the group is asked comes first, in the order of the request.
         assert list(await errors("orders", "nowhere", "secret")) == ["nowhere", "secret", "orders"]
@@ -104,8 +97,8 @@ async def test_offsets_of_one_group(monkeypatch: pytest.MonkeyPatch, version: in
             assert [(part.error_code, part.committed_offset) for part in parts] == [(GROUP_DENIED, -1)] * 2
         else:
             assert (answer.error_code, answer.topics) == (GROUP_DENIED, [])
-        await allow(server, "alice", Operation.DESCRIBE, GROUP, "g")
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DESCRIBE, GROUP, "g")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         answer = await alice.call(request, version)
         found = [(topic.name, part) for topic in answer.topics for part in topic.partitions]
         assert [(name, part.committed_offset, part.error_code) for name, part in found] == [
@@ -122,8 +115,8 @@ async def test_offsets_of_several_groups(monkeypatch: pytest.MonkeyPatch, versio
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(commit(server, 8, "secret", "orders"), 8)
         await admin.call(commit(server, 8, "orders", group="theirs"), 8)
-        await allow(server, "alice", Operation.DESCRIBE, GROUP, "g")
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DESCRIBE, GROUP, "g")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         names = (["nowhere"] if version >= 10 else []) + ["secret", "orders"]
         topics = [
             OffsetFetchRequestTopics(
@@ -162,8 +155,8 @@ async def test_deleting_offsets_needs_delete_on_the_group_and_read_on_topics(
         request = OffsetDeleteRequest(group_id="g", topics=topics)
         answer = await alice.call(request, 0)
         assert (answer.error_code, answer.topics) == (GROUP_DENIED, [])
-        await allow(server, "alice", Operation.DELETE, GROUP, "g")
-        await allow(server, "alice", Operation.READ, TOPIC, "orders", "nowhere")
+        await allow(server, "alice", AclOperation.DELETE, GROUP, "g")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders", "nowhere")
         answer = await alice.call(request, 0)
         assert answer.error_code == NONE
         errors = errors_of(server, answer, 0)
@@ -190,11 +183,11 @@ async def test_a_commit_in_a_transaction_needs_the_id_the_group_and_topics(
             return [part.error_code for topic in answer.topics for part in topic.partitions]
 
         assert await errors() == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 2
-        await allow(server, "alice", Operation.WRITE, TRANSACTIONAL_ID, "pay")
+        await allow(server, "alice", AclOperation.WRITE, TRANSACTIONAL_ID, "pay")
         assert await errors() == [GROUP_DENIED] * 2
-        await allow(server, "alice", Operation.READ, GROUP, "g")
+        await allow(server, "alice", AclOperation.READ, GROUP, "g")
         assert await errors() == [DENIED] * 2
-        await allow(server, "alice", Operation.READ, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders")
         refused, answered = await errors()
         assert refused == DENIED
         assert answered not in (NONE, DENIED)  # there is no such transaction

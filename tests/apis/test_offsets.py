@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest
@@ -26,7 +26,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from tests.server.harness import Client, join_alone, serving
+from tests.broker.harness import Client, join_alone, serving
 
 UNKNOWN = bytes(15) + b"\7"
 
@@ -44,7 +44,7 @@ async def client(server: Server) -> AsyncIterator[Client]:
 
 
 def topic_id(server: Server, name: str) -> bytes:
-    topic = server.data_plane.catalogue.get(name)
+    topic = server.data_plane.catalogue.find_topic(name)
     assert topic is not None
     return topic.topic_id
 

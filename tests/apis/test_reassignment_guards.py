@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.security.acl import Operation
-from protocol.errors import ErrorCode
+from coordinator.security.core.acl import AclOperation
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -14,7 +14,7 @@ from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from tests.server.authorization.clients import CLUSTER, TOPIC, admin_and_alice, allow
+from tests.apis.authorized_clients import CLUSTER, TOPIC, admin_and_alice, allow
 
 NONE, DENIED = ErrorCode.NONE, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -31,14 +31,14 @@ async def test_reassignments_and_elections_are_for_who_may_alter_the_cluster(
     )
     electing = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="orders", partitions=[0])])
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        for operation, kind in ((Operation.DESCRIBE, CLUSTER), (Operation.ALTER, TOPIC)):
+        for operation, kind in ((AclOperation.DESCRIBE, CLUSTER), (AclOperation.ALTER, TOPIC)):
             await allow(server, "alice", operation, kind, *(["orders"] if kind is TOPIC else []))
             answer = await alice.call(reassigning, 1)
             assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (DENIED, DENIED)
             answer = await alice.call(electing, 2)
             [result] = answer.replica_election_results[0].partition_result
             assert (answer.error_code, result.error_code) == (DENIED, DENIED)
-        await allow(server, "alice", Operation.ALTER, CLUSTER)
+        await allow(server, "alice", AclOperation.ALTER, CLUSTER)
         answer = await alice.call(reassigning, 1)
         assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (NONE, NONE)
         answer = await alice.call(electing, 2)
@@ -55,6 +55,6 @@ async def test_reassignments_are_shown_to_who_may_describe_the_cluster(
     async with admin_and_alice(monkeypatch) as (server, _, alice):
         answer = await alice.call(listing, 0)
         assert (answer.error_code, answer.topics[0].partitions[0].replicas) == (DENIED, [])
-        await allow(server, "alice", Operation.DESCRIBE, CLUSTER)
+        await allow(server, "alice", AclOperation.DESCRIBE, CLUSTER)
         answer = await alice.call(listing, 0)
         assert (answer.error_code, answer.topics) == (NONE, [])

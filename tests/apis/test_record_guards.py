@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.security.acl import Operation
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from coordinator.broker.server import Server
+from coordinator.security.core.acl import AclOperation
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -23,9 +22,10 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.schema import ZERO_UUID
 from storage.batch import encode_batch
 from storage.record import Record
-from tests.server.authorization.clients import (
+from tests.apis.authorized_clients import (
     CLUSTER,
     TOPIC,
     TRANSACTIONAL_ID,
@@ -34,7 +34,7 @@ from tests.server.authorization.clients import (
     allow,
     change,
 )
-from tests.server.harness import Client
+from tests.broker.harness import Client
 from tests.topics.transacting import transactional
 
 NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -45,7 +45,7 @@ TIMEOUT_S = 60
 
 
 def id_of(server: Server, name: str) -> bytes:
-    topic = server.data_plane.catalogue.get(name)
+    topic = server.data_plane.catalogue.find_topic(name)
     return NOBODYS_ID if topic is None else topic.topic_id
 
 
@@ -84,7 +84,7 @@ def produced(server: Server, answer: Any, version: int) -> list[tuple[str, int, 
 @pytest.mark.parametrize("version", [3, 7, 9, 12, 13])
 async def test_produce_needs_write_on_each_topic(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders")
         request = produce(server, version, "secret", "orders", "nowhere")
         found = produced(server, await alice.call(request, version), version)
         assert found[0] == ("orders", NONE, 0)
@@ -96,14 +96,14 @@ async def test_produce_needs_write_on_each_topic(monkeypatch: pytest.MonkeyPatch
 
 async def test_a_transactional_id_alone_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders")
         request = produce(server, 9, "orders", transactional_id="pay")
         assert produced(server, await alice.call(request, 9), 9) == [("orders", NONE, 0)]
         records = transactional(1, 0, 0, time_ms=1_700_000_000_000)
         request = produce(server, 9, "orders", "secret", records=records, transactional_id="pay")
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert [each[1] for each in produced(server, await alice.call(request, 9), 9)] == [refused] * 2
-        await allow(server, "alice", Operation.WRITE, TRANSACTIONAL_ID, "pay")
+        await allow(server, "alice", AclOperation.WRITE, TRANSACTIONAL_ID, "pay")
         errors = [each[1] for each in produced(server, await alice.call(request, 9), 9)]
         assert errors[-1] == DENIED
         assert errors[0] not in (DENIED, refused)
@@ -114,7 +114,7 @@ async def test_who_wants_no_answer_is_told_by_the_end_of_the_connection(
     monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
-        await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders")
         alice.send(produce(server, 9, *names, acks=0), 9)
         assert await alice.closed()
         ends = [await end_of(admin, name) for name in ("orders", "secret")]
@@ -165,7 +165,7 @@ def fetched(server: Server, answer: Any, version: int) -> dict[str, tuple[int, b
 async def test_fetch_needs_read_on_each_topic(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(produce(server, 9, "orders", "secret"), 9)
-        await allow(server, "alice", Operation.READ, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders")
         answer = await alice.call(fetch(server, version, "secret", "orders", "nowhere"), version)
         absent = UNKNOWN_ID if version >= 13 else DENIED
         assert fetched(server, answer, version) == {
@@ -186,7 +186,7 @@ async def test_fetch_needs_read_on_each_topic(monkeypatch: pytest.MonkeyPatch, v
 async def test_a_session_is_looked_at_each_time(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(produce(server, 9, "orders", "secret"), 9)
-        await allow(server, "alice", Operation.READ, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders")
         answer = await alice.call(fetch(server, version, "orders", "secret", epoch=0), version)
         session_id = answer.session_id
         assert session_id
@@ -194,8 +194,8 @@ async def test_a_session_is_looked_at_each_time(monkeypatch: pytest.MonkeyPatch,
             request = fetch(server, version, session_id=session_id, epoch=epoch)
             found = fetched(server, await alice.call(request, version), version)
             assert found["secret"] == (DENIED, False)
-        await allow(server, "alice", Operation.READ, TOPIC, "secret")
-        await change(server, removed=[acl("alice", Operation.READ, TOPIC, "orders")])
+        await allow(server, "alice", AclOperation.READ, TOPIC, "secret")
+        await change(server, removed=[acl("alice", AclOperation.READ, TOPIC, "orders")])
         request = fetch(server, version, session_id=session_id, epoch=3)
         found = fetched(server, await alice.call(request, version), version)
         assert found == {"secret": (NONE, True), "orders": (DENIED, False)}
@@ -203,7 +203,7 @@ async def test_a_session_is_looked_at_each_time(monkeypatch: pytest.MonkeyPatch,
 
 async def test_a_fetch_waits_for_what_it_may_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
-        await allow(server, "alice", Operation.READ, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders")
         alice.send(fetch(server, 11, "orders", "secret", max_wait_ms=60_000), 11)
         answer = asyncio.ensure_future(alice.receive())
         await admin.call(produce(server, 9, "secret"), 9)
@@ -215,7 +215,7 @@ async def test_a_fetch_waits_for_what_it_may_read_only(monkeypatch: pytest.Monke
 
 async def test_what_a_follower_fetches_needs_cluster_action(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.READ, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders")
         request = fetch(server, 11, "orders")
         request.replica_id = 2
         assert fetched(server, await alice.call(request, 11), 11) == {"orders": (DENIED, False)}
@@ -226,7 +226,7 @@ async def test_offsets_are_told_of_topics_that_may_be_described(
     monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         topics = [
             ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
             for name in ("secret", "orders", "nowhere")
@@ -243,7 +243,7 @@ async def test_epochs_are_told_of_topics_that_may_be_described_and_of_all_to_bro
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         topics = [
             OffsetForLeaderTopic(
                 topic=name, partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)]
@@ -256,7 +256,7 @@ async def test_epochs_are_told_of_topics_that_may_be_described_and_of_all_to_bro
             ("orders", NONE),
             ("secret", DENIED),
         ]
-        await allow(server, "alice", Operation.CLUSTER_ACTION, CLUSTER)
+        await allow(server, "alice", AclOperation.CLUSTER_ACTION, CLUSTER)
         answer = await alice.call(request, 4)
         assert {topic.partitions[0].error_code for topic in answer.topics} == {NONE}
 
@@ -264,7 +264,7 @@ async def test_epochs_are_told_of_topics_that_may_be_described_and_of_all_to_bro
 async def test_records_are_deleted_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
         await admin.call(produce(server, 9, "orders", "secret"), 9)
-        await allow(server, "alice", Operation.DELETE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.DELETE, TOPIC, "orders")
         topics = [
             DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
             for name in ("secret", "orders")
@@ -279,7 +279,7 @@ async def test_records_are_deleted_where_that_is_allowed(monkeypatch: pytest.Mon
 
 async def test_producers_are_described_where_reading_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "alice", Operation.READ, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.READ, TOPIC, "orders")
         topics = [
             DescribeProducersTopicRequest(name=name, partition_indexes=[0])
             for name in ("secret", "orders", "nowhere")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.topics.produced_batch import examine_all
-from protocol.errors import ErrorCode
+from coordinator.topics.batch_validation import examine_batches
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -20,8 +20,8 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
 from storage.record import Record
-from tests.server.harness import Client, serving, settings, start
-from tests.server.test_cleaner import one_turn
+from tests.broker.harness import Client, serving, settings, start
+from tests.broker.test_log_cleaner import one_turn
 from tests.storage.faulty_files import FaultyFiles
 
 VERSION = 7
@@ -67,10 +67,10 @@ async def test_a_reader_that_vanishes_while_parked_leaves_nothing_behind() -> No
     async with serving() as server, Client(server) as writer:
         async with Client(server) as reader:
             reader.send(fetch(0, max_wait_ms=60_000), 11)
-            while not len(server.data_plane.parked):
+            while not len(server.data_plane.fetch_purgatory):
                 await writer.call(ListGroupsRequest(), 0)
             reader.writer.transport.abort()
-        while len(server.data_plane.parked):
+        while len(server.data_plane.fetch_purgatory):
             await writer.call(ListGroupsRequest(), 0)
         answer = await writer.call(produce(b"x"), VERSION)
         assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
@@ -137,7 +137,7 @@ async def test_records_of_a_topic_that_is_deleted_before_they_are_synced_are_no_
         assert (await client.receive()).responses[0].error_code == ErrorCode.NONE
         refused = (await client.receive()).responses[0].partition_responses[0]
         assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert server.topics.waiters == 0
+        assert server.topics.waiter_count == 0
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
@@ -160,9 +160,9 @@ async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
 
     def examine(*arguments: Any, may_refuse: bool) -> Any:
         assert not may_refuse or goes_on.wait(60)
-        return examine_all(*arguments, may_refuse=may_refuse)
+        return examine_batches(*arguments, may_refuse=may_refuse)
 
-    monkeypatch.setattr("coordinator.topics.produce.examine_all", examine)
+    monkeypatch.setattr("coordinator.topics.produce.examine_batches", examine)
     large = produce(b"")
     records = [Record(-1, 1_700_000_000_000, None, bytes(50)) for _ in range(16_000)]
     large.topic_data[0].partition_data[0].records = encode_batch(records)
@@ -171,7 +171,7 @@ async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
         memory = server.connections.memory
         async with Client(server) as first:
             first.send(large, 9)
-            while not server.topics.underway:
+            while not server.topics.underway_count:
                 await one_turn()
             if is_cut_off:
                 reset = struct.pack("ii", 1, 0)
@@ -179,13 +179,13 @@ async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
                 first.writer.transport.abort()
                 while len(server.connections.open) > 2:
                     await one_turn()
-            assert memory.taken_bytes > 900_000
+            assert memory.reserved_bytes > 900_000
             for other in (second, third):
                 other.send(large, 9)
-            while not memory.waiting:
+            while not memory.waiting_count:
                 await one_turn()
             goes_on.set()
             for each in (second, third) if is_cut_off else (first, second, third):
                 answer = await each.receive()
                 assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
-            assert memory.taken_bytes == 0
+            assert memory.reserved_bytes == 0

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_transactions import ListTransactionsRequest
-from tests.server.harness import Client, serving
+from tests.broker.harness import Client, serving
 
 
 async def begin(client: Client, *transactional_ids: str) -> None:
@@ -68,7 +68,8 @@ async def test_a_client_that_insists_on_what_has_no_room_fills_no_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(
-        "coordinator.server.transactions.why_too_small", lambda *_: "no room for 50 partitions"
+        "coordinator.broker.lazy_transaction_coordinator.why_too_small",
+        lambda *_: "no room for 50 partitions",
     )
     async with serving() as server, Client(server) as client:
         for _ in range(20):
@@ -83,5 +84,5 @@ async def test_a_server_that_closes_makes_no_topic() -> None:
     server: Server
     async with serving() as server:
         pass
-    assert server.transactions.begin() is not None
-    assert not server.transactions.is_begun
+    assert server.transactions.start() is not None
+    assert not server.transactions.is_started

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from coordinator.security.acl import Operation
-from protocol.errors import ErrorCode
+from coordinator.security.core.acl import AclOperation
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -22,15 +22,8 @@ from protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.server.authorization.clients import (
-    CLUSTER,
-    GROUP,
-    TOPIC,
-    TRANSACTIONAL_ID,
-    admin_and_alice,
-    allow,
-)
-from tests.server.harness import Client, begin_producer
+from tests.apis.authorized_clients import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, admin_and_alice, allow
+from tests.broker.harness import Client, begin_producer
 from tests.topics.transacting import transactional
 
 NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -45,10 +38,10 @@ async def test_a_producer_id_is_for_who_may_write_something(
     monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
-        await allow(server, "bob", Operation.IDEMPOTENT_WRITE, CLUSTER)
+        await allow(server, "bob", AclOperation.IDEMPOTENT_WRITE, CLUSTER)
         answer = await alice.call(ANY_ID, version)
         assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (CLUSTER_DENIED, -1, -1)
-        await allow(server, "alice", Operation.WRITE, TOPIC, "nowhere")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "nowhere")
         assert (await alice.call(ANY_ID, version)).error_code == NONE
         async with Client(server, "bob") as bob:
             assert (await bob.call(ANY_ID, version)).error_code == NONE
@@ -66,7 +59,7 @@ async def test_a_producer_without_rights_is_told_of(
 async def test_a_transactional_id_is_for_who_may_write_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
         held = await begin_producer(admin, "pay")
-        await allow(server, "alice", Operation.DESCRIBE, TRANSACTIONAL_ID, "pay")
+        await allow(server, "alice", AclOperation.DESCRIBE, TRANSACTIONAL_ID, "pay")
         begin = InitProducerIdRequest(transactional_id="pay", transaction_timeout_ms=60_000)
         end = EndTxnRequest(
             transactional_id="pay",
@@ -83,9 +76,9 @@ async def test_a_transactional_id_is_for_who_may_write_to_it(monkeypatch: pytest
         assert [(await alice.call(request, 3)).error_code for request in (begin, end, offsets)] == [
             ID_DENIED
         ] * 3
-        await allow(server, "alice", Operation.WRITE, TRANSACTIONAL_ID, "pay")
+        await allow(server, "alice", AclOperation.WRITE, TRANSACTIONAL_ID, "pay")
         assert (await alice.call(offsets, 3)).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
-        await allow(server, "alice", Operation.READ, GROUP, "g")
+        await allow(server, "alice", AclOperation.READ, GROUP, "g")
         assert (await alice.call(offsets, 3)).error_code == NONE
         assert (await alice.call(end, 3)).error_code == NONE
         assert (await alice.call(begin, 3)).error_code != ID_DENIED
@@ -110,8 +103,8 @@ async def test_partitions_are_added_where_all_topics_may_be_written(monkeypatch:
             }
 
         assert set((await errors("orders")).values()) == {ID_DENIED}
-        await allow(server, "alice", Operation.WRITE, TRANSACTIONAL_ID, "pay")
-        await allow(server, "alice", Operation.WRITE, TOPIC, "orders", "nowhere")
+        await allow(server, "alice", AclOperation.WRITE, TRANSACTIONAL_ID, "pay")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders", "nowhere")
         assert await errors("orders", "secret", "nowhere") == {
             ("orders", 0): ErrorCode.OPERATION_NOT_ATTEMPTED,
             ("orders", 2): ErrorCode.OPERATION_NOT_ATTEMPTED,
@@ -133,10 +126,10 @@ async def test_what_brokers_add_needs_cluster_action(monkeypatch: pytest.MonkeyP
             topics=[AddPartitionsToTxnTopic(name="orders", partitions=[0])],
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])
-        await allow(server, "alice", Operation.WRITE, TRANSACTIONAL_ID, "pay")
+        await allow(server, "alice", AclOperation.WRITE, TRANSACTIONAL_ID, "pay")
         answer = await alice.call(request, 5)
         assert (answer.error_code, answer.results_by_transaction) == (CLUSTER_DENIED, [])
-        await allow(server, "alice", Operation.CLUSTER_ACTION, CLUSTER)
+        await allow(server, "alice", AclOperation.CLUSTER_ACTION, CLUSTER)
         answer = await alice.call(request, 5)
         assert (answer.error_code, len(answer.results_by_transaction)) == (NONE, 1)
 
@@ -144,8 +137,8 @@ async def test_what_brokers_add_needs_cluster_action(monkeypatch: pytest.MonkeyP
 async def test_a_whole_transaction_of_who_may_just_do_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server adds the partitions and writes the markers itself: nobody asks whether its client might."""
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
-        await allow(server, "alice", Operation.WRITE, TRANSACTIONAL_ID, "pay")
-        await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.WRITE, TRANSACTIONAL_ID, "pay")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders")
         held = await begin_producer(alice, "pay")
         records = transactional(held.producer_id, held.producer_epoch, 0, time_ms=1_700_000_000_000)
         part = PartitionProduceData(index=0, records=records)
@@ -157,7 +150,7 @@ async def test_a_whole_transaction_of_who_may_just_do_that(monkeypatch: pytest.M
         )
         answer = await alice.call(request, 12)
         assert answer.responses[0].partition_responses[0].error_code == NONE
-        await allow(server, "bob", Operation.DESCRIBE, TRANSACTIONAL_ID, "pay")
+        await allow(server, "bob", AclOperation.DESCRIBE, TRANSACTIONAL_ID, "pay")
         async with Client(server, "bob") as bob:  # who may not see the topics of the transaction
             described = DescribeTransactionsRequest(transactional_ids=["theirs", "pay"])
             theirs, pay = (await bob.call(described, 0)).transaction_states
@@ -179,9 +172,9 @@ async def test_a_whole_transaction_of_who_may_just_do_that(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("operation", [Operation.ALTER, Operation.CLUSTER_ACTION])
+@pytest.mark.parametrize("operation", [AclOperation.ALTER, AclOperation.CLUSTER_ACTION])
 async def test_markers_are_written_for_brokers_and_admins(
-    monkeypatch: pytest.MonkeyPatch, operation: Operation, version: int
+    monkeypatch: pytest.MonkeyPatch, operation: AclOperation, version: int
 ) -> None:
     async with admin_and_alice(monkeypatch) as (server, _, alice):
         marker = WritableTxnMarker(
@@ -202,7 +195,7 @@ async def test_markers_are_written_for_brokers_and_admins(
                 for part in topic.partitions
             ]
 
-        await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
+        await allow(server, "alice", AclOperation.WRITE, TOPIC, "orders")
         assert await errors() == [CLUSTER_DENIED] * 2
         await allow(server, "alice", operation, CLUSTER)
         assert CLUSTER_DENIED not in await errors()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from protocol.messages.api_versions import ApiVersionsRequest
-from tests.server.harness import Client, serving
-from tests.server.transactor import TOPICS, Transactor
+from tests.broker.harness import Client, serving
+from tests.broker.transactor import TOPICS, Transactor
 
 LEVELS = (0, 1, 2)
 

@@ -6,16 +6,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from coordinator.server.marker_writer import Done, TransactionEnd
-from coordinator.server.markers import RETRY_MS, Markers
-from coordinator.transactions.requests import MarkersRefused, MarkersWritten, WriteMarkers
-from protocol.errors import ErrorCode
+from coordinator.apis.transaction_markers import (
+    INITIAL_RETRY_MS,
+    OnMarkerWritten,
+    TransactionEnd,
+    TransactionMarkerManager,
+    TransactionMarkerWriter,
+)
+from coordinator.transactions.transaction_requests import MarkersRefused, MarkersWritten, WriteMarkers
+from protocol.error_codes import ErrorCode
 from storage.topic_partition import TopicPartition
 
 Answer = Callable[[TopicPartition], ErrorCode]
 
 
-class Writer:
+class Writer(TransactionMarkerWriter):
     """Answers each marker at once, as a test says."""
 
     def __init__(self, answer: Answer, *, takes_s: float = 0) -> None:
@@ -24,8 +29,7 @@ class Writer:
         self._answer = answer
         self._takes_s = takes_s
 
-    def write(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
-        """See MarkerWriter."""
+    def write_marker(self, partition: TopicPartition, end: TransactionEnd, done: OnMarkerWritten) -> None:
         self.written.append(partition)
         until_s = time.thread_time() + self._takes_s
         while time.thread_time() < until_s:
@@ -42,8 +46,7 @@ class Coordinator:
     def __init__(self) -> None:
         self.told: asyncio.Queue[Any] = asyncio.Queue()
 
-    def receive(self, transactional_id: str, message: object) -> None:
-        """See Runtime."""
+    def receive_message(self, transactional_id: str, message: object) -> None:
         self.told.put_nowait(message)
 
 
@@ -74,8 +77,8 @@ def ended(transactional_id: str, partitions: int) -> WriteMarkers:
     return WriteMarkers(transactional_id, 7, 0, 1, True, 0, [("orders", n) for n in range(partitions)])
 
 
-def markers(loop: Any, writer: Any, coordinator: Any) -> Markers:
-    return Markers(loop, writer, coordinator, ended=lambda _: None)
+def markers(loop: Any, writer: Any, coordinator: Any) -> TransactionMarkerManager:
+    return TransactionMarkerManager(loop, writer, coordinator, on_transaction_ended=lambda _: None)
 
 
 def everything(_: TopicPartition) -> ErrorCode:
@@ -107,7 +110,7 @@ async def test_others_have_their_turn_while_many_transactions_end_at_once() -> N
     under_way = markers(asyncio.get_running_loop(), writer, coordinator)
     with in_each_iteration(writer) as numbers:
         for number in range(10):
-            under_way.receive(f"t{number}", ended(f"t{number}", 60))
+            under_way.deliver_markers(f"t{number}", ended(f"t{number}", 60))
         told = [await asyncio.wait_for(coordinator.told.get(), 60) for _ in range(10)]
     assert {message.transactional_id for message in told} == {f"t{number}" for number in range(10)}
     assert all(isinstance(message, MarkersWritten) and len(message.partitions) == 60 for message in told)
@@ -118,8 +121,8 @@ async def test_others_have_their_turn_while_many_transactions_end_at_once() -> N
 async def test_a_small_transaction_does_not_wait_for_a_large_one() -> None:
     writer, coordinator = Writer(everything), Coordinator()
     under_way = markers(asyncio.get_running_loop(), writer, coordinator)
-    under_way.receive("large", ended("large", 10_000))
-    under_way.receive("small", ended("small", 1))
+    under_way.deliver_markers("large", ended("large", 10_000))
+    under_way.deliver_markers("small", ended("small", 1))
     first = await asyncio.wait_for(coordinator.told.get(), 60)
     assert first.transactional_id == "small"
     assert len((await asyncio.wait_for(coordinator.told.get(), 60)).partitions) == 10_000
@@ -127,11 +130,11 @@ async def test_a_small_transaction_does_not_wait_for_a_large_one() -> None:
 
 def test_a_disk_that_goes_on_refusing_is_asked_less_and_less_often() -> None:
     loop, writer = LoopOfTimers(), Writer(lambda _: ErrorCode.KAFKA_STORAGE_ERROR)
-    markers(loop, writer, Coordinator()).receive("t", ended("t", 3))
+    markers(loop, writer, Coordinator()).deliver_markers("t", ended("t", 3))
     for _ in range(12):
         loop.run()
     assert len(writer.written) > 9
-    assert loop.delays_s[0] == RETRY_MS / 1000
+    assert loop.delays_s[0] == INITIAL_RETRY_MS / 1000
     assert loop.delays_s == sorted(loop.delays_s)
     assert 1 < loop.delays_s[-1] < 5
 
@@ -139,9 +142,9 @@ def test_a_disk_that_goes_on_refusing_is_asked_less_and_less_often() -> None:
 def test_nothing_is_written_after_the_close() -> None:
     loop, writer = LoopOfTimers(), Writer(everything)
     under_way = markers(loop, writer, Coordinator())
-    under_way.receive("before", ended("before", 3))
+    under_way.deliver_markers("before", ended("before", 3))
     under_way.close()
-    under_way.receive("after", ended("after", 3))
+    under_way.deliver_markers("after", ended("after", 3))
     loop.run()
     assert not writer.written
     assert not len(under_way)
@@ -152,7 +155,7 @@ def test_what_has_its_marker_is_told_also_where_another_partition_refuses() -> N
     refuses_last = Writer(
         lambda name: ErrorCode.INVALID_PRODUCER_EPOCH if name.partition == 2 else ErrorCode.NONE
     )
-    markers(loop, refuses_last, coordinator).receive("t", ended("t", 4))
+    markers(loop, refuses_last, coordinator).deliver_markers("t", ended("t", 4))
     loop.run()
     written, refused = coordinator.told.get_nowait(), coordinator.told.get_nowait()
     assert isinstance(written, MarkersWritten)
@@ -164,7 +167,7 @@ def test_what_has_its_marker_is_told_also_where_another_partition_refuses() -> N
 def test_a_marker_that_fails_for_no_known_reason_is_written_again() -> None:
     loop, writer, coordinator = LoopOfTimers(), Writer(everything), Coordinator()
     writer.problem = AssertionError("no producers")
-    markers(loop, writer, coordinator).receive("t", ended("t", 2))
+    markers(loop, writer, coordinator).deliver_markers("t", ended("t", 2))
     for _ in range(3):
         loop.run()
     told = [coordinator.told.get_nowait(), coordinator.told.get_nowait()]

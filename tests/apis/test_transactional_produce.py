@@ -5,8 +5,8 @@ import socket
 import struct
 from pathlib import Path
 
-from coordinator.topics.consent import AskConsent, Consent
-from protocol.errors import ErrorCode
+from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -14,8 +14,8 @@ from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.topic_partition import TopicPartition
-from tests.server.harness import Client, serving
-from tests.server.test_cleaner import one_turn
+from tests.broker.harness import Client, serving
+from tests.broker.test_log_cleaner import one_turn
 from tests.topics.transacting import transactional
 
 V = 12
@@ -55,34 +55,34 @@ async def initialized(client: Client) -> tuple[int, int]:
 
 async def test_a_batch_waits_for_the_coordinator_and_others_do_not_wait_for_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as writer, Client(server) as other:
-        asked: asyncio.Queue[AskConsent] = asyncio.Queue()
-        consent: asyncio.Future[Consent] = asyncio.get_running_loop().create_future()
+        asked: asyncio.Queue[AddOrVerifyRequest] = asyncio.Queue()
+        verified: asyncio.Future[AddOrVerifyResult] = asyncio.get_running_loop().create_future()
 
-        def ask(question: AskConsent) -> asyncio.Future[Consent]:
+        def ask(question: AddOrVerifyRequest) -> asyncio.Future[AddOrVerifyResult]:
             asked.put_nowait(question)
-            return consent
+            return verified
 
-        server.topics.ask_consent = ask
+        server.topics.verify_transaction = ask
         writer.send(produce(), V)
         question = await asked.get()
         partition = TopicPartition("orders", 0)
-        assert question == AskConsent("t", 7, 0, [partition], adds=True, is_abortable=True)
+        assert question == AddOrVerifyRequest("t", 7, 0, [partition], adds=True, is_abortable=True)
         assert (await other.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE
-        consent.set_result({partition: ErrorCode.NONE})
+        verified.set_result({partition: ErrorCode.NONE})
         part = (await writer.receive()).responses[0].partition_responses[0]
         assert (part.error_code, part.base_offset) == (ErrorCode.NONE, 0)
 
 
 async def test_what_nobody_waits_for_is_written_all_the_same(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as reader:
-        asked: asyncio.Queue[AskConsent] = asyncio.Queue()
-        consent: asyncio.Future[Consent] = asyncio.get_running_loop().create_future()
+        asked: asyncio.Queue[AddOrVerifyRequest] = asyncio.Queue()
+        verified: asyncio.Future[AddOrVerifyResult] = asyncio.get_running_loop().create_future()
 
-        def ask(question: AskConsent) -> asyncio.Future[Consent]:
+        def ask(question: AddOrVerifyRequest) -> asyncio.Future[AddOrVerifyResult]:
             asked.put_nowait(question)
-            return consent
+            return verified
 
-        server.topics.ask_consent = ask
+        server.topics.verify_transaction = ask
         async with Client(server) as writer:
             writer.writer.write(writer.frame(produce(acks=0), V))
             question = await asked.get()
@@ -94,7 +94,7 @@ async def test_what_nobody_waits_for_is_written_all_the_same(tmp_path: Path) -> 
         request = fetch()
         request.isolation_level = 0
         reader.send(request, V)
-        consent.set_result(dict.fromkeys(question.partitions, ErrorCode.NONE))
+        verified.set_result(dict.fromkeys(question.partitions, ErrorCode.NONE))
         assert (await reader.receive()).responses[0].partitions[0].records
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -15,8 +15,8 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.server.harness import Client, begin_producer, serving
-from tests.server.test_transactional_produce import READ_COMMITTED, produce
+from tests.apis.test_transactional_produce import READ_COMMITTED, produce
+from tests.broker.harness import Client, begin_producer, serving
 
 LATEST = -1
 
@@ -35,7 +35,7 @@ async def committed_end(client: Client) -> int:
 
 async def test_the_first_who_asks_is_told_the_coordinator_once_it_is_there() -> None:
     async with serving() as server, Client(server) as client:
-        assert not server.transactions.is_begun
+        assert not server.transactions.is_started
         found = await client.call(FindCoordinatorRequest(key="copier", key_type=1), 3)
         assert (found.error_code, found.port) == (ErrorCode.NONE, server.endpoints[0].port)
         await begin_producer(client, "copier")

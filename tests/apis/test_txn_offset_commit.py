@@ -2,16 +2,16 @@
 
 import asyncio
 
-from coordinator.engine.partition import PartitionState
-from coordinator.topics.consent import AskConsent, Consent
-from protocol.errors import ErrorCode
+from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from protocol.error_codes import ErrorCode
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.server.harness import Client, serving
-from tests.server.test_cleaner import one_turn
+from tests.broker.harness import Client, serving
+from tests.broker.test_log_cleaner import one_turn
 
 V = 4
 
@@ -29,23 +29,23 @@ def commit() -> TxnOffsetCommitRequest:
 
 async def test_a_producer_survives_its_group_being_read_again_meanwhile() -> None:
     async with serving() as server, Client(server) as client:
-        asked: asyncio.Queue[AskConsent] = asyncio.Queue()
-        consent: asyncio.Future[Consent] = asyncio.get_running_loop().create_future()
+        asked: asyncio.Queue[AddOrVerifyRequest] = asyncio.Queue()
+        verified: asyncio.Future[AddOrVerifyResult] = asyncio.get_running_loop().create_future()
 
-        def ask(question: AskConsent, *, retries: bool = True) -> asyncio.Future[Consent]:
+        def ask(question: AddOrVerifyRequest, *, retries: bool = True) -> asyncio.Future[AddOrVerifyResult]:
             asked.put_nowait(question)
-            return consent
+            return verified
 
-        server.transactions.begin()
-        assert server.transactions.parts is not None
-        server.transactions.parts.consents.ask = ask  # type: ignore[method-assign]
+        server.transactions.start()
+        assert server.transactions.coordinator is not None
+        server.transactions.coordinator.add_partitions_manager.request_partitions = ask  # type: ignore[method-assign]
         client.send(commit(), V)
         question = await asked.get()
-        partition = server.runtime.partition_of("g")
-        server.runtime.ownership.reload(partition)
+        partition = server.runtime.find_partition("g")
+        server.runtime.lifecycle.reload(partition)
         while partition.state is not PartitionState.OWNED:
             await one_turn()
-        consent.set_result(dict.fromkeys(question.partitions, ErrorCode.NONE))
+        verified.set_result(dict.fromkeys(question.partitions, ErrorCode.NONE))
         (topic,) = (await client.receive()).topics
-        # INVALID_TXN_STATE, which a batch without consent gets, would be the end of a Java producer.
+        # INVALID_TXN_STATE, which a batch without verification gets, would be the end of a Java producer.
         assert topic.partitions[0].error_code == ErrorCode.NOT_COORDINATOR

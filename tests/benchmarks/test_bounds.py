@@ -88,6 +88,13 @@ def test_a_figure_without_its_peer_is_told_and_does_not_fail(bounds: list[Bound]
     assert "to Kafka" in table(judged)[0]
 
 
+def test_a_figure_of_another_python_is_named_and_does_not_fail(bounds: list[Bound]) -> None:
+    judged = judge(bounds, {"to Kafka": 1.0, "seconds": 0.5}, ["bytes"], QUIET)
+    assert verdicts(judged)["bytes"] is Verdict.OTHER_PYTHON
+    assert not fails(judged)
+    assert "bytes" in table(judged)[0]
+
+
 def test_stolen_time_takes_the_word_from_times_and_from_nothing_else(bounds: list[Bound]) -> None:
     judged = judge(bounds, {"to Kafka": 0.1, "bytes": 200.0, "seconds": 9.0}, [], STOLEN)
     assert verdicts(judged) == {

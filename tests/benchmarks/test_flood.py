@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import cast
 
 import pytest
@@ -76,6 +77,70 @@ async def test_requests_of_a_connection_go_out_in_turn(
     asked_before = len(FRAMES)
     assert requests == len(seen) - asked_before >= in_flight
     assert seen[asked_before:] == [FRAMES[number % len(FRAMES)] for number in range(requests)]
+
+
+class Numbering(asyncio.Protocol):
+    """Answers each request with its number and `end`, in pieces that are cut anywhere."""
+
+    def __init__(self, end: bytes) -> None:
+        self._end = end
+        self._answered = 0
+        self._received_bytes = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._received_bytes += len(data)
+        answer = b""
+        while self._answered < self._received_bytes // SIZE:
+            self._answered += 1
+            end = b"end" if self._answered <= len(FRAMES) else self._end
+            answer += b"\0\0\0\x0b" + self._answered.to_bytes(8, "big") + end
+        for piece in (answer[:9], answer[9:]):
+            asyncio.get_running_loop().call_soon(self._transport.write, piece)
+
+
+NUMBER = slice(4, 12)
+
+
+@pytest.mark.parametrize(
+    ("end", "varying", "is_right"),
+    [(b"end", NUMBER, True), (b"END", NUMBER, False), (b"end", None, False)],
+    ids=["another number", "another end", "nothing may vary"],
+)
+@pytest.mark.parametrize("in_flight", [1, 7])
+async def test_answers_may_differ_in_the_field_that_varies_alone(
+    in_flight: int, end: bytes, varying: slice | None, is_right: bool
+) -> None:
+    server = await asyncio.get_running_loop().create_server(lambda: Numbering(end), "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    async with server:
+        address = Server(os.getpid(), host, port)
+        connection = await Connection.open(address)
+        repeated = await Repeated.prepare(connection, FRAMES, varying=varying)
+        load = Load(1, in_flight)
+        try:
+            with nullcontext() if is_right else pytest.raises(ConnectionError, match="another answer"):
+                await in_turn({"numbering": Side(address, [repeated])}, [load], 1, 0.02)
+        finally:
+            connection.transport.abort()
+
+
+async def test_many_requests_in_turn_may_have_the_answers_of_the_first(
+    address: Server, seen: list[bytes]
+) -> None:
+    connection = await Connection.open(address)
+    requests = [FRAMES[number % 2] for number in range(60)]
+    side = Side(address, [await Repeated.prepare(connection, requests, probes=2)])
+    assert len(seen) == 2
+    load = Load(1, 7)
+    try:
+        (measured,) = (await in_turn({"echo": side}, [load], 1, 0.02))["echo", load]
+    finally:
+        connection.transport.abort()
+    assert measured.requests == len(seen) - 2
+    assert seen[2:] == [FRAMES[number % 2] for number in range(measured.requests)]
 
 
 @pytest.mark.parametrize("address", [FRAMES[1]], indirect=True)

@@ -11,7 +11,7 @@ from benchmarks.connection import Connection
 from benchmarks.groups import group_names
 from benchmarks.member import TOPIC, Member
 from benchmarks.peers import ECHO, KFAKE, MOCK, start_peers
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatResponse
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking

@@ -12,18 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from coordinator import clock
-from coordinator.config.listener_security import listener_security
+from coordinator.broker.server import Server
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.config.listener_security import create_listener_settings
 from coordinator.config.listeners import parse_listeners
 from coordinator.config.properties import parse_config
-from coordinator.config.sources import PROFILES
-from coordinator.engine.group_clock import GroupClock
-from coordinator.names import SecurityProtocol
-from coordinator.server.server import Server
-from coordinator.server.settings import ServerSettings
+from coordinator.config.setting_sources import PROFILES
+from coordinator.core import clock
+from coordinator.core.shared_types import SecurityProtocol
+from coordinator.runtime.timers import GroupClock
 from protocol.apis import APIS
 from protocol.codec import decode
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import encode_request, response_body_position
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -66,7 +66,7 @@ def settings(
         topics=list(topics),
         properties=texts,
         security={
-            listener.name: listener_security(config, texts, listener)
+            listener.name: create_listener_settings(config, texts, listener)
             for listener in listeners
             if listener.protocol is not SecurityProtocol.PLAINTEXT
         },
@@ -225,5 +225,8 @@ async def begin_producer(client: Client, transactional_id: str) -> InitProducerI
     assert found.error_code == ErrorCode.NONE
     asked = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
     answer: InitProducerIdResponse = await client.call(asked, 5)
+    while answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        await asyncio.sleep(0.01)
+        answer = await client.call(asked, 5)
     assert answer.error_code == ErrorCode.NONE
     return answer

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import MappingProxyType
 
-from coordinator.server.settings import ServerSettings
-from tests.server.harness import settings, start
+from coordinator.broker.server_settings import ServerSettings
+from tests.broker.harness import settings, start
 
 TIMEOUT_S = 60
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.ongoing_failures import OngoingFailures
-from coordinator.server.checkpoints import TEMPORARY_SUFFIX, Checkpoints
-from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
+from coordinator.broker.checkpoint_writer import TEMPORARY_SUFFIX, CheckpointWriter
+from coordinator.core.daemon_log import OngoingFailures
 from storage.data_directory import DataDirectory
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
+from storage.offset_checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.topic_partition import TopicPartition
-from tests.server.harness import Client, serving
-from tests.server.test_cleaner import one_turn
-from tests.server.test_runtime import ONE_PARTITION, commit
+from tests.broker.harness import Client, serving
+from tests.broker.test_group_partitions import ONE_PARTITION, commit
+from tests.broker.test_log_cleaner import one_turn
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
 
@@ -88,8 +88,8 @@ async def test_what_was_being_written_does_not_replace_what_is_newer(
 ) -> None:
     files = SlowFiles()
     directory, log = opened(files)
-    checkpoints = Checkpoints(directory, OngoingFailures("LogManager"))
-    checkpoints.write_due({ORDERS: log})
+    checkpoints = CheckpointWriter(directory, OngoingFailures("LogManager"))
+    checkpoints.write_due_checkpoints({ORDERS: log})
     await asyncio.to_thread(files.is_syncing.wait, 10)
     change(directory, log)
     files.goes_on.set()
@@ -103,9 +103,9 @@ async def test_what_was_being_written_does_not_replace_what_is_newer(
 async def test_what_a_crash_left_of_one_is_no_part_of_the_next() -> None:
     files = FaultyFiles()
     directory, log = opened(files)
-    checkpoints = Checkpoints(directory, OngoingFailures("LogManager"))
+    checkpoints = CheckpointWriter(directory, OngoingFailures("LogManager"))
     files.write(POINTS + TEMPORARY_SUFFIX, b"0\n1\norders 0 1\n" * 9)
-    checkpoints.write_due({ORDERS: log})
+    checkpoints.write_due_checkpoints({ORDERS: log})
     await checkpoints.stop()
     assert files.read(POINTS) == b"0\n1\norders 0 3\n"
 
@@ -115,15 +115,15 @@ async def test_a_disk_that_refuses_is_told_once_for_each_file_and_asked_again(
 ) -> None:
     files = FaultyFiles()
     directory, log = opened(files)
-    checkpoints = Checkpoints(directory, OngoingFailures("LogManager"))
+    checkpoints = CheckpointWriter(directory, OngoingFailures("LogManager"))
     files.fail("write", error=errno.ENOSPC)
     files.fail("fdatasync", error=errno.EIO)
-    checkpoints.write_due({ORDERS: log})
+    checkpoints.write_due_checkpoints({ORDERS: log})
     await checkpoints.stop()
     first, second = caplog.messages
     assert (POINTS in first, "no space left" in first) == (True, True)
     assert (STARTS in second, "input/output error" in second) == (True, True)
-    checkpoints.write_due({ORDERS: log})
+    checkpoints.write_due_checkpoints({ORDERS: log})
     await checkpoints.stop()
     assert len(caplog.messages) == 2
     assert read_offsets(files.crash(), POINTS) == {ORDERS: 3}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.daemon import EXIT_FINE, EXIT_NO_START, run_daemon
+from coordinator.daemon import EXIT_START_FAILED, EXIT_SUCCESS, run_daemon
+from tests.broker.harness import Client, join_alone, settings
 from tests.crash.process import Process
-from tests.server.harness import Client, join_alone, settings
 
 
 @pytest.mark.parametrize("content", [None, b"two words"])
@@ -22,7 +22,7 @@ def test_a_token_that_cannot_be_read_stops_the_start(
     if content is not None:
         path.write_bytes(content)
     properties = {"http.listener": "127.0.0.1:0", "control.token.file": str(path)}
-    assert run_daemon(settings(tmp_path / "data", properties), []) == EXIT_NO_START
+    assert run_daemon(settings(tmp_path / "data", properties), []) == EXIT_START_FAILED
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"groupd: control.token.file: {path}")
     assert "two words" not in line
@@ -32,7 +32,7 @@ async def test_a_port_that_others_reach_needs_a_token_to_start(tmp_path: Path) -
     log = tmp_path / "log"
     options = ("--http", "0.0.0.0:0", "-o", "control.enable=true")
     refused = await Process.start(tmp_path / "data", log, options, is_forked=True)
-    assert await refused.ended() == EXIT_NO_START
+    assert await refused.ended() == EXIT_START_FAILED
     assert "control.token" in refused.log()
     variables = {"KAFKA_CONTROL_TOKEN": "s3cret-t0ken"}
     daemon = await Process.start(tmp_path / "data", log, options, variables=variables, is_forked=True)
@@ -42,7 +42,7 @@ async def test_a_port_that_others_reach_needs_a_token_to_start(tmp_path: Path) -
     assert b" 401 " in await asyncio.wait_for(reader.readline(), 60)
     writer.close()
     daemon.terminate()
-    assert await daemon.ended() == EXIT_FINE
+    assert await daemon.ended() == EXIT_SUCCESS
     assert "s3cret" not in log.read_text()
 
 
@@ -62,7 +62,7 @@ async def test_one_line_says_who_may_use_the_control_api_beside_an_authorizer(
     daemon = await Process.start(tmp_path / "data", tmp_path / "log", options, is_forked=True)
     await daemon.ready()
     daemon.terminate()
-    assert await daemon.ended() == EXIT_FINE
+    assert await daemon.ended() == EXIT_SUCCESS
     assert [line in each for each in daemon.log().splitlines() if "ontrol" in each] == [True]
 
 
@@ -74,7 +74,7 @@ async def test_what_happens_is_kept_once(tmp_path: Path) -> None:
     async with Client(port=daemon.port) as client:
         await join_alone(client, "billing")
     daemon.terminate()
-    assert await daemon.ended() == EXIT_FINE
+    assert await daemon.ended() == EXIT_SUCCESS
     (entry,) = map(json.loads, ledger.read_text().splitlines())
     assert (entry["group_id"], entry["generation_id"]) == ("billing", 1)
 
@@ -105,4 +105,4 @@ async def test_what_serves_the_port_is_loaded_when_somebody_said_that_it_is_need
             assert not is_loaded(daemon.process_id)
     finally:
         os.kill(daemon.process_id, signal.SIGTERM)
-        assert await daemon.ended() == EXIT_FINE
+        assert await daemon.ended() == EXIT_SUCCESS

@@ -1,14 +1,15 @@
-"""`coordinator/server/recover.py` on disks that forget; `tests/cli/test_log_recover.py` has the command."""
+"""`coordinator/broker/directory_recovery.py` on disks that forget; `tests/cli/test_log_recover.py` has the
+command."""
 
 import pytest
 
-from coordinator.server.recover import recover
-from protocol.errors import ErrorCode
+from coordinator.broker.directory_recovery import recover_directory
+from protocol.error_codes import ErrorCode
 from storage.data_directory import CLEAN_MARKER
-from storage.errors import DataDirectoryLocked
-from tests.server.harness import Client, serving
-from tests.server.test_durability import DATA, TWO_PARTITIONS, Commits
-from tests.server.test_runtime import committed
+from storage.storage_errors import DataDirectoryLocked
+from tests.broker.harness import Client, serving
+from tests.broker.test_durability import DATA, TWO_PARTITIONS, Commits
+from tests.broker.test_group_partitions import committed
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -21,7 +22,7 @@ async def test_a_directory_whose_name_the_power_has_taken_comes_back() -> None:
     for path in [path for path in survivor.names if "/__consumer_offsets" in path]:
         del survivor.names[path]
         survivor.disk_names.pop(path, None)
-    assert not recover(survivor, DATA).failed
+    assert not recover_directory(survivor, DATA).failed
     assert survivor.exists(f"{DATA}/{CLEAN_MARKER}")
     async with serving(DATA, TWO_PARTITIONS, files=survivor) as after, Client(after) as client:
         assert await committed(client) == commits.sent
@@ -32,7 +33,7 @@ async def test_the_journal_of_a_directory_in_use_is_not_given_up() -> None:
     async with serving(DATA, TWO_PARTITIONS, files=files) as server, Client(server) as client:
         assert await commits.one(client) is ErrorCode.NONE
         with pytest.raises(DataDirectoryLocked):
-            recover(files, DATA, without_journal=True)
+            recover_directory(files, DATA, without_journal=True)
         assert files.listdir(f"{DATA}/journal")
         assert await commits.one(client) is ErrorCode.NONE
         survivor = files.crash()

@@ -8,15 +8,15 @@ from random import Random
 
 import pytest
 
-from coordinator.engine import partition_logs, refused_partitions
-from coordinator.server.recover import recover
-from coordinator.server.server import Server
-from coordinator.server.start_failed import StartFailed
-from protocol.errors import ErrorCode
-from storage.errors import DataDirectoryLocked
+from coordinator.broker.directory_recovery import recover_directory
+from coordinator.broker.server import Server
+from coordinator.core.message_text import StartFailed
+from coordinator.runtime import partition_lifecycle, refused_partitions
+from protocol.error_codes import ErrorCode
+from storage.storage_errors import DataDirectoryLocked
 from storage.syncer import Syncer
-from tests.server.harness import Client, join_alone, serving, settings, start
-from tests.server.test_runtime import ONE_PARTITION, active, code, commit, committed
+from tests.broker.harness import Client, join_alone, serving, settings, start
+from tests.broker.test_group_partitions import ONE_PARTITION, active, code, commit, committed
 from tests.storage.faulty_files import FaultyFiles
 
 DATA = "/data"
@@ -37,7 +37,7 @@ def files() -> FaultyFiles:
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_logs, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_lifecycle, "RETRY_S", 0.01)
     monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
 
 
@@ -53,7 +53,7 @@ async def server(files: FaultyFiles) -> AsyncIterator[Server]:
 def groups_of(server: Server) -> tuple[str, str]:
     """A group of each of two partitions."""
     names = [f"group-{number}" for number in range(20)]
-    by_partition = {server.runtime.partition_of(name).number: name for name in names}
+    by_partition = {server.runtime.find_partition(name).number: name for name in names}
     return by_partition[0], by_partition[1]
 
 
@@ -177,7 +177,7 @@ async def test_a_journal_that_fails_costs_nothing(
             files.fail(operation, error=errno.ENOSPC)
             for _ in range(3):
                 assert await commits.one(client) is ErrorCode.NONE
-            server.directory.journal.revive()
+            server.directory.journal.retry_after_failure()
         survivor = files.crash()
     assert len([record for record in caplog.records if record.name == "Flusher"]) == 2
     async with serving(DATA, TWO_PARTITIONS, files=survivor, topics=()) as after, Client(after) as client:
@@ -189,14 +189,14 @@ async def test_a_commit_right_after_the_first_start_outlives_the_power(
     server: Server, files: FaultyFiles, is_recovered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is in the journal. Where that was there before the partitions, the disk may not know their directories."""
-    monkeypatch.setattr(Syncer, "settle", lambda *_: None)  # the disk takes its time
+    monkeypatch.setattr(Syncer, "settle_logs", lambda *_: None)  # the disk takes its time
     async with Client(server) as client:
         assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
         survivor = files.crash()
     for path in [path for path in survivor.names if path.startswith(f"{DATA}/__consumer_offsets")]:
         del survivor.names[path], survivor.disk_names[path]
     if is_recovered:
-        recover(survivor, DATA)
+        recover_directory(survivor, DATA)
     async with serving(DATA, TWO_PARTITIONS, files=survivor, topics=()) as after, Client(after) as client:
         assert await committed(client) == 1
 
@@ -205,7 +205,7 @@ async def test_the_journal_of_a_daemon_that_runs_is_not_removed(server: Server, 
     async with Client(server) as client:
         assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
     with pytest.raises(DataDirectoryLocked):
-        recover(files, DATA, without_journal=True)
+        recover_directory(files, DATA, without_journal=True)
     assert files.exists(f"{DATA}/journal")
 
 

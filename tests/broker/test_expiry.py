@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator import clock
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.core import clock
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.list_groups import ListGroupsRequest
@@ -18,9 +18,10 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.records import GroupMetadataKey, OffsetCommitKey, decode_key
-from tests.server.harness import Client, heartbeat_request, join_alone, serving
-from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
+from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey
+from protocol.records.group_record_serde import decode_key
+from tests.broker.harness import Client, heartbeat_request, join_alone, serving
+from tests.broker.test_group_partitions import ONE_PARTITION, code, commit, committed
 
 PROPERTIES = {**ONE_PARTITION, "offsets.retention.check.interval.ms": "20"}
 TOPICS = (("orders", 1), ("payments", 1))
@@ -85,7 +86,7 @@ def tombstones(server: Server) -> list[object]:
     assert log is not None
     keys = [
         decode_key(record.key)
-        for batch in log.batches()
+        for batch in log.iterate_batches()
         for record in batch.records()
         if record.value is None and record.key is not None
     ]

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import pytest
 
 from coordinator.config.listeners import Address
-from coordinator.daemon import EXIT_NO_START, run_daemon
-from coordinator.server.bind import HTTP, LISTEN, bind
-from coordinator.server.start_failed import StartFailed
+from coordinator.core.message_text import StartFailed
+from coordinator.daemon import EXIT_START_FAILED, run_daemon
+from coordinator.network.listening_socket import HTTP_OPTION, LISTEN_OPTION, bind_sockets
 from storage.data_directory import LOCK_FILE
-from storage.files import Space
-from tests.server.harness import TIMEOUT_S, serving, settings
+from storage.files import VolumeSpace
+from tests.broker.harness import TIMEOUT_S, serving, settings
 from tests.storage.faulty_files import FaultyFiles
 
 DATA = "/var/lib/data"
@@ -29,9 +29,9 @@ class SmallFiles(FaultyFiles):
 
     def __init__(self, total_bytes: int, usable_bytes: int) -> None:
         super().__init__()
-        self.volume = Space(total_bytes, usable_bytes)
+        self.volume = VolumeSpace(total_bytes, usable_bytes)
 
-    def space(self, path: str) -> Space:
+    def space(self, path: str) -> VolumeSpace:
         return self.volume
 
 
@@ -44,7 +44,7 @@ def said(files: FaultyFiles, seen: User, properties: Mapping[str, str] | None = 
     finally:
         stop.cancel()
     out, err = seen.readouterr()
-    assert code == EXIT_NO_START
+    assert code == EXIT_START_FAILED
     assert out == ""
     assert err.startswith("groupd: ")
     assert err.endswith("\n")
@@ -119,14 +119,14 @@ async def test_a_full_disk_that_has_the_partitions_already_is_served() -> None:
     files = SmallFiles(1024 * KIB, 1024 * KIB)
     async with serving(DATA, files=files, topics=()):
         pass
-    files.volume = Space(1024 * KIB, 0)
+    files.volume = VolumeSpace(1024 * KIB, 0)
     async with serving(DATA, files=files, topics=()) as server:
-        assert not server.runtime.failed()
+        assert not server.runtime.list_failed_partitions()
 
 
 async def test_a_file_system_that_does_not_tell_its_size_is_taken_at_its_word() -> None:
     async with serving(DATA, files=SmallFiles(0, 0)) as server:
-        assert not server.runtime.failed()
+        assert not server.runtime.list_failed_partitions()
 
 
 def test_a_directory_that_is_in_use(capsys: User) -> None:
@@ -140,9 +140,9 @@ def test_a_directory_that_is_in_use(capsys: User) -> None:
 # Addresses
 
 
-def refused(address: Address, option: str = LISTEN) -> str:
+def refused(address: Address, option: str = LISTEN_OPTION) -> str:
     with pytest.raises(StartFailed) as caught:
-        bind(address, 1, option)
+        bind_sockets(address, 1, option)
     text = str(caught.value)
     assert str(address) in text
     assert "Errno" not in text
@@ -155,7 +155,7 @@ def test_a_port_that_is_in_use() -> None:
         address = Address("127.0.0.1", taken.getsockname()[1])
         assert "--listen 127.0.0.1:0" in refused(address)
         assert f"port {address.port} is in use" in refused(address)
-        assert "--http off" in refused(address, HTTP)
+        assert "--http off" in refused(address, HTTP_OPTION)
 
 
 def test_an_address_of_another_machine() -> None:
@@ -163,7 +163,7 @@ def test_an_address_of_another_machine() -> None:
     assert "192.0.2.1 is no address of this machine" in text
     assert "--listen 0.0.0.0:9092" in text
     assert "--advertise 192.0.2.1:9092" in text
-    assert "--advertise" not in refused(Address("192.0.2.1", 9080), HTTP)
+    assert "--advertise" not in refused(Address("192.0.2.1", 9080), HTTP_OPTION)
 
 
 def test_a_name_that_nobody_knows() -> None:
@@ -182,7 +182,7 @@ def test_a_privileged_port(monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(socket, "create_server", not_permitted)
-    text = refused(Address("127.0.0.1", 80), HTTP)
+    text = refused(Address("127.0.0.1", 80), HTTP_OPTION)
     assert "below 1024" in text
     assert f"user id {os.geteuid()}" in text
     assert refused(Address("127.0.0.1", 9092)).endswith(": permission denied")
@@ -192,6 +192,6 @@ def test_of_a_name_the_addresses_that_are_here_are_taken(monkeypatch: pytest.Mon
     """As localhost, in a container without IPv6."""
     both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("192.0.2.1", "127.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
-    (bound,) = bind(Address("localhost", 0), 1, LISTEN)
+    (bound,) = bind_sockets(Address("localhost", 0), 1, LISTEN_OPTION)
     with bound:
         assert bound.getsockname()[0] == "127.0.0.1"

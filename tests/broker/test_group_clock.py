@@ -5,18 +5,19 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from coordinator import clock
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.core import clock
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
-from protocol.records import OffsetCommitKey, OffsetCommitValue, decode_key, decode_value
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_serde import decode_key, decode_value
 from storage.record import Record
-from tests.engine.held_clock import HeldClock
-from tests.server.harness import Client, heartbeat_request, join_request, serving, sync_request
-from tests.server.test_runtime import code, commit, committed
+from tests.broker.harness import Client, heartbeat_request, join_request, serving, sync_request
+from tests.broker.test_group_partitions import code, commit, committed
+from tests.runtime.held_clock import HeldClock
 from tests.storage.faulty_files import FaultyFiles
 
 TIMEOUT_MS = 10_000
@@ -165,4 +166,4 @@ def offsets_written(server: Server) -> list[Record]:
     """What the log of the groups says."""
     log = server.runtime.partitions[0].log
     assert log is not None
-    return [record for batch in log.batches() for record in batch.records()]
+    return [record for batch in log.iterate_batches() for record in batch.records()]

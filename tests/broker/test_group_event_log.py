@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.group import events, refusal_facts
-from coordinator.group.events import Event, Refused
-from coordinator.group.rebalance_facts import RebalanceCause, Trigger
-from coordinator.server.line_limit import LineLimit
-from coordinator.server.log_lines import LINES, event_line, log_event
+from coordinator.broker.consumer_group_log_lines import CONSUMER_GROUP_LINES
+from coordinator.broker.group_event_log import GROUP_LINES, format_event, log_event
+from coordinator.core.daemon_log import LogLineLimit
+from coordinator.group import event_details, group_event_types
+from coordinator.group.event_details import RebalanceCause, Trigger
+from coordinator.group.group_event_types import GroupEvent, RequestRefused
 from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from storage.topic_partition import TopicPartition
 from tests.group.ask import named
@@ -24,12 +25,14 @@ from tests.group.stories import new_generation, stable_group, sync_all
 
 CLASSES = [
     cls
-    for cls in vars(events).values()
+    for cls in vars(group_event_types).values()
     if isinstance(cls, type)
-    and issubclass(cls, Event)
-    and cls not in (Event, events.GenerationEvent, events.MemberEvent, Refused)
+    and issubclass(cls, GroupEvent)
+    and cls not in CONSUMER_GROUP_LINES
+    and cls
+    not in (GroupEvent, group_event_types.GenerationEvent, group_event_types.MemberEvent, RequestRefused)
 ]
-DETAILS = typing.get_args(refusal_facts.RefusalDetail)
+DETAILS = typing.get_args(event_details.RefusalDetail)
 EVIL = "g\n[2026] INFO all is well\x1b[2J {group_id}"
 
 
@@ -44,16 +47,16 @@ def sample(hint: Any, *, filled: bool) -> Any:
         return (sample(typing.get_args(hint)[0], filled=True),) * 2 if filled else ()
     if issubclass(hint, StrEnum):
         return next(iter(hint))
-    if issubclass(hint, Event | tuple):
+    if issubclass(hint, GroupEvent | tuple):
         hints = typing.get_type_hints(hint)
-        names = hint.__struct_fields__ if issubclass(hint, Event) else hint._fields
+        names = hint.__struct_fields__ if issubclass(hint, GroupEvent) else hint._fields
         return hint(**{name: sample(hints[name], filled=filled) for name in names})
     simple = {bool: filled, int: 7, bytes: EVIL.encode(), str: EVIL, ErrorCode: ErrorCode.ILLEGAL_GENERATION}
     return simple[hint]
 
 
-def check(event: Event) -> None:
-    line = event_line(event)
+def check(event: GroupEvent) -> None:
+    line = format_event(event)
     if line is None:
         return
     _, text = line
@@ -63,20 +66,25 @@ def check(event: Event) -> None:
 
 @pytest.mark.parametrize("filled", [True, False])
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_every_event_is_one_line_that_a_client_cannot_forge(cls: type[Event], filled: bool) -> None:
+def test_every_event_is_one_line_that_a_client_cannot_forge(cls: type[GroupEvent], filled: bool) -> None:
     check(sample(cls, filled=filled))
 
 
 @pytest.mark.parametrize("detail", DETAILS, ids=lambda cls: cls.__name__)
 def test_so_is_every_detail_of_a_refusal(detail: Any) -> None:
-    refused = sample(events.JoinRefused, filled=True)
+    refused = sample(group_event_types.JoinRefused, filled=True)
     refused.detail = sample(detail, filled=True)
     check(refused)
 
 
 @pytest.mark.parametrize("state", ["", "Empty", "Stable"])
 def test_and_every_error(state: str) -> None:
-    for cls in (events.JoinRefused, events.SyncRefused, events.HeartbeatRefused, events.CommitRefused):
+    for cls in (
+        group_event_types.JoinRefused,
+        group_event_types.SyncRefused,
+        group_event_types.HeartbeatRefused,
+        group_event_types.CommitRefused,
+    ):
         for filled in (True, False):
             refused = sample(cls, filled=filled)
             refused.state, refused.detail = state, None
@@ -87,17 +95,17 @@ def test_and_every_error(state: str) -> None:
 
 def test_and_every_cause_of_a_rebalance() -> None:
     for cause in RebalanceCause:
-        completed = sample(events.RebalanceCompleted, filled=True)
+        completed = sample(group_event_types.RebalanceCompleted, filled=True)
         completed.trigger = Trigger(cause, EVIL, completed.trigger.actor, EVIL)
         check(completed)
 
 
 def test_every_line_belongs_to_an_event_and_every_event_was_thought_of() -> None:
-    assert set(LINES) == set(CLASSES)
+    assert set(GROUP_LINES) == set(CLASSES)
 
 
-def text_of(event: Event) -> str:
-    line = event_line(event)
+def text_of(event: GroupEvent) -> str:
+    line = format_event(event)
     assert line is not None
     return line[1]
 
@@ -107,13 +115,13 @@ def owned(**topics: list[int]) -> bytes:
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=assigned), 1)
 
 
-def last(coordinator: Coordinator, kind: type[Event]) -> str:
-    return text_of(coordinator.told(kind)[-1])
+def last(coordinator: Coordinator, kind: type[GroupEvent]) -> str:
+    return text_of(coordinator.find_events(kind)[-1])
 
 
 def test_the_start_of_a_rebalance_is_a_detail_in_kafkas_words() -> None:
     trigger = Trigger(RebalanceCause.MEMBER_LEFT, "m left", None)
-    line = event_line(events.RebalanceStarted("g", 4, "Stable", trigger))
+    line = format_event(group_event_types.RebalanceStarted("g", 4, "Stable", trigger))
     assert line is not None
     assert line[0] == logging.DEBUG
     for part in ("Preparing to rebalance group g", "Stable", "4", "m left"):
@@ -128,7 +136,7 @@ def test_a_stuck_group_says_whom_it_waits_for_and_how_long() -> None:
         coordinator.advance(5_000)
         coordinator.heartbeat(silent, 1)
     coordinator.advance(5_000)
-    text = last(coordinator, events.RebalanceWaits)
+    text = last(coordinator, group_event_types.RebalanceWaits)
     for part in (
         GROUP,
         "1 of 2 members",
@@ -148,7 +156,7 @@ def test_a_group_without_an_assignment_says_that_its_leader_has_to_bring_it() ->
     for _ in range(2):
         coordinator.advance(5_000)
         coordinator.heartbeat(leader, 1)
-    text = last(coordinator, events.RebalanceWaits)
+    text = last(coordinator, group_event_types.RebalanceWaits)
     for part in ("1 of 2 members asked", leader[:15], "the leader, which assigns"):
         assert part in text
 
@@ -157,7 +165,7 @@ def test_a_group_that_waits_for_members_to_come_names_the_property() -> None:
     coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=20_000))
     coordinator.join(version=3)
     coordinator.advance(10_000)
-    assert "group.initial.rebalance.delay.ms" in last(coordinator, events.RebalanceWaits)
+    assert "group.initial.rebalance.delay.ms" in last(coordinator, group_event_types.RebalanceWaits)
 
 
 def test_a_group_that_waits_for_nobody_says_when_it_goes_on() -> None:
@@ -167,7 +175,9 @@ def test_a_group_that_waits_for_nobody_says_when_it_goes_on() -> None:
     for member in members:
         coordinator.join(member)
     coordinator.advance(10_000)
-    assert "all 2 members joined, the join phase ends in 50 s" in last(coordinator, events.RebalanceWaits)
+    assert "all 2 members joined, the join phase ends in 50 s" in last(
+        coordinator, group_event_types.RebalanceWaits
+    )
 
 
 def test_a_large_group_names_a_few_of_whom_it_waits_for_and_counts_the_rest() -> None:
@@ -178,7 +188,7 @@ def test_a_large_group_names_a_few_of_whom_it_waits_for_and_counts_the_rest() ->
         coordinator.advance(5_000)
         for member in silent:
             coordinator.heartbeat(member, 1)
-    text = last(coordinator, events.RebalanceWaits)
+    text = last(coordinator, group_event_types.RebalanceWaits)
     assert "and 24 more" in text
     assert len(text) < 1_000
 
@@ -191,7 +201,7 @@ def test_a_summary_says_why_who_is_gone_and_who_got_what() -> None:
     assignments = {alice: owned(orders=[0, 1, 2], payments=[1]), bob: owned(orders=[3, 5])}
     coordinator.sync(bob, 1)
     coordinator.sync(alice, 1, assignments)
-    text = last(coordinator, events.RebalanceCompleted)
+    text = last(coordinator, group_event_types.RebalanceCompleted)
     for part in (
         f"Rebalanced group {GROUP} to generation 1 in 6.0 s",
         "group.initial.rebalance.delay.ms",
@@ -204,11 +214,11 @@ def test_a_summary_says_why_who_is_gone_and_who_got_what() -> None:
     coordinator.leave(MemberIdentity(member_id=bob, reason="scaling down"))
     coordinator.join(alice)
     coordinator.sync(alice, 2, {alice: owned(orders=[])})
-    text = last(coordinator, events.RebalanceCompleted)
+    text = last(coordinator, group_event_types.RebalanceCompleted)
     assert "bob-00000000 at 10.0.0.1 left (reason: scaling down). 1 member, " in text
     assert text.endswith("alice-00000000 nothing.")
     coordinator.leave(MemberIdentity(member_id=alice))
-    assert "empty" in last(coordinator, events.RebalanceCompleted)
+    assert "empty" in last(coordinator, group_event_types.RebalanceCompleted)
 
 
 def test_a_summary_of_attempts_names_the_first_and_the_last_cause() -> None:
@@ -218,7 +228,7 @@ def test_a_summary_of_attempts_names_the_first_and_the_last_cause() -> None:
     coordinator.join(leader)
     coordinator.join(follower)
     sync_all(coordinator, [leader, follower, newcomer.joined.member_id], 2)
-    text = last(coordinator, events.RebalanceCompleted)
+    text = last(coordinator, group_event_types.RebalanceCompleted)
     assert "2 attempts, the last because new-00000000 at 10.0.0.1 joined" in text
 
 
@@ -230,20 +240,22 @@ def test_who_joins_and_is_gone_before_the_end_is_not_looked_for_in_vain() -> Non
     coordinator.leave_alone(newcomer)
     coordinator.join(leader)
     sync_all(coordinator, [leader], 2)
-    assert "joined, and is gone again" in last(coordinator, events.RebalanceCompleted)
+    assert "joined, and is gone again" in last(coordinator, group_event_types.RebalanceCompleted)
 
 
 def test_an_assignment_that_is_no_consumers_is_counted_in_bytes() -> None:
     coordinator = Coordinator()
     leader, follower = new_generation(coordinator)
     coordinator.sync(leader, 1, {leader: b"\xff" * 40, follower: owned(huge=list(range(20_000)))})
-    assert "40 bytes" in last(coordinator, events.RebalanceCompleted)
-    assert "80020 bytes" in last(coordinator, events.RebalanceCompleted), "too long to be read for a line"
+    assert "40 bytes" in last(coordinator, group_event_types.RebalanceCompleted)
+    assert "80020 bytes" in last(coordinator, group_event_types.RebalanceCompleted), (
+        "too long to be read for a line"
+    )
     ask = coordinator.join(version=3, group="connect", protocol_type="connect")
     coordinator.advance(3_000)
     member = ask.joined.member_id
     coordinator.sync(member, 1, {member: owned(orders=[1])}, group="connect", protocol_type="connect")
-    assert "orders 1" not in last(coordinator, events.RebalanceCompleted)
+    assert "orders 1" not in last(coordinator, group_event_types.RebalanceCompleted)
 
 
 def test_the_summary_of_a_large_group_is_bounded() -> None:
@@ -251,7 +263,7 @@ def test_the_summary_of_a_large_group_is_bounded() -> None:
     members = new_generation(coordinator, 40)
     many = owned(**{f"{number}-{'t' * 240}": list(range(0, 100, 2)) for number in range(20)})
     coordinator.sync(members[0], 1, dict.fromkeys(members, many))
-    text = last(coordinator, events.RebalanceCompleted)
+    text = last(coordinator, group_event_types.RebalanceCompleted)
     assert "and 30 more" in text
     assert "and 15 more topics" in text
     assert len(text) < 10_000
@@ -259,13 +271,13 @@ def test_the_summary_of_a_large_group_is_bounded() -> None:
 
 def test_long_names_and_lists_are_cut() -> None:
     names = tuple(named(f"member-{number}") for number in range(1000))
-    text = text_of(events.MembersEvicted("g" * 5000, 1, names, "join"))
+    text = text_of(group_event_types.MembersEvicted("g" * 5000, 1, names, "join"))
     assert len(text) < 2000
     assert "980 more" in text
 
 
 def refusal(coordinator: Coordinator) -> str:
-    return last(coordinator, Refused)
+    return last(coordinator, RequestRefused)
 
 
 def test_refusals_name_the_client_and_the_bound_with_its_property() -> None:
@@ -309,11 +321,11 @@ def test_a_fenced_member_has_one_line_which_says_who_has_its_instance_id() -> No
     old, _ = stable_group(coordinator, 2, static=2)
     new = coordinator.join(instance="instance-0", client_id="other").joined.member_id
     coordinator.heartbeat(old, 1, instance="instance-0")
-    text = last(coordinator, events.MemberFenced)
+    text = last(coordinator, group_event_types.MemberFenced)
     assert f"member {old} (client client at 10.0.0.1)" in text
     assert new in text
-    assert f"{new} (client other at 10.0.0.1)" in last(coordinator, events.StaticMemberReplaced)
-    assert event_line(coordinator.told(Refused)[-1]) is None
+    assert f"{new} (client other at 10.0.0.1)" in last(coordinator, group_event_types.StaticMemberReplaced)
+    assert format_event(coordinator.find_events(RequestRefused)[-1]) is None
 
 
 @pytest.fixture
@@ -326,8 +338,8 @@ def test_a_zombie_has_a_line_a_minute_with_a_count(
 ) -> None:
     caplog.set_level(logging.INFO)
     now_ms = 5_000
-    monkeypatch.setattr("coordinator.clock.monotonic_ms", lambda: now_ms)
-    coordinator, limit = Coordinator(), LineLimit()
+    monkeypatch.setattr("coordinator.core.clock.monotonic_ms", lambda: now_ms)
+    coordinator, limit = Coordinator(), LogLineLimit()
     for _ in range(41):
         coordinator.heartbeat("zombie", 3)
         coordinator.heartbeat("another", 3)
@@ -346,7 +358,7 @@ def test_what_is_not_written_costs_nothing_of_the_limit(
     partition: TopicPartition, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, "GroupCoordinator")
-    coordinator, limit = Coordinator(), LineLimit()
+    coordinator, limit = Coordinator(), LogLineLimit()
     coordinator.heartbeat("zombie", 3)
     log_event(partition, coordinator.events[-1], limit)
     caplog.set_level(logging.INFO, "GroupCoordinator")

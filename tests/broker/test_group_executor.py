@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from coordinator.group.consumer.regular_expressions import REGEX_WORK, RegexWork
-from coordinator.group.consumer.target import TARGET_WORK, TargetWork
-from coordinator.group.modern.assignors.assignor import GroupSpec, MemberSpec
+from coordinator.broker import group_executor
+from coordinator.broker.group_executor import RegexesTooSlow, create_group_workers
+from coordinator.group.consumer.regex_resolution import REGEX_WORK, RegexWork
+from coordinator.group.consumer.target_assignment import TARGET_WORK, TargetWork
+from coordinator.group.modern.partition_assignors import GroupSpec, MemberSpec
 from coordinator.group.topics_image import TopicImage, TopicsImage
-from coordinator.server import group_work
-from coordinator.server.group_work import RegexesTooSlow, group_workers
 
 ROOM = 1_000_000
 FOO = bytes(15) + b"\1"
@@ -33,8 +33,8 @@ def quick_work() -> RegexWork:
 
 
 async def test_slow_expressions_let_others_in_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_work, "MOST_REGEX_NS", 300_000_000)
-    workers = group_workers()
+    monkeypatch.setattr(group_executor, "MAX_REGEX_NS", 300_000_000)
+    workers = create_group_workers()
     slow = asyncio.ensure_future(workers[REGEX_WORK](slow_work()))
     target = TargetWork("g", "uniform", SPEC)
     assert await workers[TARGET_WORK](target) == {"m": {FOO: (0,)}}

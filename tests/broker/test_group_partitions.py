@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.engine.partition import PartitionState
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -21,7 +21,7 @@ from protocol.messages.offset_commit import (
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from storage.record import Record
-from tests.server.harness import (
+from tests.broker.harness import (
     Client,
     heartbeat_request,
     join_alone,
@@ -196,7 +196,7 @@ async def test_a_damaged_partition_leaves_the_others_in_service(tmp_path: Path) 
         groups = [f"g{number}" for number in range(12)]
         for group in groups:
             await client.call(commit(5, group=group), 2)
-        damaged = server.runtime.partition_of("g0")
+        damaged = server.runtime.find_partition("g0")
     # Cleanly stopped and of a known kind, but no key that a group could have.
     async with serving(tmp_path) as server:
         log = server.runtime.partitions[damaged.number].log
@@ -206,7 +206,7 @@ async def test_a_damaged_partition_leaves_the_others_in_service(tmp_path: Path) 
     async with Client(server) as client:
         for group in groups:
             answer = await client.call(fetch(group), 5)
-            hit = server.runtime.partition_of(group).number == damaged.number
+            hit = server.runtime.find_partition(group).number == damaged.number
             assert answer.error_code == (ErrorCode.NOT_COORDINATOR if hit else ErrorCode.NONE)
     await server.close()
 
@@ -301,7 +301,7 @@ async def test_a_record_that_cannot_be_encoded_costs_nothing_but_its_request(
             raise ValueError("does not fit")
 
         with monkeypatch.context() as patched:
-            patched.setattr(type(server.runtime.partitions[0]), "keep", refuse)
+            patched.setattr(type(server.runtime.partitions[0]), "buffer_outcome", refuse)
             assert code(await client.call(commit(2), 2)) == ErrorCode.UNKNOWN_SERVER_ERROR
         await active(server)
         assert await committed(client) == 1

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from coordinator import clock
-from coordinator.server.recover import recover
-from protocol.errors import ErrorCode
+from coordinator.broker.directory_recovery import recover_directory
+from coordinator.core import clock
+from protocol.error_codes import ErrorCode
 from protocol.partitioner import partition_for
 from storage.files import OsFiles
 from storage.topic_partition import TopicPartition
+from tests.broker.harness import Client, serving, settings, start
+from tests.broker.transactor import TOPICS, Transactor, committed_values, produce_request
 from tests.cli.log_directory import flip, segments
-from tests.server.harness import Client, serving, settings, start
-from tests.server.transactor import TOPICS, Transactor, committed_values, produce_request
 from tests.topics.transacting import transactional
 
 UNVERIFIED = {
@@ -49,7 +49,7 @@ async def test_it_is_aborted(tmp_path: Path, is_recovered: bool, caplog: pytest.
     """What a coordinator knows stays open, and its producer ends it."""
     transactor = await leave_one_open(tmp_path)
     if is_recovered:
-        recover(OsFiles(), str(tmp_path))
+        recover_directory(OsFiles(), str(tmp_path))
     async with serving(tmp_path, UNVERIFIED, topics=()) as server, Client(server) as client:
         await transactor.end(client)
         found = await transactor.look(client)
@@ -65,7 +65,7 @@ async def test_it_stays_open_while_somebody_unread_may_know_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     transactor = await leave_one_open(tmp_path)
-    recover(OsFiles(), str(tmp_path))
+    recover_directory(OsFiles(), str(tmp_path))
     other = partition_for(OTHER, 2)
     assert other != partition_for(transactor.transactional_id, 2)
     flip(segments(tmp_path, TopicPartition("__transaction_state", other))[0], 70)
@@ -82,7 +82,7 @@ async def test_a_partition_of_the_groups_is_named_where_it_is_the_one_not_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     transactor = await leave_one_open(tmp_path)
-    recover(OsFiles(), str(tmp_path))
+    recover_directory(OsFiles(), str(tmp_path))
     damaged = TopicPartition("__consumer_offsets", partition_for(transactor.group, 3))
     flip(segments(tmp_path, damaged)[0], 70)
     async with serving(tmp_path, UNVERIFIED, topics=()) as server, Client(server) as client:

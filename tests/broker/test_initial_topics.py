@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.broker.server import Server
 from coordinator.config.initial_topics import InitialTopic
-from coordinator.server.server import Server
-from tests.server.harness import settings, start
+from tests.broker.harness import settings, start
 
 
 async def started(
@@ -40,7 +40,7 @@ async def test_topics_have_partitions_and_configs(caplog: pytest.LogCaptureFixtu
     configs = {"cleanup.policy": "compact", "retention.ms": "60000"}
     server = await started(None, topic("a", 3), topic("b", -1, -1, configs))
     assert partitions(server) == {"a": 3, "b": 1}
-    b = server.data_plane.catalogue.get("b")
+    b = server.data_plane.catalogue.find_topic("b")
     assert b is not None
     assert b.overrides == configs
     assert warnings(caplog) == []

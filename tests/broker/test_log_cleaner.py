@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.server import cleaner
-from coordinator.server.server import Server
+from coordinator.broker import log_cleaner
+from coordinator.broker.server import Server
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -21,14 +21,14 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from storage.batch import encode_batch
-from storage.compaction.cleanable import Cleanable
-from storage.compaction.compaction import Compaction
-from storage.compaction.survivors import Terms
+from storage.compaction.compaction import Compaction, LogToClean
+from storage.compaction.compaction_filter import CompactionTerms
 from storage.log import PartitionLog
+from storage.offset_checkpoint import RECOVERY_POINTS, CheckpointDraft
 from storage.record import Record
 from storage.topic_partition import TopicPartition
-from tests.server.harness import Client, serving
-from tests.server.test_runtime import commit, committed
+from tests.broker.harness import Client, serving
+from tests.broker.test_group_partitions import commit, committed
 
 OFFSETS = {
     "offsets.topic.num.partitions": "1",
@@ -37,6 +37,7 @@ OFFSETS = {
 }
 
 
+GROUPS = ("a", "b", "c", "d", "e", "f")
 SEVERAL_SEGMENTS = 30
 """Records of `produce` that fill more than one segment."""
 
@@ -78,7 +79,7 @@ async def test_commits_are_compacted_while_they_come_and_nothing_is_lost(tmp_pat
         assert await committed(client) == offset
     async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
         assert await committed(client) == offset
-        assert server.directory.cleaned_to(TopicPartition("__consumer_offsets", 0)) > 0
+        assert server.directory.find_cleaned_offset(TopicPartition("__consumer_offsets", 0)) > 0
 
 
 async def test_the_state_of_transactions_is_compacted_though_it_comes_into_being_later() -> None:
@@ -91,7 +92,7 @@ async def test_the_state_of_transactions_is_compacted_though_it_comes_into_being
             await client.call(asked, 3)
 
         await asyncio.wait_for(passes(server, 1, again), 60)
-        assert server.directory.cleaned_to(TopicPartition("__transaction_state", 0)) > 0
+        assert server.directory.find_cleaned_offset(TopicPartition("__transaction_state", 0)) > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("offsets.history", "keep"), ("log.cleaner.enable", "false")])
@@ -106,19 +107,19 @@ async def test_the_history_of_commits_can_be_kept(name: str, value: str) -> None
         log = server.runtime.partitions[0].log
         assert log is not None
         assert len(log.segments) > 2
-        assert sum(len(batch.records()) for batch in log.batches()) == log.log_end_offset
+        assert sum(len(batch.records()) for batch in log.iterate_batches()) == log.log_end_offset
 
 
 async def test_a_log_that_defies_compaction_keeps_no_other_from_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def failing(log: PartitionLog, todo: Cleanable, terms: Terms) -> Compaction:
+    def failing(log: PartitionLog, todo: LogToClean, terms: CompactionTerms) -> Compaction:
         if "__consumer_offsets" in log.directory:
             raise ZeroDivisionError
         return Compaction(log, todo, terms)
 
     topic = CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000)
-    monkeypatch.setattr(cleaner, "Compaction", failing)
+    monkeypatch.setattr(log_cleaner, "Compaction", failing)
     async with serving(None, OFFSETS) as server, Client(server) as client:
         for offset in range(100):
             await client.call(commit(offset), 2)
@@ -133,12 +134,12 @@ async def test_a_transaction_without_an_end_is_not_compacted_over_and_over(
 ) -> None:
     tried: list[tuple[PartitionLog, int]] = []
 
-    def counted(log: PartitionLog, todo: Cleanable, terms: Terms) -> Compaction:
+    def counted(log: PartitionLog, todo: LogToClean, terms: CompactionTerms) -> Compaction:
         tried.append((log, todo.end_offset))
         return Compaction(log, todo, terms)
 
     topic = CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000)
-    monkeypatch.setattr(cleaner, "Compaction", counted)
+    monkeypatch.setattr(log_cleaner, "Compaction", counted)
     async with serving(None, OFFSETS) as server, Client(server) as client:
         stuck = server.runtime.partitions[0].log
         assert stuck is not None
@@ -162,28 +163,61 @@ async def test_a_stop_waits_for_one_pass_and_not_for_every_log(monkeypatch: pyte
     stopping: list[asyncio.Task[None]] = []
     begun: list[PartitionLog] = []
 
-    def stopped_by_the_first(log: PartitionLog, todo: Cleanable, terms: Terms) -> Compaction:
+    def stopped_by_the_first(log: PartitionLog, todo: LogToClean, terms: CompactionTerms) -> Compaction:
         if not stopping:
             stopping.append(asyncio.ensure_future(server.cleaner.stop()))
         begun.append(log)
         return Compaction(log, todo, terms)
 
-    monkeypatch.setattr(cleaner, "Compaction", stopped_by_the_first)
+    monkeypatch.setattr(log_cleaner, "Compaction", stopped_by_the_first)
     # A pass that is over before it has to let others in does not look whether it is to stop.
-    monkeypatch.setattr(cleaner, "SLICE_NS", 10**12)
+    monkeypatch.setattr(log_cleaner, "SLICE_NS", 10**12)
     several = {**OFFSETS, "offsets.topic.num.partitions": "4", "log.cleaner.enable": "false"}
     async with serving(None, several) as server, Client(server) as client:
-        for group_id in ("a", "b", "c", "d", "e", "f"):
+        for group in GROUPS:
             for offset in range(100):
-                request = commit(offset)
-                request.group_id = group_id
-                await client.call(request, 2)
+                await client.call(commit(offset, group=group), 2)
         assert sum(len(part.log.segments) > 2 for part in server.runtime.partitions if part.log) > 1
         server.cleaner.start()
         while not stopping:
             await one_turn()
         await stopping[0]
         assert len(begun) == 1
+
+
+async def test_a_log_whose_checkpoint_is_overtaken_keeps_no_other_from_compaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    by_hand = {"log.cleaner.enable": "false", "log.flush.offset.checkpoint.interval.ms": "0"}
+    properties = {**OFFSETS, **by_hand, "offsets.topic.num.partitions": "2"}
+    async with serving(None, properties) as server, Client(server) as client:
+        overtaken, other = server.runtime.partitions
+        for partition in (overtaken, other):
+            group = next(name for name in GROUPS if server.runtime.find_partition(name) is partition)
+            for offset in range(100):
+                await client.call(commit(offset, group=group), 2)
+        logs = {part.name: part.log for part in (overtaken, other) if part.log is not None}
+        while any(log.synced_offset < log.segments[-1].base_offset for log in logs.values()):
+            server.flusher.settle_logs(logs.values())
+            await one_turn()
+        server.directory.write_checkpoints({other.name: logs[other.name]})
+        write, attempts = server.checkpoints.write_checkpoint, 0
+
+        async def write_unless_overtaken(draft: CheckpointDraft) -> None:
+            nonlocal attempts
+            if not draft.path.endswith(RECOVERY_POINTS):
+                await write(draft)
+                return
+            attempts += 1  # a later draft is on its way to the disk, and this one is not written
+            await one_turn()
+
+        monkeypatch.setattr(server.checkpoints, "write_checkpoint", write_unless_overtaken)
+        server.cleaner.start()
+        while server.directory.find_cleaned_offset(other.name) == 0:
+            assert attempts < 100
+            await one_turn()
+        assert attempts > 0
+        assert server.directory.find_cleaned_offset(overtaken.name) == 0
 
 
 def compacted(name: str) -> CreatableTopic:
@@ -233,6 +267,6 @@ async def test_a_compacted_topic_keeps_the_latest_value_of_each_key() -> None:
 
         await passes(server, 4, more)
         log = server.logs()[TopicPartition("table", 0)]
-        found = {record.key: record.value for batch in log.batches() for record in batch.records()}
+        found = {record.key: record.value for batch in log.iterate_batches() for record in batch.records()}
         assert found == latest
-        assert sum(len(batch.records()) for batch in log.batches()) < number
+        assert sum(len(batch.records()) for batch in log.iterate_batches()) < number

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from coordinator.console.application import make_application
-from coordinator.engine.partition import PartitionState
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.broker.server_view import ServerView
+from coordinator.http.http_service import create_application
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
 from storage.files import OsFile, OsFiles
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
-from tests.server.test_runtime import ONE_PARTITION, code, commit, committed, fetch
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
+from tests.broker.test_group_partitions import ONE_PARTITION, code, commit, committed, fetch
 
 GROUPS = [f"group-{number}" for number in range(12)]
 CLEAN_MARKER = ".kafka_cleanshutdown"
@@ -40,14 +40,14 @@ def log_of(data_dir: Path, number: int) -> Path:
 
 
 async def ready_page(server: Server) -> tuple[int, str]:
-    async with TestClient(TestServer(make_application(Broker(server)))) as http:
+    async with TestClient(TestServer(create_application(ServerView(server)))) as http:
         answer = await http.get("/ready")
         return answer.status, await answer.text()
 
 
 async def metric(server: Server, line: str) -> str:
     """The value of one line of the metrics."""
-    async with TestClient(TestServer(make_application(Broker(server)))) as http:
+    async with TestClient(TestServer(create_application(ServerView(server)))) as http:
         text = await (await http.get("/metrics")).text()
     return next(found.removeprefix(line).strip() for found in text.splitlines() if found.startswith(line))
 
@@ -99,7 +99,7 @@ async def test_damage_before_the_recovery_point(
 ) -> None:
     async with serving(tmp_path) as server:
         await commit_everywhere(server)
-        damaged = server.runtime.partition_of(GROUPS[0]).number
+        damaged = server.runtime.find_partition(GROUPS[0]).number
     if not was_clean:
         (tmp_path / CLEAN_MARKER).unlink()
     whole = log_of(tmp_path, damaged).read_bytes()
@@ -111,7 +111,7 @@ async def test_damage_before_the_recovery_point(
         assert server.runtime.partitions[damaged].state is PartitionState.FAILED
         for group in GROUPS:
             answer = await client.call(fetch(group), 5)
-            is_hit = server.runtime.partition_of(group).number == damaged
+            is_hit = server.runtime.find_partition(group).number == damaged
             assert answer.error_code == (ErrorCode.NOT_COORDINATOR if is_hit else ErrorCode.NONE)
             wanted = ErrorCode.NOT_COORDINATOR if is_hit else ErrorCode.NONE
             assert code(await client.call(commit(6, group=group), 2)) == wanted
@@ -128,7 +128,7 @@ async def test_damage_before_the_recovery_point(
     log_of(tmp_path, damaged).write_bytes(whole)
     async with serving(tmp_path, topics=()) as server, Client(server) as client:
         offsets = {group: await committed(client, group) for group in GROUPS}
-        hit = [group for group in GROUPS if server.runtime.partition_of(group).number == damaged]
+        hit = [group for group in GROUPS if server.runtime.find_partition(group).number == damaged]
         assert offsets == {group: 5 if group in hit else 6 for group in GROUPS}
 
 
@@ -145,7 +145,7 @@ async def test_a_clean_stop_leaves_a_marker_and_a_running_daemon_none(tmp_path: 
 async def test_while_one_partition_takes_long_the_others_are_served(tmp_path: Path, was_clean: bool) -> None:
     async with serving(tmp_path) as server, Client(server) as client:
         await commit_everywhere(server)
-        slow_one = server.runtime.partition_of(GROUPS[0])
+        slow_one = server.runtime.find_partition(GROUPS[0])
         member_id, generation_id = await join_alone(client, GROUPS[0])
     if not was_clean:
         (tmp_path / CLEAN_MARKER).unlink()
@@ -166,7 +166,7 @@ async def test_while_one_partition_takes_long_the_others_are_served(tmp_path: Pa
             beat = heartbeat_request(GROUPS[0], member_id, generation_id)
             assert (await client.call(beat, 3)).error_code == ErrorCode.NONE
             for group in GROUPS:
-                if server.runtime.partition_of(group) in before:
+                if server.runtime.find_partition(group) in before:
                     while (await client.call(fetch(group), 5)).error_code == loading:
                         pass
                     assert await committed(client, group) == 5

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator.topics.catalogue import Catalogue
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -22,12 +22,12 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
-from storage.os_error import outcome
+from storage.offset_checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
+from storage.storage_errors import catch_os_error
 from storage.topic_partition import TopicPartition
-from tests.server.harness import Client, heartbeat_request, join_alone, serving
-from tests.server.test_runtime import ONE_PARTITION
-from tests.server.test_topics import produce
+from tests.apis.test_topics import produce
+from tests.broker.harness import Client, heartbeat_request, join_alone, serving
+from tests.broker.test_group_partitions import ONE_PARTITION
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import Broker
 
@@ -184,7 +184,7 @@ async def test_changes_of_one_topic_at_the_same_time_are_both_kept() -> None:
         files.let_one_go()
         for client in (first, second):
             assert (await client.receive()).responses[0].error_code == ErrorCode.NONE
-        topic = server.data_plane.catalogue.get("orders")
+        topic = server.data_plane.catalogue.find_topic("orders")
         assert topic is not None
         assert topic.overrides == {"retention.ms": "12345", "segment.ms": "54321"}
         saved = files.crash().read("/data/topics.json")
@@ -198,12 +198,12 @@ def test_of_two_changes_those_are_in_force_that_are_on_the_disk(failing: str) ->
     broker = Broker("/data", files=files)
     broker.create("orders", 1)
     catalogue: Catalogue = broker.plane.catalogue
-    topic = catalogue.get("orders")
+    topic = catalogue.find_topic("orders")
     assert topic is not None
     one, other = {"retention.ms": "1"}, {"segment.ms": "54321"}
     changes = [
-        catalogue.configuring(topic, lambda before: {**before, **one}),
-        catalogue.configuring(topic, lambda before: {**before, **other}),
+        catalogue.configure_topic(topic, lambda before: {**before, **one}),
+        catalogue.configure_topic(topic, lambda before: {**before, **other}),
     ]
     saves = [next(change) for change in changes]
     for name, change, save in zip(("first", "second"), changes, saves, strict=True):
@@ -215,9 +215,9 @@ def test_of_two_changes_those_are_in_force_that_are_on_the_disk(failing: str) ->
         files.faults.clear()
     wanted = {"first": other, "second": one, "both": {}}[failing]
     assert topic.overrides == wanted
-    assert outcome(catalogue.save) is None
+    assert catch_os_error(catalogue.save) is None
     broker.crash()
     broker.open()
-    found = broker.plane.catalogue.get("orders")
+    found = broker.plane.catalogue.find_topic("orders")
     assert found is not None
     assert found.overrides == wanted

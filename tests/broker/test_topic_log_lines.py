@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
-from coordinator.server.line_limit import MAX_KEYS
-from protocol.errors import ErrorCode
+from coordinator.core.daemon_log import MAX_KEYS
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.server.harness import Client, serving
+from tests.broker.harness import Client, serving
 
 
 def request(*names: str) -> MetadataRequest:

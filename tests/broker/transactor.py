@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from copy import copy as copy_of
 from typing import Any, Final
 
-from coordinator import clock
-from protocol.errors import ErrorCode
+from coordinator.core import clock
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from protocol.messages.end_txn import EndTxnRequest
@@ -26,7 +26,7 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from storage.batch import decode_records, walk_batches
-from tests.server.harness import Client
+from tests.broker.harness import Client
 from tests.topics.transacting import transactional
 
 TOPICS: Final = [("orders", 2), ("payments", 1)]

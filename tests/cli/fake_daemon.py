@@ -12,7 +12,7 @@ from typing import Any, Self
 from aiohttp import web
 from click.testing import CliRunner, Result
 
-from coordinator.cli import groupd
+from coordinator.cli.main import groupd
 from tests.cli.test_serve import TIMEOUT_S
 
 PROBLEM = "application/problem+json"
@@ -21,7 +21,7 @@ END = None
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """One request. `path` is as it was sent, without the query."""
 
     method: str
@@ -43,7 +43,7 @@ class FakeDaemon:
     values: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     problems: dict[str, dict[str, Any]] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
     pieces: "queue.Queue[bytes | None]" = field(default_factory=queue.Queue)
     url: str = ""
 
@@ -51,7 +51,9 @@ class FakeDaemon:
         body = await request.read()
         query = {name: request.query.getall(name) for name in request.query}
         path = request.rel_url.raw_path
-        asked = Asked(request.method, path, query, dict(request.headers), json.loads(body) if body else None)
+        asked = ReceivedRequest(
+            request.method, path, query, dict(request.headers), json.loads(body) if body else None
+        )
         self.asked.append(asked)
         if asked.line in self.problems:
             problem = self.problems[asked.line]
@@ -89,7 +91,7 @@ class FakeDaemon:
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
-    def last(self) -> Asked:
+    def last(self) -> ReceivedRequest:
         return self.asked[-1]
 
     @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from coordinator.cli import groupd
+from coordinator.cli.main import groupd
 
 
 def run_groupd(

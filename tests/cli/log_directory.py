@@ -7,14 +7,14 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from coordinator.cli import groupd
-from protocol.records import Key, Value, encode_key, encode_value
+from coordinator.cli.main import groupd
+from protocol.records.group_record_serde import Key, Value, encode_key, encode_value
 from storage.batch import encode_batch
 from storage.data_directory import DataDirectory
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
 from storage.record import Record
 from storage.topic_partition import TopicPartition
 

@@ -9,7 +9,7 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.records import (
+from protocol.records.group_record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

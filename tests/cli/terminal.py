@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import pytest
 
-from coordinator.cli import groupd
+from coordinator.cli.main import groupd
 from tests.cli.in_process import run_groupd
 from tests.cli.test_serve import TIMEOUT_S, clean_environment
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.broker.client_properties import parse_client
+from coordinator.cli.broker.client_security import parse_client_security
 from tests.cli.in_process import run_groupd
 from tests.cli.test_serve import TIMEOUT_S, Daemon, clean_environment, groupd
 from tests.free_ports import free_ports
 from tests.readme.terminal import Terminal
-from tests.server.tls.certificates import PASSWORD, Identity
+from tests.security.server.certificates import PASSWORD, Identity
 from tests.shared_fixtures import shared
 
 AUTHORITY = Identity.authority()
@@ -212,18 +212,18 @@ def test_the_http_port_is_asked_by_https(daemon: SecuredDaemon) -> None:
 )
 def test_a_file_that_makes_no_sense(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=r".+") as caught:
-        parse_client(text)
+        parse_client_security(text)
     assert why in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
 def test_secrets_are_in_no_repr() -> None:
     config = f"security.protocol=SASL_SSL\n{jaas('PLAIN')}ssl.key.password={SECRET}\n"
-    assert SECRET not in repr(parse_client(config))
+    assert SECRET not in repr(parse_client_security(config))
 
 
 def test_what_is_said_of_other_things_means_nothing() -> None:
-    client = parse_client("bootstrap.servers=a:1\nclient.id=x\nssl.truststore.type=DER\n")
+    client = parse_client_security("bootstrap.servers=a:1\nclient.id=x\nssl.truststore.type=DER\n")
     assert (client.tls, client.login) == (None, None)
 
 

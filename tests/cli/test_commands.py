@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coordinator import __version__
-from coordinator.cli import groupd
+from coordinator.cli.main import groupd
 
 
 def run(*arguments: str) -> Result:

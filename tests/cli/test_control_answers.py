@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.control.failure import Refused
-from coordinator.cli.control.sentences import sentences
-from coordinator.cli.groups.describe import shortest_ends
+from coordinator.cli.command_errors import DaemonError, format_daemon_error
+from coordinator.cli.control.group_commands import find_shortest_ends
+from coordinator.cli.main import main
 from tests.cli.control_answers import description, member, offsets, rebalance, summary
 from tests.cli.fake_daemon import FakeDaemon
 from tests.cli.terminal import COLORED, Terminal, at_terminal, environment, screen
@@ -106,7 +106,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["type", "title", "detail", "hints", "candidates"]), JSON))
 def test_whatever_a_problem_is_made_of_it_is_lines(problem: dict[str, Any]) -> None:
-    lines = list(sentences(Refused(409, problem)))
+    lines = list(format_daemon_error(DaemonError(409, problem)))
     assert lines
     assert [line for line in lines if not line.isprintable()] == []
 
@@ -203,7 +203,7 @@ def test_members_that_share_a_client_id_are_told_apart(daemon: FakeDaemon) -> No
 
 @given(st.lists(st.text("01", max_size=8), min_size=1, max_size=12, unique=True))
 def test_the_end_of_a_member_id_is_the_shortest_that_is_its_own(member_ids: list[str]) -> None:
-    ends = shortest_ends(member_ids)
+    ends = find_shortest_ends(member_ids)
     assert ends.keys() == set(member_ids)
     for member_id, end in ends.items():
         assert member_id.endswith(end)
@@ -376,7 +376,7 @@ def test_ctrl_c_ends_a_wait_without_a_word(daemon: FakeDaemon) -> None:
 
 def test_other_commands_load_nothing_of_this() -> None:
     source = (
-        "import sys; from coordinator.cli import groupd\n"
+        f"import sys; from {main.__module__} import groupd\n"
         "groupd(['ping', '--help'], standalone_mode=False)\n"
         "assert not {'urllib3', 'rich', 'aiohttp', 'coordinator.cli.control'} & set(sys.modules)\n"
         "groupd(['watch', '--help'], standalone_mode=False)\n"

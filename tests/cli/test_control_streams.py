@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.control.server_events import ServerEvent, ServerEventParser
+from coordinator.cli.control.event_follower import ServerEvent, ServerEventParser
 from tests.cli.control_answers import description, offsets, rebalance, summary
 from tests.cli.fake_daemon import END, FakeDaemon
 from tests.cli.terminal import Terminal, environment
@@ -86,18 +86,18 @@ def test_events_are_the_same_however_their_bytes_come(cuts: set[int]) -> None:
     parser = ServerEventParser()
     edges = [0, *sorted(cuts), len(BYTES)]
     pieces = [BYTES[start:end] for start, end in pairwise(edges)]
-    assert [event for piece in pieces for event in parser.feed(piece)] == EVENTS
+    assert [event for piece in pieces for event in parser.parse_chunk(piece)] == EVENTS
 
 
 @given(st.binary())
 def test_a_stream_of_anything_is_read(data: bytes) -> None:
-    list(ServerEventParser().feed(data))
+    list(ServerEventParser().parse_chunk(data))
 
 
 def test_a_line_without_an_end_is_not_kept() -> None:
     parser = ServerEventParser()
     with pytest.raises(ValueError, match="longer"):
-        list(chain.from_iterable(parser.feed(b"x" * 2**20) for _ in range(100)))
+        list(chain.from_iterable(parser.parse_chunk(b"x" * 2**20) for _ in range(100)))
 
 
 # groupd watch

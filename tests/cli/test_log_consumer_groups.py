@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
-from protocol.records.consumer_group import (
+from protocol.records.group_record_schemas import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -29,7 +29,7 @@ from protocol.records.consumer_group import (
     TopicMetadata,
 )
 from storage.record import Record
-from storage.uuid_text import uuid_to_text
+from storage.topic_partition import uuid_to_text
 from tests.cli.log_directory import OFFSETS, fact, json_lines, log, write_data_directory
 
 TOPIC_ID = bytes(range(16))

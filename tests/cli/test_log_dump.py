@@ -11,15 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.records import (
-    GroupMetadataKey,
-    OffsetCommitKey,
-)
+from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey
 from storage.batch import encode_batch
 from storage.compression import CODEC_NAMES
 from storage.record import Record
-from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_to_text
+from storage.topic_partition import TopicPartition, uuid_to_text
 from tests.cli.log_directory import (
     OFFSETS,
     ORDERS,

@@ -14,15 +14,15 @@ import pytest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.partitioner import partition_for
 from storage.batch import walk_batches
-from storage.checkpoint import RECOVERY_POINTS, read_offsets
 from storage.data_directory import CLEAN_MARKER
 from storage.files import OsFiles
+from storage.offset_checkpoint import RECOVERY_POINTS, read_offsets
 from storage.record import Record
 from storage.topic_partition import TopicPartition
+from tests.broker.harness import Client, serving
 from tests.cli.log_directory import ORDERS, json_lines, log, segments, write_data_directory
 from tests.crash.load import commit
 from tests.crash.process import Process
-from tests.server.harness import Client, serving
 
 PARTITIONS = 3
 GROUPS = [f"group-{number}" for number in range(6)]

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from coordinator.cli.standard_streams import INTERRUPTED
-from coordinator.engine.partition import PartitionState
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.cli.output_streams import EXIT_INTERRUPTED
+from coordinator.runtime.coordinator_partition import PartitionState
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.partitioner import partition_for
-from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from storage.batch import read_header, walk_batches
 from storage.record import Record
 from storage.repair.repair_copy import RepairCopy
 from storage.topic_partition import TopicPartition
+from tests.apis.test_offsets import commit
+from tests.broker.harness import Client, serving
 from tests.cli.log_directory import (
     OFFSETS,
     ORDERS,
@@ -32,8 +34,6 @@ from tests.cli.log_directory import (
 )
 from tests.cli.test_serve import TIMEOUT_S, clean_environment
 from tests.kafka_log.fixture import NAMES, unpack
-from tests.server.harness import Client, serving
-from tests.server.test_offsets import commit
 
 GROUP = "readers"
 PARTITIONS = 3
@@ -288,7 +288,7 @@ def test_a_copy_that_is_interrupted_is_simply_made_again(
     copy = tmp_path / "copy"
     with monkeypatch.context() as patch:
         patch.setattr(RepairCopy, "finish", interrupt)
-        assert log("repair", "--out", copy, tmp_path / path).exit_code == INTERRUPTED
+        assert log("repair", "--out", copy, tmp_path / path).exit_code == EXIT_INTERRUPTED
     assert list(copy.iterdir())
     # What is not part of the second copy must not be left of the first.
     (copy / str(OFFSETS) / f"{7:020d}.log").write_bytes(b"half of a batch")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.cli.log.record_types import NAMES as TYPE_NAMES
-from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from coordinator.cli.log.decoded_record import TYPE_NAMES
+from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from storage.batch import encode_batch
 from storage.compression import GZIP
 from storage.record import Record

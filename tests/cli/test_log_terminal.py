@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from coordinator.cli.log.layout import rows_of
-from coordinator.cli.log.piece import LIST_GAP, Role, joined
+from coordinator.cli.log.record_text import LIST_GAP, PieceRole, join_pieces
+from coordinator.cli.log.terminal_records import wrap_fields
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -20,7 +20,7 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.records import (
+from protocol.records.group_record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
@@ -163,15 +163,17 @@ def test_rows_hold_every_text_and_no_row_is_too_long(
 ) -> None:
     line = []
     for texts in fields:
-        pieces = [(Role.VALUE, text) for text in texts if text]
+        pieces = [(PieceRole.VALUE, text) for text in texts if text]
         line.append([piece for one in pieces for piece in (one, LIST_GAP)][:-1])
-    rows = rows_of(line, cells, first_cells=first_cells)
-    shown = "".join(map(joined, rows)).replace(" ", "")
+    rows = wrap_fields(line, cells, first_cells=first_cells)
+    shown = "".join(map(join_pieces, rows)).replace(" ", "")
     assert shown == "".join(text for texts in fields for text in texts)
-    assert cell_len(joined(rows[0])) <= max(first_cells, 0)
-    assert all(cell_len(joined(row)) <= cells for row in rows[1:])
+    assert cell_len(join_pieces(rows[0])) <= max(first_cells, 0)
+    assert all(cell_len(join_pieces(row)) <= cells for row in rows[1:])
     fields_shown = [" ".join(filter(None, texts)) for texts in fields]
-    assert all(any(text in joined(row) for row in rows) for text in fields_shown if cell_len(text) <= cells)
+    assert all(
+        any(text in join_pieces(row) for row in rows) for text in fields_shown if cell_len(text) <= cells
+    )
 
 
 def test_stats_are_tables_at_a_terminal(data: Path) -> None:

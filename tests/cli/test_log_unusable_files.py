@@ -131,10 +131,10 @@ def test_a_log_that_is_repaired_in_place_is_sound(spoiled: Path) -> None:
 
 def test_a_start_serves_the_others_and_names_the_file(spoiled: Path) -> None:
     broker = Broker(str(spoiled.parents[1]))
-    failed = broker.plane.failed()
+    failed = broker.plane.list_failed_partitions()
     assert failed.keys() <= {ORDERS}
     assert all(spoiled.name in str(error) for error in failed.values()), failed
-    other = broker.plane.catalogue.partition(*OTHER)
+    other = broker.plane.catalogue.find_partition(*OTHER)
     assert other is not None
     assert other.high_watermark == 20
     broker.crash()

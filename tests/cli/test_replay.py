@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from coordinator.cli import groupd
+from coordinator.cli.main import groupd
 from tests.cli.fake_daemon import FakeDaemon
 from tests.control.replay.story import as_lines, two_members
 
@@ -60,7 +60,7 @@ def test_a_change_of_which_nothing_comes(path: Path) -> None:
 
 
 def test_a_core_that_is_another_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.group.classic.open_rebalance.FIRST_REPORT_MS", 9_999)
+    monkeypatch.setattr("coordinator.group.classic.classic_group.FIRST_REPORT_MS", 9_999)
     result = run(path)
     assert result.exit_code == 1
     assert "JoinGroup of A" in result.stdout

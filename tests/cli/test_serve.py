@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from coordinator import __version__
+from tests.broker.harness import Client, join_alone
 from tests.cli.in_process import run_groupd
-from tests.server.harness import Client, join_alone
 from tests.shared_fixtures import shared
 
 READY = re.compile(r"groupd ready kafka=(\S+):(\d+) http=(?:(\S+):(\d+)|off) data=(/.+)\n")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.security.security_state import SecurityState
+from coordinator.security.core.security_state import SecurityState
 from storage.data_directory import SECURITY
-from storage.meta_properties import HAS_SECURITY
+from storage.metadata_files import HAS_SECURITY
 from tests.cli.in_process import run_groupd
 from tests.cli.test_serve import FREE, Daemon
 from tests.free_ports import free_ports

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from coordinator.cli import groupd
-from protocol.annotated import Annotated, annotate, annotate_request, annotate_response
+from coordinator.cli.main import groupd
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions, encode_subscription
 from protocol.framing import encode_request
+from protocol.message_annotation import AnnotatedMessage, annotate, annotate_request, annotate_response
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
-from protocol.reference import encode
-from protocol.schema import message_info
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_serde import encode_key, encode_value
+from protocol.reference_codec import encode
+from protocol.schema import layout, message_info
 from storage.batch import encode_batch
 from storage.record import Record
 from tests.frames import recording
@@ -190,7 +191,7 @@ def test_a_record_that_makes_no_sense_is_named() -> None:
     assert run("record", "--hex", "00").exit_code == 1
 
 
-def covered(annotated: Annotated, begin: int, end: int) -> None:
+def covered(annotated: AnnotatedMessage, begin: int, end: int) -> None:
     """The notes of one depth follow each other, and lie within the field that they are part of."""
     assert annotated.problem is None, annotated.problem
     open_until = [end]
@@ -216,8 +217,6 @@ def test_the_fields_of_every_message_lie_in_its_bytes_in_order(declared: tuple[t
 
 
 def _names(cls: type[Any], version: int) -> set[str]:
-    from protocol.schema import layout
-
     assert version in message_info(cls).versions
     return {entry.name for entry in layout(cls, version)}
 

@@ -1,4 +1,4 @@
-"""A daemon for the clients of this room."""
+"""A daemon for the tests of the clients."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.shared_fixtures import shared
 
 
 def _runs(daemon: Daemon) -> bool:
-    return daemon.end() is None
+    return daemon.describe_end() is None
 
 
 @shared(_runs, scope="session")

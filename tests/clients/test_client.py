@@ -271,7 +271,7 @@ def test_the_token_opens_what_it_should() -> None:
         ),
         (Clock, AsyncClock, {}),
         (StandIn, AsyncStandIn, {}),
-        (Groupd, AsyncGroupd, {"bootstrap": (), "door": (), "url": ()}),
+        (Groupd, AsyncGroupd, {"bootstrap": (), "door": (), "endpoint": (), "url": ()}),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )

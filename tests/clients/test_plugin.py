@@ -4,6 +4,7 @@ The project's tests run in the process of this test, except where worker process
 """
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -108,7 +109,14 @@ async def test_async(async_broker, broker):
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A directory whose tests start a daemon of their own."""
-    for name in ("GROUPD_URL", "GROUPD_TOKEN", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
+    for name in (
+        "GROUPD",
+        "GROUPD_CONTAINER",
+        "GROUPD_URL",
+        "GROUPD_TOKEN",
+        "PYTEST_ADDOPTS",
+        "PYTEST_XDIST_WORKER",
+    ):
         monkeypatch.delenv(name, raising=False)
     pytester.makeini(CONFIG)
     return pytester
@@ -118,14 +126,18 @@ def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return project.runpytest_inprocess("-p", "no:randomly", *arguments)
 
 
-@pytest.mark.timeout(240)
-def test_what_its_page_begins_with_works_when_pasted(project: pytest.Pytester) -> None:
+@pytest.mark.timeout(400)
+def test_what_its_page_begins_with_works_when_pasted(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     block = README.read_text().partition("```python\n")[2].partition("```")[0]
     project.makepyfile(test_pasted=block, test_all=USES_ALL)
+    project.makeini(f"[pytest]\ngroupd_command = no-such-command-here\n{ASYNCIO}")
+    monkeypatch.setenv("GROUPD", shlex.join(COMMAND))  # it comes before the configuration file
     run(project).assert_outcomes(passed=3)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) -> None:
     project.makepyfile(test_fails=FAILS, test_owners=TWO_OWNERS)
     result = run(project, f"--groupd={daemon.url}", "--groupd-artifacts=kept")
@@ -156,7 +168,7 @@ def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) ->
     assert [each.name for each in daemon.namespaces() if each.name != "default"] == []
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_a_notice_fails_only_a_test_that_asks_for_it(project: pytest.Pytester, daemon: Daemon) -> None:
     project.makepyfile(SHARES_PARTITIONS)
     result = run(project, f"--groupd={daemon.url}")
@@ -164,7 +176,7 @@ def test_a_notice_fails_only_a_test_that_asks_for_it(project: pytest.Pytester, d
     assert "notice double_owner in billing" in result.stdout.str()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_a_daemon_that_ends_is_told_of_and_the_next_test_has_another(project: pytest.Pytester) -> None:
     project.makepyfile(DIES)
     result = run(project)
@@ -179,10 +191,11 @@ def test_a_daemon_that_ends_is_told_of_and_the_next_test_has_another(project: py
         (["--groupd=http://127.0.0.1:1"], "", "127.0.0.1:1"),
         (["--groupd=ftp://nowhere"], "", "ftp://nowhere"),
         ([], "groupd_command = no-such-command-here", "no-such-command-here"),
+        (["--groupd-command=no-such-command-here"], "", "no-such-command-here"),
         ([], f"groupd_command = {sys.executable} -c 'raise SystemExit(3)'", "exit code 3"),
         ([], f"groupd_command = {sys.executable} -m coordinator\ngroupd_properties = no.such=1", "no.such"),
     ],
-    ids=["nobody", "no URL", "no command", "it ends", "bad property"],
+    ids=["nobody", "no URL", "no command", "no command of the option", "it ends", "bad property"],
 )
 def test_what_cannot_be_begun_is_told(
     project: pytest.Pytester, arguments: list[str], config: str, said: str
@@ -223,7 +236,7 @@ def test_a_mark_with_a_misspelt_name_is_answered_with_the_nearest(
     assert [each.name for each in daemon.namespaces()] == ["default"]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_workers_share_a_daemon_and_nothing_else(project: pytest.Pytester, daemon: Daemon) -> None:
     project.makepyfile("""
         import pytest

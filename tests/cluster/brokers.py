@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coordinator.server.server import Server
+from msgspec.structs import replace
+
+from coordinator.broker.server import Server
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from storage.topic_partition import TopicPartition
-from tests.server.harness import TIMEOUT_S, Client, settings, start
+from tests.broker.harness import TIMEOUT_S, Client, settings, start
 
 NODE_IDS = (1, 2, 3)
 
@@ -29,11 +30,11 @@ class Cluster:
 
     def partition(self, group: str) -> TopicPartition:
         """That of a group."""
-        return self.server.runtime.partition_of(group).name
+        return self.server.runtime.find_partition(group).name
 
     def owner(self, partition: TopicPartition) -> int:
         """The broker that owns a partition, which has one."""
-        owner = self.server.brokers.ownership.owner(partition)
+        owner = self.server.brokers.ownership.find_owner(partition)
         assert owner is not None
         return owner
 

@@ -4,18 +4,18 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coordinator.cluster.engine.engine import (
+from coordinator.cluster.key_value_store import (
     ABSENT,
     CreatedAt,
     Delete,
-    Entry,
-    LeaseGone,
-    Outcome,
-    Page,
+    KeyEntry,
+    KeyPage,
+    LeaseExpired,
     Put,
-    Read,
-    TooLarge,
-    Transaction,
+    ReadRange,
+    StoreRequestTooLarge,
+    StoreTransaction,
+    TransactionResult,
     WrittenAt,
 )
 
@@ -37,24 +37,24 @@ class ModelMap:
 
     def __init__(self) -> None:
         self.revision = 1
-        self.entries: dict[bytes, Entry] = {}
+        self.entries: dict[bytes, KeyEntry] = {}
         self.leases: dict[int, Lease] = {}
         self._last_lease = 0
         self._keys: list[bytes] = []
         """Of all entries, in order."""
 
-    def transact(self, transaction: Transaction) -> Outcome:
-        """Raises TooLarge, LeaseGone."""
+    def transact(self, transaction: StoreTransaction) -> TransactionResult:
+        """Raises StoreRequestTooLarge, LeaseExpired."""
         puts = [operation for operation in transaction.operations if isinstance(operation, Put)]
         if max(len(transaction.compares), len(transaction.operations)) > MAX_OPERATIONS:
-            raise TooLarge(f"{len(transaction.compares)} comparisons")
+            raise StoreRequestTooLarge(f"{len(transaction.compares)} comparisons")
         if sum(len(put.key) + len(put.value) for put in puts) > MAX_REQUEST_BYTES:
-            raise TooLarge("the request is too large")
+            raise StoreRequestTooLarge("the request is too large")
         if not all(self._holds(compare) for compare in transaction.compares):
-            return Outcome(False, self.revision)
+            return TransactionResult(False, self.revision)
         for put in puts:
             if put.lease and put.lease not in self.leases:
-                raise LeaseGone(str(put.lease))
+                raise LeaseExpired(str(put.lease))
         if transaction.operations:
             self.revision += 1
         for operation in transaction.operations:
@@ -62,16 +62,16 @@ class ModelMap:
                 self._put(operation)
             else:
                 self._delete(operation)
-        return Outcome(True, self.revision)
+        return TransactionResult(True, self.revision)
 
-    def read(self, read: Read) -> Page:
+    def read(self, read: ReadRange) -> KeyPage:
         """As the map is now."""
         keys = self._range(read.key, read.end)
         has_more = bool(read.limit) and len(keys) > read.limit
         chosen = keys[: read.limit] if read.limit else keys
-        return Page(tuple(self.entries[key] for key in chosen), has_more, self.revision)
+        return KeyPage(tuple(self.entries[key] for key in chosen), has_more, self.revision)
 
-    def restore(self, written: Iterable[Entry], deleted: Iterable[bytes]) -> None:
+    def restore(self, written: Iterable[KeyEntry], deleted: Iterable[bytes]) -> None:
         """Does what a revision did, of which only that is known."""
         for key in deleted:
             self._remove(key)
@@ -87,9 +87,9 @@ class ModelMap:
         return self._last_lease
 
     def keep_alive(self, lease: int, now_ms: int) -> None:
-        """Raises LeaseGone."""
+        """Raises LeaseExpired."""
         if lease not in self.leases:
-            raise LeaseGone(str(lease))
+            raise LeaseExpired(str(lease))
         self.leases[lease].ends_ms = now_ms + self.leases[lease].ttl_ms
 
     def revoke(self, lease: int) -> None:
@@ -120,7 +120,7 @@ class ModelMap:
         if before is None:
             insort(self._keys, put.key)
         created_at = self.revision if before is None else before.created_at
-        self.entries[put.key] = Entry(put.key, put.value, created_at, self.revision, put.lease)
+        self.entries[put.key] = KeyEntry(put.key, put.value, created_at, self.revision, put.lease)
 
     def _delete(self, delete: Delete) -> None:
         for key in self._range(delete.key, delete.end):
@@ -128,7 +128,7 @@ class ModelMap:
             if entry.lease:
                 self.leases[entry.lease].keys.discard(key)
 
-    def _remove(self, key: bytes) -> Entry:
+    def _remove(self, key: bytes) -> KeyEntry:
         del self._keys[bisect_left(self._keys, key)]
         return self.entries.pop(key)
 

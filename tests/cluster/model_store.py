@@ -1,22 +1,22 @@
-"""An `Engine` over the model of the map, in this process, whose leases end by the clock."""
+"""A `KeyValueStore` over the model of the map, in this process, whose leases end by the clock."""
 
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
-from coordinator import clock
-from coordinator.cluster.engine.engine import (
-    Changes,
-    Compacted,
-    Entry,
-    Outcome,
-    Page,
-    Read,
-    Transaction,
-    Unavailable,
+from coordinator.cluster.key_value_store import (
+    EtcdNodeStatus,
+    KeyChanges,
+    KeyEntry,
+    KeyPage,
+    ReadRange,
+    RevisionsCompacted,
+    StoreTransaction,
+    StoreUnavailable,
+    TransactionResult,
 )
-from coordinator.cluster.engine.node_status import NodeStatus
+from coordinator.core import clock
 from tests.cluster.model_map import ModelMap
 
 T = TypeVar("T")
@@ -28,12 +28,12 @@ class ModelStore:
 
     def __init__(self) -> None:
         self.map = ModelMap()
-        self.history: list[Changes] = []
+        self.history: list[KeyChanges] = []
         self.forgotten = 0
         """Up to here, nobody can ask for what was before."""
-        self._before: dict[bytes, Entry] = {}
+        self._before: dict[bytes, KeyEntry] = {}
 
-    def changes_after(self, revision: int) -> list[Changes]:
+    def changes_after(self, revision: int) -> list[KeyChanges]:
         """Return the changes after a revision, oldest first."""
         newer = itertools.takewhile(lambda changes: changes.revision > revision, reversed(self.history))
         return list(newer)[::-1]
@@ -47,10 +47,10 @@ class ModelStore:
         """What was before a revision cannot be asked for any more."""
         self.forgotten = revision
 
-    def as_of(self, read: Read) -> Page:
-        """A read of the map as it was at a revision. Raises Compacted."""
+    def as_of(self, read: ReadRange) -> KeyPage:
+        """A read of the map as it was at a revision. Raises RevisionsCompacted."""
         if read.revision < self.forgotten:
-            raise Compacted(str(self.forgotten))
+            raise RevisionsCompacted(str(self.forgotten))
         then = ModelMap()
         for changes in self.history:
             if changes.revision <= read.revision:
@@ -73,10 +73,10 @@ class ModelStore:
         written = tuple(entry for key, entry in after.items() if before.get(key) != entry)
         deleted = tuple(key for key in before if key not in after)
         self._before = dict(after)
-        self.history.append(Changes(self.map.revision, written, deleted))
+        self.history.append(KeyChanges(self.map.revision, written, deleted))
 
 
-class ModelEngine:
+class ModelConnection:
     """One daemon's connection to it. `cut` lets nothing through."""
 
     endpoints: tuple[str, ...] = ("model",)
@@ -93,40 +93,40 @@ class ModelEngine:
         await asyncio.sleep(0)
         if self.is_cut:
             await asyncio.sleep(LOOK_S)
-            raise Unavailable("cut off")
+            raise StoreUnavailable("cut off")
         return self.store.do(act)
 
-    async def version(self) -> str:
+    async def fetch_version(self) -> str:
         return "3.6.0"
 
-    async def nodes(self) -> list[NodeStatus]:
+    async def fetch_node_statuses(self) -> list[EtcdNodeStatus]:
         if self.is_cut:
-            return [NodeStatus("model", problem="cut off")]
-        return [NodeStatus("model", "3.6.0", is_leader=True, has_leader=True, **self.said)]
+            return [EtcdNodeStatus("model", problem="cut off")]
+        return [EtcdNodeStatus("model", "3.6.0", is_leader=True, has_leader=True, **self.said)]
 
-    async def lease_left_s(self, lease: int) -> int:
+    async def fetch_lease_left_s(self, lease: int) -> int:
         found = self.store.map.leases.get(lease)
         return 0 if found is None else max(0, found.ends_ms - clock.boot_ms()) // 1000
 
-    async def transact(self, transaction: Transaction) -> Outcome:
+    async def transact(self, transaction: StoreTransaction) -> TransactionResult:
         return await self._do(lambda map_: map_.transact(transaction))
 
-    async def read(self, read: Read) -> Page:
+    async def read(self, read: ReadRange) -> KeyPage:
         return await self._do(lambda map_: self.store.as_of(read) if read.revision else map_.read(read))
 
-    async def grant(self, ttl_s: int) -> int:
+    async def grant_lease(self, ttl_s: int) -> int:
         return await self._do(lambda map_: map_.grant(ttl_s * 1000, clock.boot_ms()))
 
-    async def keep_alive(self, lease: int) -> None:
+    async def renew_lease(self, lease: int) -> None:
         await self._do(lambda map_: map_.keep_alive(lease, clock.boot_ms()))
 
-    async def revoke(self, lease: int) -> None:
+    async def revoke_lease(self, lease: int) -> None:
         await self._do(lambda map_: map_.revoke(lease))
 
-    async def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[Changes]:
+    async def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[KeyChanges]:
         seen = revision - 1
         if revision <= self.store.forgotten:
-            raise Compacted(str(self.store.forgotten))
+            raise RevisionsCompacted(str(self.store.forgotten))
         while True:
             if not self.is_cut and not self.is_slow_to_see:
                 self.store.do(lambda _: None)
@@ -135,7 +135,7 @@ class ModelEngine:
                     written = tuple(entry for entry in changes.written if begin <= entry.key < end)
                     deleted = tuple(key for key in changes.deleted if begin <= key < end)
                     if written or deleted:
-                        yield Changes(changes.revision, written, deleted)
+                        yield KeyChanges(changes.revision, written, deleted)
             await asyncio.sleep(LOOK_S)
 
     async def close(self) -> None:

@@ -6,13 +6,21 @@ from typing import Any
 import pytest
 
 from coordinator.cluster.catalogue_keys import CatalogueKeys
-from coordinator.cluster.catalogue_merge import merged_configs
-from coordinator.cluster.conflict import Refused
-from coordinator.cluster.engine.engine import Changes, Outcome, Page, Put, Read, Transaction, Unavailable
-from coordinator.cluster.keys import Keys
-from tests.cluster.model_engine import ModelEngine, ModelStore
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import (
+    KeyChanges,
+    KeyPage,
+    Put,
+    ReadRange,
+    StoreTransaction,
+    StoreUnavailable,
+    TransactionResult,
+)
+from coordinator.cluster.partition_ownership import ClusterChangeRefused
+from coordinator.cluster.shared_topic import merge_configs
+from tests.cluster.model_store import ModelConnection, ModelStore
 
-KEYS = Keys("c")
+KEYS = ClusterKeys("c")
 
 
 ID_1, ID_2, ID_3 = (f"{number}AAAAAAAAAAAAAAAAAAAAA" for number in (1, 2, 3))
@@ -35,17 +43,17 @@ def document(*topics: tuple[str, str, int], groups: Any = None) -> dict[str, Any
 async def catalogue(store: ModelStore) -> CatalogueKeys:
     """That of one more daemon, which has taken up what there is."""
     keys = CatalogueKeys(
-        ModelEngine(store), KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions
+        ModelConnection(store), KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions
     )
-    await keys.read()
-    keys.begins_with(keys.document([]))
+    await keys.read_all_keys()
+    keys.set_baseline(keys.to_document([]))
     return keys
 
 
 async def write(keys: CatalogueKeys, said: Mapping[str, Any]) -> None:
     """As a daemon does whose disk takes it."""
-    await keys.write(said)
-    keys.begins_with(said)
+    await keys.write_document(said)
+    keys.set_baseline(said)
 
 
 def see(keys: CatalogueKeys, store: ModelStore) -> None:
@@ -54,14 +62,14 @@ def see(keys: CatalogueKeys, store: ModelStore) -> None:
         for begin, end in keys.ranges:
             written = tuple(entry for entry in changes.written if begin <= entry.key < end)
             deleted = tuple(key for key in changes.deleted if begin <= key < end)
-            keys.changed(Changes(changes.revision, written, deleted))
+            keys.apply_changes(KeyChanges(changes.revision, written, deleted))
 
 
 async def test_one_of_two_makes_a_topic_of_one_name() -> None:
     store = ModelStore()
     first, second = await catalogue(store), await catalogue(store)
     await write(first, document(("a", ID_1, 2)))
-    with pytest.raises(Refused):
+    with pytest.raises(ClusterChangeRefused):
         await write(second, document(("a", ID_2, 3)))
     see(second, store)
     assert second.topics["a"].topic_id == ID_1
@@ -92,13 +100,13 @@ async def test_what_two_change_of_one_topic_is_brought_together() -> None:
     third = await catalogue(store)
     await write(first, document(("a", ID_1, 6)))
     await write(third, document())
-    await first.read()
+    await first.read_all_keys()
     assert first.topics == {}
-    with pytest.raises(Refused):
+    with pytest.raises(ClusterChangeRefused):
         await write(second, document(("a", ID_1, 7)))
     fourth = await catalogue(store)
     await write(fourth, document(("a", ID_2, 1)))
-    second.begins_with(document(("a", ID_1, 7)))
+    second.set_baseline(document(("a", ID_1, 7)))
     await write(second, document())
     assert KEYS.topic("a") in store.map.entries
 
@@ -116,13 +124,13 @@ async def test_what_two_change_of_one_topic_is_brought_together() -> None:
 def test_each_change_of_configs_counts(
     before: dict[str, str], said: dict[str, str], there: dict[str, str], merged: dict[str, str]
 ) -> None:
-    assert merged_configs(before, said, there) == merged
+    assert merge_configs(before, said, there) == merged
 
 
-class SlowEngine(ModelEngine):
+class SlowEngine(ModelConnection):
     """Something happens after each page that it reads."""
 
-    async def read(self, read: Read) -> Page:
+    async def read(self, read: ReadRange) -> KeyPage:
         page = await super().read(read)
         await self.happens()
         return page
@@ -137,7 +145,7 @@ async def test_the_mirror_is_whole_while_it_is_read_anew_and_forgets_nothing_new
     keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions)
     other = await catalogue(store)
     await write(other, document(("a", ID_1, 1), ("b", ID_2, 1)))
-    await keys.read()
+    await keys.read_all_keys()
     seen: list[set[str]] = []
 
     async def happens() -> None:
@@ -147,7 +155,7 @@ async def test_the_mirror_is_whole_while_it_is_read_anew_and_forgets_nothing_new
             see(keys, store)
 
     engine.happens = happens  # type: ignore[method-assign]
-    await keys.read()
+    await keys.read_all_keys()
     assert seen == [{"a", "b"}, {"b", "c"}]
     assert set(keys.topics) == {"b", "c"}
 
@@ -166,29 +174,29 @@ async def test_a_topic_that_goes_while_one_looks_for_it_is_not_brought_back(is_r
         if len(looks) == 1:
             await write(other, document(("b", ID_2, 1)))
             if is_read_anew:
-                await keys.read()
+                await keys.read_all_keys()
             else:
                 see(keys, store)
 
     engine.happens = happens  # type: ignore[method-assign]
-    await keys.look_for(["a", "b"])
+    await keys.refresh_topics(["a", "b"])
     assert set(keys.topics) == {"b"}
     await write(other, document(("a", ID_3, 1), ("b", ID_2, 1)))
-    await keys.look_for(["a", "b"])
+    await keys.refresh_topics(["a", "b"])
     assert keys.topics["a"].topic_id == ID_3
 
 
-class LosesAnswers(ModelEngine):
+class LosesAnswers(ModelConnection):
     """The next transaction happens, and so does something else; nobody is told of either."""
 
     is_lost = False
 
-    async def transact(self, transaction: Transaction) -> Outcome:
+    async def transact(self, transaction: StoreTransaction) -> TransactionResult:
         outcome = await super().transact(transaction)
         if self.is_lost:
             self.is_lost = False
-            await super().transact(Transaction((), (Put(b"another key", b""),)))
-            raise Unavailable("the answer is lost")
+            await super().transact(StoreTransaction((), (Put(b"another key", b""),)))
+            raise StoreUnavailable("the answer is lost")
         return outcome
 
 
@@ -196,12 +204,12 @@ async def test_a_topic_whose_making_was_not_answered_can_be_changed_and_deleted(
     store = ModelStore()
     engine = LosesAnswers(store)
     keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1, 2, 3][:factor]] * partitions)
-    await keys.read()
+    await keys.read_all_keys()
     for said in (document(("a", ID_1, 1)), document(("a", ID_1, 2)), document(), document(("a", ID_2, 1))):
         engine.is_lost = True
         await write(keys, said)
         other = await catalogue(store)
-        assert other.document([])["topics"] == said["topics"]
+        assert other.to_document([])["topics"] == said["topics"]
 
 
 async def test_configs_of_groups_are_shared() -> None:
@@ -210,7 +218,7 @@ async def test_configs_of_groups_are_shared() -> None:
     await write(first, document(groups={"g/1": {"key": "value"}}))
     see(second, store)
     assert second.group_configs == {"g/1": {"key": "value"}}
-    assert second.document([])["groups"] == {"g/1": {"key": "value"}}
+    assert second.to_document([])["groups"] == {"g/1": {"key": "value"}}
 
 
 async def test_what_one_sets_of_a_group_stays_where_another_removes_the_rest() -> None:
@@ -235,14 +243,14 @@ async def test_blocks_of_producer_ids_do_not_meet() -> None:
     assert all(abs(one - other) >= 1000 for one in blocks for other in blocks if one != other)
 
 
-class Remembering(ModelEngine):
+class Remembering(ModelConnection):
     """What was asked may come once more."""
 
     def __init__(self, store: ModelStore) -> None:
         super().__init__(store)
-        self.asked: list[Transaction] = []
+        self.asked: list[StoreTransaction] = []
 
-    async def transact(self, transaction: Transaction) -> Outcome:
+    async def transact(self, transaction: StoreTransaction) -> TransactionResult:
         self.asked.append(transaction)
         return await super().transact(transaction)
 
@@ -251,7 +259,7 @@ async def test_a_late_try_brings_back_nothing_that_was_removed() -> None:
     store = ModelStore()
     engine = Remembering(store)
     keys = CatalogueKeys(engine, KEYS, lambda _, partitions, factor: [[1]] * partitions)
-    await keys.read()
+    await keys.read_all_keys()
     both = document(("a", ID_1, 1), ("b", ID_2, 1), groups={"g": {"consumer.session.timeout.ms": "50000"}})
     await write(keys, both)
     await write(keys, document(("b", ID_2, 1)))

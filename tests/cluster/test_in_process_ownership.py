@@ -1,7 +1,7 @@
 import pytest
 
-from coordinator.cluster.in_process import InProcess, NotPossible
-from coordinator.cluster.ownership import MoveCause
+from coordinator.cluster.in_process_ownership import ClusterOperationError, InProcessOwnership
+from coordinator.cluster.partition_ownership import MoveCause
 from storage.topic_partition import TopicPartition
 
 COORDINATED = [TopicPartition("__consumer_offsets", number) for number in range(6)]
@@ -12,15 +12,19 @@ class Table:
     """Three brokers; coordinators may be at each, records have one replica."""
 
     def __init__(self) -> None:
-        self.cluster = InProcess(
+        self.cluster = InProcessOwnership(
             (1, 2, 3), lambda: COORDINATED + RECORDS, lambda topic: 1 if topic == "orders" else 3
         )
         self.told: list[tuple[str, TopicPartition, int, MoveCause]] = []
-        self.cluster.gained = lambda part, node, cause, _: self.told.append(("gained", part, node, cause))
-        self.cluster.lost = lambda part, node, cause: self.told.append(("lost", part, node, cause))
+        self.cluster.on_partition_gained = lambda part, node, cause, _: self.told.append(
+            ("gained", part, node, cause)
+        )
+        self.cluster.on_partition_lost = lambda part, node, cause: self.told.append(
+            ("lost", part, node, cause)
+        )
 
     def owners(self) -> dict[TopicPartition, int | None]:
-        return {part: self.cluster.owner(part) for part in COORDINATED + RECORDS}
+        return {part: self.cluster.find_owner(part) for part in COORDINATED + RECORDS}
 
 
 @pytest.fixture
@@ -40,24 +44,24 @@ def test_a_start_places_as_the_last_one_did() -> None:
 
 def test_a_moved_partition_is_lost_and_gained_once(table: Table) -> None:
     part = COORDINATED[0]
-    before = table.cluster.owner(part)
+    before = table.cluster.find_owner(part)
     to = before % 3 + 1 if before is not None else 0
-    assert table.cluster.move(part, to)
+    assert table.cluster.move_partition(part, to)
     assert table.told == [("lost", part, before, MoveCause.MOVED), ("gained", part, to, MoveCause.MOVED)]
-    assert not table.cluster.move(part, to)
+    assert not table.cluster.move_partition(part, to)
     assert len(table.told) == 2
 
 
 def test_records_that_are_moved_have_their_replica_elsewhere(table: Table) -> None:
     part = RECORDS[0]
-    to = (table.cluster.owner(part) or 0) % 3 + 1
-    table.cluster.move(part, to)
-    assert list(table.cluster.replicas(part)) == [to]
+    to = (table.cluster.find_owner(part) or 0) % 3 + 1
+    table.cluster.move_partition(part, to)
+    assert list(table.cluster.find_replicas(part)) == [to]
 
 
 def test_what_a_stopped_broker_coordinated_goes_to_others_and_stays_there(table: Table) -> None:
     before = table.owners()
-    table.cluster.stop(2)
+    table.cluster.stop_broker(2)
     stopped = table.owners()
     assert 2 not in stopped.values()
     assert all(stopped[part] == owner for part, owner in before.items() if owner != 2)
@@ -66,7 +70,7 @@ def test_what_a_stopped_broker_coordinated_goes_to_others_and_stays_there(table:
         part for part in RECORDS if before[part] == 2
     }
     table.told.clear()
-    table.cluster.start(2)
+    table.cluster.start_broker(2)
     after = table.owners()
     assert all(after[part] == stopped[part] for part in COORDINATED)
     assert all(after[part] == before[part] for part in RECORDS)
@@ -74,71 +78,71 @@ def test_what_a_stopped_broker_coordinated_goes_to_others_and_stays_there(table:
 
 
 def test_two_may_stop_and_the_last_may_not(table: Table) -> None:
-    table.cluster.stop(1)
-    table.cluster.stop(3)
-    assert {table.cluster.owner(part) for part in COORDINATED} == {2}
-    with pytest.raises(NotPossible, match="last"):
-        table.cluster.stop(2)
+    table.cluster.stop_broker(1)
+    table.cluster.stop_broker(3)
+    assert {table.cluster.find_owner(part) for part in COORDINATED} == {2}
+    with pytest.raises(ClusterOperationError, match="last"):
+        table.cluster.stop_broker(2)
 
 
 @pytest.mark.parametrize(("to", "why"), [(9, "no broker 9"), (3, "stopped")])
 def test_nothing_moves_to_a_broker_that_is_not_there(table: Table, to: int, why: str) -> None:
-    table.cluster.stop(3)
+    table.cluster.stop_broker(3)
     owners = table.owners()
-    with pytest.raises(NotPossible, match=why):
-        table.cluster.move(COORDINATED[0], to)
+    with pytest.raises(ClusterOperationError, match=why):
+        table.cluster.move_partition(COORDINATED[0], to)
     assert table.owners() == owners
 
 
 def test_a_topic_of_the_same_name_is_placed_anew(table: Table) -> None:
     before = table.owners()
     for part in RECORDS:
-        table.cluster.move(part, 1)
-    table.cluster.forget("orders")
+        table.cluster.move_partition(part, 1)
+    table.cluster.forget_topic("orders")
     assert table.owners() == before
 
 
 def test_a_move_cancels_what_is_in_progress(table: Table) -> None:
     part = RECORDS[0]
-    owner = table.cluster.owner(part)
+    owner = table.cluster.find_owner(part)
     assert owner is not None
     stopped, to = owner % 3 + 1, (owner + 1) % 3 + 1
-    table.cluster.stop(stopped)
-    table.cluster.reassign(part, [stopped])
+    table.cluster.stop_broker(stopped)
+    table.cluster.reassign_replicas(part, [stopped])
     table.told.clear()
-    assert table.cluster.move(part, to)
+    assert table.cluster.move_partition(part, to)
     assert [act for act, *_ in table.told] == ["lost", "gained"]
-    table.cluster.start(stopped)
-    assert (table.cluster.owner(part), list(table.cluster.replicas(part))) == (to, [to])
+    table.cluster.start_broker(stopped)
+    assert (table.cluster.find_owner(part), list(table.cluster.find_replicas(part))) == (to, [to])
 
 
 def test_another_reassignment_takes_the_place_of_one_in_progress(table: Table) -> None:
     part = RECORDS[0]
-    owner = table.cluster.owner(part)
+    owner = table.cluster.find_owner(part)
     assert owner is not None
     stopped, to = owner % 3 + 1, (owner + 1) % 3 + 1
-    table.cluster.stop(stopped)
-    table.cluster.reassign(part, [stopped])
-    table.cluster.reassign(part, [to])
+    table.cluster.stop_broker(stopped)
+    table.cluster.reassign_replicas(part, [stopped])
+    table.cluster.reassign_replicas(part, [to])
     assert not table.cluster.reassigning
-    table.cluster.start(stopped)
-    assert (table.cluster.owner(part), list(table.cluster.replicas(part))) == (to, [to])
+    table.cluster.start_broker(stopped)
+    assert (table.cluster.find_owner(part), list(table.cluster.find_replicas(part))) == (to, [to])
 
 
 def test_a_topic_that_is_gone_is_not_being_reassigned(table: Table) -> None:
     part = RECORDS[0]
-    stopped = (table.cluster.owner(part) or 0) % 3 + 1
-    table.cluster.stop(stopped)
-    table.cluster.reassign(part, [stopped])
-    table.cluster.forget("orders")
+    stopped = (table.cluster.find_owner(part) or 0) % 3 + 1
+    table.cluster.stop_broker(stopped)
+    table.cluster.reassign_replicas(part, [stopped])
+    table.cluster.forget_topic("orders")
     assert not table.cluster.reassigning
 
 
 def test_a_coordinator_of_one_replica_has_no_owner_while_that_is_stopped(table: Table) -> None:
     part = COORDINATED[0]
-    to = (table.cluster.owner(part) or 0) % 3 + 1
-    table.cluster.reassign(part, [to])
-    table.cluster.stop(to)
-    assert table.cluster.owner(part) is None
-    table.cluster.start(to)
-    assert table.cluster.owner(part) == to
+    to = (table.cluster.find_owner(part) or 0) % 3 + 1
+    table.cluster.reassign_replicas(part, [to])
+    table.cluster.stop_broker(to)
+    assert table.cluster.find_owner(part) is None
+    table.cluster.start_broker(to)
+    assert table.cluster.find_owner(part) == to

@@ -8,7 +8,7 @@ FOREIGN = (
     "google",
     "coordinator.cluster.etcd",
     "coordinator.cluster.member",
-    "coordinator.server.cluster",
+    "coordinator.cluster.daemon",
 )
 
 

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from coordinator.cluster.engine.engine import Put, Transaction, WrittenAt
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.store import store as store_module
-from coordinator.cluster.store.store import Segment, Store, TokenLost
+from coordinator.cluster import partition_log_store as store_module
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import Put, StoreTransaction, WrittenAt
+from coordinator.cluster.partition_log_store import PartitionLogStore, TokenLost, UnsealedSegment
+from tests.cluster.faulty_store import Dead, FaultyStore
 from tests.cluster.model_map import ModelMap
-from tests.cluster.store.faulty_engine import Dead, FaultyEngine
 
-KEYS = Keys("c")
+KEYS = ClusterKeys("c")
 WHERE = ("t", 0)
 
 
@@ -24,23 +24,23 @@ class Owner:
         self.random = Random(seed)
         self.map = ModelMap()
         self.acknowledged: list[bytes] = []
-        self.old: list[Transaction] = []
+        self.old: list[StoreTransaction] = []
         """What former owners asked for."""
         self.start()
 
     def start(self) -> None:
         """A new one claims: what the last one asked for may still come, and is refused."""
-        self.engine = FaultyEngine(self.map, self.random, 0.1)
-        self.store = Store(self.engine, KEYS)  # type: ignore[arg-type]
+        self.engine = FaultyStore(self.map, self.random, 0.1)
+        self.store = PartitionLogStore(self.engine, KEYS)  # type: ignore[arg-type]
         owner = KEYS.owner(*WHERE)
-        self.token = self.map.transact(Transaction((), (Put(owner, b"1"),))).revision
+        self.token = self.map.transact(StoreTransaction((), (Put(owner, b"1"),))).revision
 
     async def load(self) -> None:
         """Compares what the engine has with what was acknowledged."""
         for transaction in self.random.sample(self.old, min(3, len(self.old))):
             self.map.transact(transaction)
-        self.manifest = await self.store.manifest(*WHERE)
-        found = [data async for _, data in self.store.load(*WHERE, self.manifest)]
+        self.manifest = await self.store.read_manifest(*WHERE)
+        found = [data async for _, data in self.store.load_log(*WHERE, self.manifest)]
         assert b"".join(found) == b"".join(self.acknowledged)
 
     def append(self) -> None:
@@ -48,7 +48,7 @@ class Owner:
         base_offset = len(self.acknowledged)
         data = b"%d," % base_offset * self.random.randint(1, 30)
         key = KEYS.log(*WHERE, base_offset)
-        transaction = Transaction((WrittenAt(KEYS.owner(*WHERE), self.token),), (Put(key, data),))
+        transaction = StoreTransaction((WrittenAt(KEYS.owner(*WHERE), self.token),), (Put(key, data),))
         assert self.map.transact(transaction).succeeded
         self.acknowledged.append(data)
         self.engine.asked.append(transaction)
@@ -58,11 +58,11 @@ class Owner:
         before, end = self.manifest, len(self.acknowledged)
         first = 0 if whole else before.end_offset
         bounds = sorted({first, *self.random.sample(range(first, end + 1), min(2, end - first)), end})
-        segments = [Segment(base, self.acknowledged[base:after]) for base, after in pairwise(bounds)]
+        segments = [UnsealedSegment(base, self.acknowledged[base:after]) for base, after in pairwise(bounds)]
         kept = () if whole else before.segments
         if self.random.random() < 0.4:
             self.engine.dies_in = self.random.randint(0, 6)
-        self.manifest = await self.store.seal(*WHERE, self.token, before, kept, segments, end, 0)
+        self.manifest = await self.store.seal_segments(*WHERE, self.token, before, kept, segments, end, 0)
         self.engine.dies_in = -1
 
     def repeat(self) -> None:
@@ -102,20 +102,22 @@ async def test_a_load_gives_what_was_acknowledged(seed: int, monkeypatch: pytest
 
 async def test_a_seal_leaves_no_more_than_what_it_names() -> None:
     owner = Owner(0)
-    owner.engine = FaultyEngine(owner.map, owner.random, 0)
-    owner.store = Store(owner.engine, KEYS)  # type: ignore[arg-type]
+    owner.engine = FaultyStore(owner.map, owner.random, 0)
+    owner.store = PartitionLogStore(owner.engine, KEYS)  # type: ignore[arg-type]
     await owner.load()
     for whole in (False, True, False, True):
         owner.append()
         end = len(owner.acknowledged)
         first = 0 if whole else owner.manifest.end_offset
         kept = () if whole else owner.manifest.segments
-        segment = Segment(first, owner.acknowledged[first:])
-        owner.manifest = await owner.store.seal(*WHERE, owner.token, owner.manifest, kept, [segment], end, 0)
-    begin, end_key = KEYS.segments(*WHERE)
+        segment = UnsealedSegment(first, owner.acknowledged[first:])
+        owner.manifest = await owner.store.seal_segments(
+            *WHERE, owner.token, owner.manifest, kept, [segment], end, 0
+        )
+    begin, end_key = KEYS.segments_range(*WHERE)
     pieces = [key for key in owner.map.entries if begin <= key < end_key]
     assert len(pieces) == sum(sealed.pieces for sealed in owner.manifest.segments) == 1
-    assert not any(key.startswith(KEYS.whole_log(*WHERE)[0]) for key in owner.map.entries)
+    assert not any(key.startswith(KEYS.log_range(*WHERE)[0]) for key in owner.map.entries)
 
 
 async def test_nothing_is_put_in_force_by_who_lost_the_token() -> None:
@@ -125,5 +127,7 @@ async def test_nothing_is_put_in_force_by_who_lost_the_token() -> None:
     stale, token = owner.store, owner.token
     owner.start()
     with pytest.raises(TokenLost):
-        await stale.seal(*WHERE, token, owner.manifest, (), [Segment(0, owner.acknowledged)], 1, 0)
+        await stale.seal_segments(
+            *WHERE, token, owner.manifest, (), [UnsealedSegment(0, owner.acknowledged)], 1, 0
+        )
     await owner.load()

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.config.broker_racks import racks_of
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.in_process_brokers import parse_racks
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.metadata import MetadataRequest
+from tests.broker.harness import Client, serving
 from tests.cluster.brokers import NODE_IDS, three_brokers
-from tests.cluster.daemons import daemons, eventually
-from tests.server.harness import Client, serving
+from tests.cluster.daemon.cluster_daemons import daemons, eventually
 
 
 async def told(client: Client) -> list[str | None]:
@@ -39,7 +39,7 @@ async def test_brokers_of_one_process_have_one_rack_or_each_its_own(
 
 def test_a_list_that_is_not_of_as_many_as_there_are_brokers_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"broker\.rack"):
-        racks_of("r1,r2", 3)
+        parse_racks("r1,r2", 3)
 
 
 async def test_daemons_of_a_cluster_know_the_racks_of_all() -> None:

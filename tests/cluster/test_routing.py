@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from coordinator import clock
-from protocol.errors import ErrorCode
+from coordinator.core import clock
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -35,8 +35,8 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.topic_partition import TopicPartition
+from tests.broker.harness import heartbeat_request, join_alone, join_request, sync_request
 from tests.cluster.brokers import NODE_IDS, Cluster, three_brokers
-from tests.server.harness import heartbeat_request, join_alone, join_request, sync_request
 from tests.topics.broker import batch
 
 WRONG_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -180,6 +180,7 @@ async def test_records_are_the_leaders(tmp_path: Path) -> None:
 
 async def test_log_directories_are_each_brokers_own(tmp_path: Path) -> None:
     async with three_brokers(tmp_path) as cluster:
+        await cluster.found("group", at=1)  # from then on all lists have `__consumer_offsets`
         for node_id, client in cluster.clients.items():
             answer = await client.call(DescribeLogDirsRequest(topics=None), 2)
             found = {
@@ -187,7 +188,7 @@ async def test_log_directories_are_each_brokers_own(tmp_path: Path) -> None:
                 for topic in answer.results[0].topics
                 for part in topic.partitions
             }
-            assert found == set(cluster.server.brokers.partitions_of(node_id))
+            assert found == set(cluster.server.brokers.list_partitions(node_id))
 
 
 async def created(cluster: Cluster, topic: CreatableTopic) -> CreatableTopicResult:
@@ -236,4 +237,4 @@ async def test_records_have_one_replica(
             assignments=assignments,
         )
         assert (await created(cluster, topic)).error_code == error
-        assert cluster.server.data_plane.catalogue.get("placed") is None
+        assert cluster.server.data_plane.catalogue.find_topic("placed") is None

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.security.acl import Operation
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.security.core.acl import AclOperation
+from protocol.error_codes import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.authentication.sasl_server import JAAS_PLAIN, log_in
+from tests.apis.authorized_clients import AUTHORIZER, GROUP, TOPIC, allow
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request
 from tests.cluster.brokers import NODE_IDS, Cluster, three_brokers
-from tests.server.authorization.clients import AUTHORIZER, GROUP, TOPIC, allow
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request
-from tests.server.tls.certificates import Identity, trusting
+from tests.security.server.certificates import Identity, trusting
+from tests.security.server.sasl_server import JAAS_PLAIN, log_in
 
 SECURED = "SASL_SSL"
 NONE, ELSEWHERE = ErrorCode.NONE, ErrorCode.NOT_COORDINATOR
@@ -85,7 +85,7 @@ async def test_a_right_counts_at_every_broker_from_the_same_moment(tmp_path: Pat
         owner = cluster.owner(cluster.partition("billing"))
         for client in cluster.clients.values():
             assert (await client.call(join_request("billing"), 3)).error_code == DENIED
-        await allow(cluster.server, "alice", Operation.READ, GROUP, "billing")
+        await allow(cluster.server, "alice", AclOperation.READ, GROUP, "billing")
         for node_id, client in cluster.clients.items():
             answer = await client.call(join_request("billing"), 3)
             assert answer.error_code == (NONE if node_id == owner else ELSEWHERE)
@@ -93,12 +93,12 @@ async def test_a_right_counts_at_every_broker_from_the_same_moment(tmp_path: Pat
 
 async def test_a_member_follows_its_coordinator_by_the_listener_that_it_came_to(tmp_path: Path) -> None:
     async with secured(tmp_path) as cluster:
-        await allow(cluster.server, "alice", Operation.READ, GROUP, "billing")
+        await allow(cluster.server, "alice", AclOperation.READ, GROUP, "billing")
         partition = cluster.partition("billing")
         before = cluster.owner(partition)
         member, generation = await join_alone(cluster.clients[before], "billing")
         to = before % 3 + 1
-        cluster.server.brokers.move(partition, to)
+        cluster.server.brokers.move_partition(partition, to)
         found = await cluster.clients[before].call(FindCoordinatorRequest(key="billing"), 3)
         assert (found.node_id, found.port) == (to, cluster.port(to))
         beat = heartbeat_request("billing", member, generation)
@@ -112,7 +112,7 @@ async def test_metadata_hides_topics_at_every_broker(tmp_path: Path) -> None:
         for client in cluster.clients.values():
             answer = await client.call(request, 9)
             assert answer.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        await allow(cluster.server, "alice", Operation.DESCRIBE, TOPIC, "orders")
+        await allow(cluster.server, "alice", AclOperation.DESCRIBE, TOPIC, "orders")
         ports = {node_id: cluster.port(node_id) for node_id in NODE_IDS}
         for client in cluster.clients.values():
             answer = await client.call(request, 9)
@@ -123,12 +123,12 @@ async def test_metadata_hides_topics_at_every_broker(tmp_path: Path) -> None:
 async def test_a_stopped_broker_lets_nobody_in_and_a_started_one_asks_again(tmp_path: Path) -> None:
     async with secured(tmp_path) as cluster:
         port = cluster.port(2)
-        cluster.server.brokers.stop(2)
+        cluster.server.brokers.stop_broker(2)
         assert await cluster.clients[2].closed()
         with pytest.raises(ConnectionRefusedError):
             async with Client(port=port, tls=cluster.tls):
                 pass
-        cluster.server.brokers.start(2)
+        cluster.server.brokers.start_broker(2)
         async with Client(port=cluster.port(2), tls=cluster.tls) as client:
             assert (await log_in(client)).error_code == NONE
             assert (await client.call(join_request("billing"), 3)).error_code == DENIED

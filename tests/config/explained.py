@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinator.config.security_properties import OAUTH_VALIDATORS
-from coordinator.config.shapes import AUTHORIZER
+from coordinator.config.validators import AUTHORIZER
 
 
 def _nothing(_: str) -> bool:

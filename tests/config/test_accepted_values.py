@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.config.config_key import ConfigKey, InvalidConfig
+from coordinator.broker.server import Server
+from coordinator.config.config_def import ConfigKey, InvalidConfig
 from coordinator.config.properties import parse_config
-from coordinator.config.sources import PROFILES
+from coordinator.config.setting_sources import PROFILES
 from coordinator.config.topic_configs import TopicDefaults
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.fetch import FetchResponse
@@ -31,9 +31,9 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.broker.harness import Client, join_request, serving
 from tests.config.values import KEYS, candidates, distinct, is_taken
 from tests.free_ports import free_ports
-from tests.server.harness import Client, join_request, serving
 from tests.topics.broker import Broker, batch, produce_request
 from tests.topics.fetching import fetch_request
 
@@ -197,7 +197,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     topics = {topic.name for topic in running.plane.catalogue}
     running.restart()
     assert {topic.name for topic in running.plane.catalogue} == topics
-    assert running.plane.failed() == {}
+    assert running.plane.list_failed_partitions() == {}
     running.stop()
 
 
@@ -211,7 +211,7 @@ def test_a_topic_takes_a_value_and_lives_with_it(plane: Broker, key: ConfigKey) 
             produced = plane.produce(topic, batch(time_ms=plane.now_ms))
             assert produced.error_code != ErrorCode.UNKNOWN_SERVER_ERROR
         plane.advance(1000)
-        assert not plane.plane.sweep(plane.now_ms)
+        assert not plane.plane.apply_retention(plane.now_ms)
         fetched = plane.ask(fetch_request({(topic, 0): 0}), FetchResponse, 12).responses[0].partitions[0]
         assert fetched.error_code in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE)
 

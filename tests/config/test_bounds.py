@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import coordinator.daemon
-from coordinator.cli.serve import command
-from coordinator.config.config_key import HIDDEN, ConfigKey, ConfigType, InvalidConfig
-from coordinator.config.ignored_names import is_ignored_property
+from coordinator.cli.serve import serve as command
+from coordinator.config.config_def import HIDDEN_PASSWORD, ConfigKey, ConfigType, InvalidConfig
 from coordinator.config.properties import SYNONYMS, is_property
+from coordinator.config.unsupported_settings import is_ignored_property
 from tests.cli.test_serve import groupd
 from tests.config.explained import EXPLAINED, OWN, UNDEFINED, Explained
 from tests.config.kafka import Definition, definitions
@@ -123,7 +123,7 @@ def check(result: Result, origin: str, key: ConfigKey, value: str) -> None:
     try:
         key.parse(value)
     except InvalidConfig:
-        assert (HIDDEN if key.kind is ConfigType.PASSWORD else shown(value)) in line
+        assert (HIDDEN_PASSWORD if key.kind is ConfigType.PASSWORD else shown(value)) in line
         assert key.kind is not ConfigType.PASSWORD or value not in line
         assert line.endswith(f": it must be {key.allowed}")
 

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.config.image_settings import IN_IMAGE
-from coordinator.config.listeners import Address, Listener, access_notices, parse_listeners
-from coordinator.config.sources import read_settings
-from coordinator.config.start_notices import StartNotice
-from coordinator.server.settings import ServerSettings
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.config.config_errors import StartNotice
+from coordinator.config.image_variables import IN_IMAGE
+from coordinator.config.listeners import Address, Listener, create_access_notices, parse_listeners
+from coordinator.config.setting_sources import read_settings
 from protocol.messages.metadata import MetadataRequest
+from tests.broker.harness import start
 from tests.cli.test_serve import TIMEOUT_S, clean_environment
 from tests.config.environments import ENVIRONMENTS, Environment
 from tests.free_ports import free_ports
 from tests.kafka_log.connection import Connection
-from tests.server.harness import start
 
 DOCKERFILE = Path(__file__).parents[2] / "docker" / "Dockerfile"
 IMAGE = {
@@ -102,7 +102,7 @@ async def test_a_broker_starts_and_says_what_has_no_effect(
     given = read_settings(environment=container.variables)
     config = given.parse()
     opened, closed = parse_listeners(config)
-    notices = access_notices(config, opened, in_image=given.in_image)
+    notices = create_access_notices(config, opened, in_image=given.in_image)
     container.check_notices([*given.start_notices(closed), *notices])
     settings = ServerSettings(
         config, opened, config.log_dirs[0], properties=given.texts, cluster_id=given.cluster_id

@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.listener_settings import ListenerSettings
 from coordinator.config.listeners import parse_listeners
-from coordinator.config.sources import read_settings
+from coordinator.config.setting_sources import read_settings
 
 FILES: Final = {
     "/etc/kafka/secrets/keystore_creds": "store-secret\n",
@@ -53,7 +53,7 @@ def started(
     settings = read_settings(environment=environment, read=reads)
     config = settings.parse()
     (listener,), closed = parse_listeners(config)
-    return settings.security(config, [listener]).get(listener.name), [
+    return settings.create_listener_settings(config, [listener]).get(listener.name), [
         notice.text for notice in settings.start_notices(closed)
     ]
 

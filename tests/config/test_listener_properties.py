@@ -6,13 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from coordinator.config.errors import ConfigError
-from coordinator.config.listeners import Address, Listener, access_notices, parse_listeners
+from coordinator.broker.server_settings import list_broker_configs
+from coordinator.config import listener_security, listener_settings
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.listeners import Address, Listener, create_access_notices, parse_listeners
 from coordinator.config.properties import Config
+from coordinator.config.setting_sources import read_settings
 from coordinator.config.settings import Settings
-from coordinator.config.sources import read_settings
-from coordinator.names import SecurityProtocol
-from coordinator.server.config_views import broker_configs
+from coordinator.core.shared_types import SecurityProtocol
+from coordinator.security.core import principal
+from coordinator.security.server import secured_listener
+from protocol.messages import create_acls, sasl_authenticate, sasl_handshake
 
 LISTENER = {
     "listeners": "INTERNAL://127.0.0.1:0",
@@ -135,7 +139,7 @@ def test_passwords_are_never_described() -> None:
         "listener.name.internal.ssl.client.auth": "none",
         "ssl.truststore.certificates": "hunter2",
     }
-    described = {each.key.name: each for each in broker_configs(texts)}
+    described = {each.key.name: each for each in list_broker_configs(texts)}
     for name in texts.keys() - {"listener.name.internal.ssl.client.auth"}:
         assert described[name].is_sensitive
         assert described[name].value is None
@@ -170,7 +174,7 @@ def test_what_is_open_to_everybody_is_warned_about(
     address: Address, protocol: str, properties: Mapping[str, str], words: list[str]
 ) -> None:
     listener = Listener("INTERNAL", address, None, SecurityProtocol(protocol))
-    notices = access_notices(Config(**properties), [listener])  # type: ignore[arg-type]
+    notices = create_access_notices(Config(**properties), [listener])  # type: ignore[arg-type]
     assert len(notices) == len(words)
     assert all(word in notice.text for word, notice in zip(words, notices, strict=True))
     assert all(notice.is_warning for notice in notices)
@@ -178,26 +182,27 @@ def test_what_is_open_to_everybody_is_warned_about(
 
 def test_open_access_is_for_information_in_the_image() -> None:
     listener = Listener("INTERNAL", EVERYWHERE, None, SecurityProtocol.PLAINTEXT)
-    (notice,) = access_notices(Config(), [listener], in_image=True)
+    (notice,) = create_access_notices(Config(), [listener], in_image=True)
     assert not notice.is_warning
     open_to_all = Config(**AUTHORIZER, super_users="User:ANONYMOUS")  # type: ignore[arg-type]
-    (notice,) = access_notices(open_to_all, [listener], in_image=True)
+    (notice,) = create_access_notices(open_to_all, [listener], in_image=True)
     assert notice.is_warning
 
 
 def test_nothing_of_security_is_loaded_where_nothing_is_configured() -> None:
-    script = (
-        "import sys, coordinator.daemon, coordinator.cli.serve\n"
-        "from coordinator.config.sources import read_settings\n"
-        "from coordinator.config.listeners import parse_listeners\n"
-        "settings = read_settings(environment={'KAFKA_OPTS': '-Xmx1g'}, read=str)\n"
-        "config = settings.parse()\n"
-        "settings.security(config, parse_listeners(config)[0])\n"
-        "rooms = ('coordinator.security.', 'coordinator.config.listener_se', 'coordinator.server.listener_se',\n"
-        "    'protocol.messages.sasl', 'protocol.messages.create_acls', 'shlex', 'tempfile', 'cryptography')\n"
-        "found = [name for name in sys.modules if name.startswith(rooms)]\n"
-        "print(sorted(found))"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.config.plain_start"], capture_output=True, text=True, check=True
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "['coordinator.security.principal']\n"
+    modules = set(done.stdout.splitlines())
+    assert [name for name in modules if name.startswith(f"{principal.__package__}.")] == [principal.__name__]
+    security_modules = (
+        listener_security,
+        listener_settings,
+        secured_listener,
+        sasl_authenticate,
+        sasl_handshake,
+        create_acls,
+    )
+    assert modules.isdisjoint(module.__name__ for module in security_modules)
+    assert modules.isdisjoint(("shlex", "tempfile", "cryptography"))
     assert parse_listeners(Config())[0][0].protocol is SecurityProtocol.PLAINTEXT

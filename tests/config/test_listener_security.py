@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.listener_settings import ListenerSettings
 from coordinator.config.listeners import parse_listeners
 from coordinator.config.security_properties import OAUTH_VALIDATORS, UNSECURED_OAUTH_VALIDATOR
+from coordinator.config.setting_sources import read_settings
 from coordinator.config.settings import Settings
-from coordinator.config.sources import read_settings
-from coordinator.names import SecurityProtocol
+from coordinator.core.shared_types import SecurityProtocol
 
 SECRET: Final = "hunter2"
 PREFIX: Final = "listener.name.internal."
@@ -50,7 +50,7 @@ def security(protocol: str, *given: Mapping[str, str], **more: Any) -> ListenerS
     """What the listener is set to."""
     settings = read(protocol, *given, **more)
     config = settings.parse()
-    found = settings.security(config, parse_listeners(config)[0])["INTERNAL"]
+    found = settings.create_listener_settings(config, parse_listeners(config)[0])["INTERNAL"]
     assert SECRET not in repr(found)
     return found
 

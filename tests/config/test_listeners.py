@@ -1,8 +1,8 @@
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import (
     Address,
     Listener,
@@ -11,16 +11,15 @@ from coordinator.config.listeners import (
     parse_listeners,
 )
 from coordinator.config.properties import Config
-from coordinator.names import SecurityProtocol
+from coordinator.core.shared_types import SecurityProtocol
 
 
 def listeners(listener_security_protocol_map: str | None = None, **values: str) -> list[Listener]:
     """What is opened. In: properties that are lists, as text; a protocol map other than the default."""
-    lists = {name: tuple(text.split(",")) for name, text in values.items()}
-    config = Config(**lists)  # type: ignore[arg-type]
+    properties: dict[str, Any] = {name: tuple(text.split(",")) for name, text in values.items()}
     if listener_security_protocol_map is not None:
-        config = replace(config, listener_security_protocol_map=listener_security_protocol_map)
-    return parse_listeners(config)[0]
+        properties["listener_security_protocol_map"] = listener_security_protocol_map
+    return parse_listeners(Config(**properties))[0]
 
 
 def test_the_default_is_the_loopback() -> None:

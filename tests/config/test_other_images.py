@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from coordinator.cli.container_volumes import is_writable, parse_mount_points
-from coordinator.config.errors import ConfigError
-from coordinator.config.image_settings import DATA_VOLUMES, IN_IMAGE, ContainerVolumes
+from coordinator.cli.settings_loader import is_writable, parse_mount_points
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.image_variables import DATA_VOLUMES, IN_IMAGE, ContainerVolumes
 from coordinator.config.listeners import Address, Listener, parse_listeners
+from coordinator.config.setting_sources import read_settings
 from coordinator.config.settings import Settings
-from coordinator.config.sources import read_settings
 from docs.image_variable_meanings import IMAGE_VARIABLES, ImageVariables
 from tests.config.test_environments import IMAGE
 

@@ -1,8 +1,8 @@
 import pytest
 
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
-from coordinator.config.sources import property_of_variable, read_settings
+from coordinator.config.setting_sources import parse_variable_name, read_settings
 
 NAME = "group.initial.rebalance.delay.ms"
 VARIABLE = "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS"
@@ -55,7 +55,7 @@ def test_the_test_profile_sets_exactly_what_it_says() -> None:
     ],
 )
 def test_variables_name_properties_as_in_kafkas_images(variable: str, name: str) -> None:
-    assert property_of_variable(variable) == name
+    assert parse_variable_name(variable) == name
 
 
 @pytest.mark.parametrize(

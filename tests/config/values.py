@@ -7,10 +7,10 @@ written down here.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from coordinator.config.config_key import LIMITS, ConfigKey, ConfigType, InvalidConfig, OneOf, Within
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_def import LIMITS, ConfigKey, ConfigType, InvalidConfig, NumberRange, OneOf
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
-from coordinator.config.sources import read_settings
+from coordinator.config.setting_sources import read_settings
 from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
 
@@ -178,7 +178,7 @@ def candidates(key: ConfigKey) -> list[str]:
 
 def _whole_numbers(key: ConfigKey) -> Iterator[str]:
     edges = set(LIMITS[key.kind])
-    if isinstance(key.bounds, Within):
+    if isinstance(key.bounds, NumberRange):
         bounds = (key.bounds.minimum, key.bounds.maximum, *key.bounds.others)
         edges |= {edge for edge in bounds if edge is not None}
     for edge in sorted(edges | {0, -1}):
@@ -190,7 +190,7 @@ def _whole_numbers(key: ConfigKey) -> Iterator[str]:
 
 def _numbers(key: ConfigKey) -> Iterator[str]:
     bounds = key.bounds
-    assert isinstance(bounds, Within), key
+    assert isinstance(bounds, NumberRange), key
     assert bounds.minimum is not None, key
     assert bounds.maximum is not None, key
     yield from (

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from coordinator.control.control import Control
-from coordinator.engine.group_clock import GroupClock
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.runtime.timers import GroupClock
 from storage.files import Files
-from tests.server.harness import serving
+from tests.broker.harness import serving
 
 
 @asynccontextmanager
@@ -17,10 +17,10 @@ async def controlled(
     properties: Mapping[str, str] | None = None,
     files: Files | None = None,
     group_clock: GroupClock | None = None,
-) -> AsyncIterator[tuple[Server, Control]]:
-    """See the top of this file. Over files in memory, unless others are given."""
+) -> AsyncIterator[tuple[Server, ControlPlane]]:
+    """Over files in memory, unless others are given."""
     async with serving(data_dir, properties, files=files, group_clock=group_clock) as server:
-        control = Control(server)
+        control = ControlPlane(server)
         try:
             yield server, control
         finally:

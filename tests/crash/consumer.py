@@ -6,15 +6,15 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
+from tests.broker.harness import Client
 from tests.crash import load
 from tests.crash.register import Register
-from tests.server.harness import Client
 
 SUBSCRIPTIONS: Final = (("orders",), ("orders", "payments"))
 PARTITIONS: Final = {"orders": [0, 1], "payments": [0]}

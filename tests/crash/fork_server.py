@@ -19,7 +19,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
-IMPORTED: Final = ("coordinator.cli.serve", "coordinator.daemon", "coordinator.control.control", "uvloop")
+IMPORTED: Final = (
+    "coordinator.cli.serve",
+    "coordinator.daemon",
+    "coordinator.control.control_plane",
+    "uvloop",
+)
 _REQUEST_BYTES: Final = 1 << 16
 
 

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from random import Random
 
-from storage.syncer import Job, Run, Syncer, SyncResult
+from storage.syncer import JobRunner, Syncer, SyncJob, SyncResult
 
 
 class LateWorker:
     """Jobs wait until they are run; none is lost."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: JobRunner) -> None:
         self._run = run
-        self._jobs: list[Job] = []
+        self._jobs: list[SyncJob] = []
 
-    def put(self, job: Job) -> None:
+    def enqueue(self, job: SyncJob) -> None:
         self._jobs.append(job)
 
     def work(self, count: int) -> None:
@@ -21,7 +21,7 @@ class LateWorker:
         jobs, self._jobs = self._jobs[:count], self._jobs[count:]
         self._run(jobs)
         for job in jobs:
-            job.end()
+            job.finish_part()
 
     @property
     def waiting(self) -> int:
@@ -39,7 +39,7 @@ class LateSyncer:
         self.workers: dict[str, LateWorker] = {}
         self.syncer = Syncer(self._new_worker)
 
-    def _new_worker(self, name: str, run: Run) -> LateWorker:
+    def _new_worker(self, name: str, run: JobRunner) -> LateWorker:
         return self.workers.setdefault(name, LateWorker(run))
 
     def work_some(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, Protocol
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.offset_commit import (
@@ -22,9 +22,9 @@ from protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from tests.broker.harness import Client, heartbeat_request, join_request, sync_request
+from tests.broker.transactor import Transactor
 from tests.crash.register import Register
-from tests.server.harness import Client, heartbeat_request, join_request, sync_request
-from tests.server.transactor import Transactor
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = (0, 1)

@@ -120,6 +120,6 @@ class SmallDisk(OsFiles):
 
 if __name__ == "__main__":
     files.OsFiles = SmallDisk  # type: ignore[misc]
-    from coordinator.cli import main
+    from coordinator.cli.main import main
 
     main()

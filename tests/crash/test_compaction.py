@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from storage.batch import encode_batch
-from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from tests.storage.compacting import committed, compact
+from storage.storage_errors import StorageError
+from tests.storage.compaction.compacting import committed, compact
 from tests.storage.faulty_files import CrashError, FaultyFiles
 
 CONFIG = LogConfig(

@@ -15,13 +15,13 @@ from random import Random
 
 import pytest
 
-from coordinator.ongoing_failures import OngoingFailures
-from coordinator.server.checkpoints import Checkpoints
+from coordinator.broker.checkpoint_writer import CheckpointWriter
+from coordinator.core.daemon_log import OngoingFailures
 from storage.data_directory import DataDirectory
-from storage.errors import StorageError, SyncFailed
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
+from storage.storage_errors import StorageError, SyncFailed
 from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import CrashError, FaultyFiles
@@ -43,7 +43,7 @@ def from_a_loop() -> Iterator[WriteCheckpoints]:
 
         async def write(directory: DataDirectory, log: PartitionLog) -> None:
             for draft in directory.draft_checkpoints({ORDERS: log}):
-                await Checkpoints(directory, OngoingFailures("LogManager")).write(draft)
+                await CheckpointWriter(directory, OngoingFailures("LogManager")).write_checkpoint(draft)
 
         yield lambda directory, log: runner.run(write(directory, log))
 

@@ -15,17 +15,16 @@ from random import Random
 import pytest
 
 from storage.batch import assign_offsets, encode_batch
-from storage.compaction.cleanable import Cleanable
-from storage.compaction.compaction import Compaction
-from storage.compaction.survivors import Terms
+from storage.compaction.compaction import Compaction, LogToClean
+from storage.compaction.compaction_filter import CompactionTerms
 from storage.data_directory import CLEAN_MARKER, DataDirectory, run_steps
-from storage.errors import StorageError, SyncFailed
-from storage.journal import journal, of_log
+from storage.journal import journal
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
 from storage.record import Record
-from storage.segment import Segment
+from storage.segment import LogSegment
+from storage.storage_errors import StorageError, SyncFailed
 from storage.topic_partition import TopicPartition
 from tests.crash.late_worker import LateSyncer, results
 from tests.storage.faulty_files import CrashError, FaultyFiles
@@ -46,7 +45,7 @@ SEEDS_IN_A_TEST = 50
 
 @pytest.fixture(autouse=True)
 def _much_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_log, "MOST_BYTES", 600)
+    monkeypatch.setattr(journal, "MAX_PENDING_BYTES", 600)
 
 
 class Known:
@@ -67,7 +66,7 @@ class Known:
         """What the log has is what was appended, and all that was acknowledged is there."""
         assert self.acknowledged <= log.log_end_offset <= len(self.values), log.directory
         assert log.log_start_offset <= self.start
-        found = {item.offset: item for batch in log.batches() for item in batch.records()}
+        found = {item.offset: item for batch in log.iterate_batches() for item in batch.records()}
         for offset, item in found.items():
             assert item.value == self.values[offset], (log.directory, offset)
         # Files of records that were being deleted may come back, in any order.
@@ -112,7 +111,7 @@ class Life:
         for name in names:
             self._open_log(name)
         if len(names) == len(NAMES):
-            self._directory.forget_deleted()
+            self._directory.drop_deleted_logs()
         if not self._directory.was_clean and self._random.random() < 0.7:
             self._directory.write_checkpoints(self._logs)
 
@@ -121,7 +120,7 @@ class Life:
         # What a crash took away of the file with its id, the catalogue knows.
         topic_id = self._known[name].topic_id
         if not self._known[name].is_cleared:  # as a catalogue does before it opens a new topic
-            run_steps(self._directory.clear_for([name], topic_id))
+            run_steps(self._directory.remove_former_topics([name], topic_id))
             self._known[name].is_cleared = True
         log = self._directory.open_log(name, config, topic_id, is_journaled=self._is_journaled)
         self._take(name, log)
@@ -180,7 +179,7 @@ class Life:
                     assert log.durable_offset >= ends[log]
                     self._known[name].acknowledged = max(self._known[name].acknowledged, ends[log])
             if result.full:
-                self._late.syncer.settle_full(result.full)
+                self._late.syncer.settle_full_journals(result.full)
             logs = list(result.refused)
 
     def _sound(self, name: TopicPartition) -> PartitionLog:
@@ -198,7 +197,7 @@ class Life:
         )
         try:
             if doing == "settle":
-                self._late.syncer.settle([log])
+                self._late.syncer.settle_logs([log])
             elif doing == "checkpoint":
                 self._directory.write_checkpoints(self._logs)
             elif doing == "delete" and log.durable_offset > log.log_start_offset:
@@ -216,7 +215,7 @@ class Life:
                     operation, self._random.randrange(1, 12), error, times=self._random.randrange(1, 4)
                 )
             elif doing == "keep up":
-                self._directory.journal.keep_up()
+                self._directory.journal.run_maintenance()
             elif doing == "delete topic" and name != COMPACTED and self._random.random() < 0.5:
                 self._logs.pop(name)
                 self._delete(name, log)
@@ -232,8 +231,8 @@ class Life:
                 end_offset = segment.base_offset
         if end_offset <= log.log_start_offset:
             return
-        todo = Cleanable(log.log_start_offset, end_offset, 0, 1, False)
-        steps = Compaction(log, todo, Terms(0, 10**15, lambda *_: False)).steps()
+        todo = LogToClean(log.log_start_offset, end_offset, 0, 1, False)
+        steps = Compaction(log, todo, CompactionTerms(0, 10**15, lambda *_: False)).iterate_steps()
         try:
             step = next(steps, END)
             while step is not END:
@@ -263,7 +262,7 @@ class Life:
 def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
     """Lives of one data directory, one after another; how each ended."""
     random = Random(seed)
-    patch.setattr(journal, "new_run", lambda: random.randbytes(8))
+    patch.setattr(journal, "create_run_id", lambda: random.randbytes(8))
     files = FaultyFiles()
     known = {name: Known(random.randbytes(16)) for name in NAMES}
     for _ in range(LIVES):
@@ -320,9 +319,11 @@ def test_what_is_lost_takes_with_it_what_came_after(is_settled: bool) -> None:
     files.fsync_directory(log.directory)
     after = DataDirectory.open(files.crash(), "/data", META, 0)
     if is_settled:
-        after.journal.drop(next(iter(after.journal.logs())))  # its frames were written over
+        after.journal.drop_log(
+            next(iter(after.journal.find_unsettled_logs()))
+        )  # its frames were written over
     found = after.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
-    offsets = [item.offset for batch in found.batches() for item in batch.records()]
+    offsets = [item.offset for batch in found.iterate_batches() for item in batch.records()]
     assert offsets == list(range(len(offsets)))
     assert offsets
 
@@ -340,7 +341,7 @@ def test_what_was_promised_is_put_between_segments() -> None:
     files.fsync_directory(log.directory)
     after = DataDirectory.open(files.crash(), "/data", META, 0)
     found = after.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
-    assert [item.offset for batch in found.batches() for item in batch.records()][:2] == [0, 1]
+    assert [item.offset for batch in found.iterate_batches() for item in batch.records()][:2] == [0, 1]
 
 
 @pytest.mark.parametrize("is_reopened", [False, True])
@@ -351,7 +352,7 @@ def test_holes_of_another_broker_stay_holes(is_reopened: bool) -> None:
     log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
     log.append(encode_batch([record(0, b"before")]))
     data = assign_offsets(encode_batch([record(5, b"behind")]), 5, 0, None, None)
-    Segment.create(files, log.directory, 5).append(data, 5, 5, 1005, 150)
+    LogSegment.create(files, log.directory, 5).append(data, 5, 5, 1005, 150)
     files = files.kill()
     directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
     log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)
@@ -364,7 +365,7 @@ def test_holes_of_another_broker_stay_holes(is_reopened: bool) -> None:
     found = DataDirectory.open(files.crash(), "/data", META, 0).open_log(
         COMPACTED, COMPACTED_CONFIG, b"c" * 16
     )
-    assert [item.offset for batch in found.batches() for item in batch.records()] == [0, 5, 6]
+    assert [item.offset for batch in found.iterate_batches() for item in batch.records()] == [0, 5, 6]
 
 
 def test_files_for_topics_that_are_gone_do_not_pile_up() -> None:
@@ -372,8 +373,8 @@ def test_files_for_topics_that_are_gone_do_not_pile_up() -> None:
     files = FaultyFiles()
     for life in range(5):
         directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
-        directory.forget_deleted()
-        directory.journal.keep_up()
+        directory.drop_deleted_logs()
+        directory.journal.run_maintenance()
         log = directory.open_log(NAMES[0], CONFIG, bytes([life]) * 16, is_journaled=True)
         log.append(encode_batch([record(0, b"one")]))
         submitted(log)
@@ -394,4 +395,6 @@ def test_a_topic_made_anew_gets_nothing_of_the_one_before() -> None:
             directory.delete_logs({NAMES[0]: log})
     for after in (files.kill(), files.crash()):
         found = DataDirectory.open(after, "/data", META, 0).open_log(NAMES[0], CONFIG, bytes([1]) * 16)
-        assert [item.value for batch in found.batches() for item in batch.records()] == [b"of life 1"] * 2
+        assert [item.value for batch in found.iterate_batches() for item in batch.records()] == [
+            b"of life 1"
+        ] * 2

@@ -13,11 +13,11 @@ from random import Random
 
 import pytest
 
+from tests.broker.harness import Client
 from tests.crash import consumer
 from tests.crash.consumer import ConsumerMember
 from tests.crash.load import Actor, actors
 from tests.crash.process import Process
-from tests.server.harness import Client
 
 COMPACTED_S = 60
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "6"))

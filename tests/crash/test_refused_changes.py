@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from coordinator.config.properties import Config
-from coordinator.machine.outcome import Context
-from coordinator.names import LogFlush
-from coordinator.topics.answer import Answer
-from coordinator.topics.partition import Partition
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from coordinator.core.outcome import Context
+from coordinator.core.shared_types import LogFlush
+from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.partition import ReadablePartition
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.messages.delete_records import (
@@ -33,8 +32,9 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from storage.checkpoint import Draft
-from storage.os_error import outcome
+from protocol.schema import ZERO_UUID
+from storage.offset_checkpoint import CheckpointDraft
+from storage.storage_errors import catch_os_error
 from tests.storage.faulty_files import FaultyFiles
 from tests.storage.full_disk import FullDisk
 from tests.topics.broker import NODE, Broker, batch
@@ -102,7 +102,7 @@ def begin(broker: Broker, change: Change) -> Steps:
     """The steps of a change, none of them taken yet."""
     request = change()
     context = Context(1, newest(type(request)), "test", "/127.0.0.1", node=NODE)
-    steps = broker.plane.begin(request, context, broker.now)
+    steps = broker.plane.begin_request(request, context, broker.now)
     assert not isinstance(steps, Answer)
     return steps
 
@@ -110,8 +110,8 @@ def begin(broker: Broker, change: Change) -> Steps:
 def take(steps: Steps, result: Any) -> Any:
     """Takes one step; its result. Raises StopIteration with the answer."""
     step = steps.send(result)
-    if isinstance(step, Draft):
-        return outcome(step.write)
+    if isinstance(step, CheckpointDraft):
+        return catch_os_error(step.write)
     return step() if callable(step) else None
 
 
@@ -141,9 +141,9 @@ def prepared() -> tuple[Broker, FullDisk]:
     broker.create("other")
     broker.produce("orders", batch(5))
     broker.produce("other", batch(3))
-    for log in broker.plane.logs().values():
+    for log in broker.plane.list_logs().values():
         log.sync()
-    broker.directory.write_checkpoints(broker.plane.logs())
+    broker.directory.write_checkpoints(broker.plane.list_logs())
     return broker, files
 
 
@@ -160,7 +160,7 @@ def state(broker: Broker) -> dict[str, Any]:
     }
 
 
-def ends_of(partition: Partition) -> tuple[int, int]:
+def ends_of(partition: ReadablePartition) -> tuple[int, int]:
     """Where reading begins and ends."""
     assert partition.log is not None
     return partition.log.log_start_offset, partition.high_watermark
@@ -168,7 +168,7 @@ def ends_of(partition: Partition) -> tuple[int, int]:
 
 def restarted(files: FaultyFiles) -> dict[str, Any]:
     broker = Broker("/data", CONFIG, files)
-    assert broker.plane.failed() == {}
+    assert broker.plane.list_failed_partitions() == {}
     found = state(broker)
     partitions = {
         f"{name}-{number}" for name, (_, ends) in found["topics"].items() for number in range(len(ends))

@@ -12,14 +12,20 @@ from typing import Final
 
 import pytest
 
-from coordinator.ongoing_failures import OngoingFailures
-from coordinator.security.acl import AclBinding, Operation, PatternType, Permission, ResourceType
-from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.security_state import SecurityState
-from coordinator.server.security_store import SecurityStore
+from coordinator.core.daemon_log import OngoingFailures
+from coordinator.security.core.acl import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from coordinator.security.core.sasl_mechanisms import ScramCredential, ScramMechanism
+from coordinator.security.core.security_state import SecurityState
+from coordinator.security.security_store import SecurityStore
 from storage.data_directory import DataDirectory
-from storage.errors import StorageError
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
+from storage.storage_errors import StorageError
 from tests.storage.faulty_files import CrashError, FaultyFiles
 from tests.storage.full_disk import FullDisk
 
@@ -32,7 +38,7 @@ def state(number: int) -> SecurityState:
     acls = (
         AclBinding(
             *(ResourceType.TOPIC, f"orders-{each}", PatternType.LITERAL, "User:alice", "*"),
-            *(Operation.READ, Permission.ALLOW),
+            *(AclOperation.READ, AclPermissionType.ALLOW),
         )
         for each in range(number)
     )
@@ -56,7 +62,7 @@ class Life:
     async def run(self) -> None:
         security = opened(self._files)
         for number in range(1, CHANGES + 1):
-            await security.change(state(number))
+            await security.change_state(state(number))
             self.answered = number
 
 
@@ -69,7 +75,7 @@ def check(life: Life, files: FaultyFiles) -> SecurityStore:
 
 def check_next(life: Life, files: FaultyFiles) -> None:
     """The same, and the next process goes on."""
-    asyncio.run(check(life, files).change(state(CHANGES + 1)))
+    asyncio.run(check(life, files).change_state(state(CHANGES + 1)))
     assert opened(files.crash()).state == state(CHANGES + 1)
 
 
@@ -115,11 +121,11 @@ def test_a_change_that_any_call_refuses_has_no_effect(stays_full: bool) -> None:
     async def change(nth: int) -> None:
         files = FullDisk()
         security = opened(files)
-        await security.change(state(1))
+        await security.change_state(state(1))
         files.arm(nth, stays_full=stays_full)
         expected = state(2)
         try:
-            await security.change(expected)
+            await security.change_state(expected)
         except OSError:
             expected = state(1)
         assert security.state == expected, nth
@@ -127,7 +133,7 @@ def test_a_change_that_any_call_refuses_has_no_effect(stays_full: bool) -> None:
             assert opened(left).state == expected, nth
         files.is_full = False
         files.arm(0, stays_full=False)
-        await security.change(state(2))
+        await security.change_state(state(2))
         assert opened(files.crash()).state == state(2), nth
 
     for nth in range(1, calls() + 1):

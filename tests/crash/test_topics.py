@@ -13,10 +13,10 @@ from random import Random
 
 import pytest
 
+from tests.broker.harness import Client
 from tests.crash.process import Process
 from tests.crash.small_disk import VARIABLE
 from tests.crash.topic_load import TopicKeeper
-from tests.server.harness import Client
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "4"))
 SEED = int(os.environ.get("CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")

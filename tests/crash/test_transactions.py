@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from coordinator.engine import partition_logs, refused_partitions
-from coordinator.server import markers
-from coordinator.server.server import Server
-from tests.server.harness import Client, serving, settings, start
-from tests.server.test_runtime import ONE_PARTITION
-from tests.server.transactor import TOPICS, Transactor
+from coordinator.apis import transaction_markers
+from coordinator.broker.server import Server
+from coordinator.runtime import partition_lifecycle, refused_partitions
+from tests.broker.harness import Client, serving, settings, start
+from tests.broker.test_group_partitions import ONE_PARTITION
+from tests.broker.transactor import TOPICS, Transactor
 from tests.storage.faulty_files import FaultyFiles
 from tests.storage.inode import Inode
 
@@ -32,9 +32,9 @@ PROPERTIES = {
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_logs, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_lifecycle, "RETRY_S", 0.01)
     monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
-    monkeypatch.setattr(markers, "RETRY_MS", 5)
+    monkeypatch.setattr(transaction_markers, "INITIAL_RETRY_MS", 5)
 
 
 class FilmedFiles(FaultyFiles):
@@ -153,8 +153,8 @@ async def test_the_next_start_writes_the_markers_that_were_not_written(level: in
     """Nobody has to ask for it: the end was acknowledged."""
     files = FaultyFiles()
     server, transactor = await begun(files, PROPERTIES, level)
-    assert server.transactions.parts is not None
-    server.transactions.parts.writer.write = lambda *_: None  # type: ignore[method-assign]
+    assert server.transactions.coordinator is not None
+    server.transactions.coordinator.marker_writer.write_marker = lambda *_: None  # type: ignore[method-assign]
     async with Client(server) as client:
         await transactor.transact(client, commits=commits)
     left = files.kill()

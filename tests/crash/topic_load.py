@@ -4,8 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -17,9 +16,10 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.metadata import MetadataRequest
+from protocol.schema import ZERO_UUID
+from tests.apis.test_topics import produce
+from tests.broker.harness import Client
 from tests.crash.register import Register
-from tests.server.harness import Client
-from tests.server.test_topics import produce
 
 NAMES: Final = tuple(f"topic-{number}" for number in range(6))
 REFUSED: Final = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from coordinator.group import events
-from coordinator.group.consumer import events as consumer_events
+from coordinator.group import group_event_types
+from coordinator.group import group_event_types as consumer_events
 from docs.generate_metrics import exported
 from protocol.apis import APIS
 
@@ -18,7 +18,7 @@ _SERIES_OF_PROMETHEUS: Final = {"up"}
 _OF_THE_PROCESS: Final = {"process_resident_memory_bytes", "process_open_fds", "process_cpu_seconds_total"}
 
 _OF_LABEL: Final = {
-    "event": frozenset(name for module in (events, consumer_events) for name in vars(module)),
+    "event": frozenset(name for module in (group_event_types, consumer_events) for name in vars(module)),
     "api": frozenset(api.name for api in APIS.values()),
 }
 """What a label takes of which no sample is there before it has happened."""

@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from coordinator.group.events import Event
-from coordinator.machine.outcome import Outcome
-from coordinator.server.log_lines import event_line
+from coordinator.broker.group_event_log import format_event
+from coordinator.core.outcome import Outcome
+from coordinator.group.group_event_types import GroupEvent
 from tests.scenarios.runner import Story
 from tests.scenarios.test_scenarios import TRANSCRIPTS
-from tests.test_tidy import ROOT
+from tests.tooling.test_tidy import ROOT
 
 _LINE: Final = re.compile(r"(?P<level>[A-Z]+) \[(?P<logger>\w+)\] (?P<text>.+)")
 _GROUPS: Final = "GroupCoordinator"
@@ -29,7 +29,7 @@ _UUID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHORT_UUID: Final = re.compile(r"-[0-9a-f]{8}(?![-\w])")
 
 _HANDED_IN: Final = {
-    "coordinator/engine": ("GroupCoordinator",),
+    "coordinator/runtime": ("GroupCoordinator",),
     "coordinator": ("GroupCoordinator", "SocketServer"),
 }
 """Under which names those write that are handed the name of a logger (`self._log`), by the room they are in."""
@@ -44,7 +44,7 @@ _CONVERSIONS: Final = {"s": ".*", "d": r"-?\d+", "f": r"\d+\.\d+", "%": "%"}
 class Told:
     """A line that a transcript prints, of an event of this class."""
 
-    event: type[Event]
+    event: type[GroupEvent]
     level: str
     text: str
     transcript: str
@@ -114,12 +114,12 @@ class _Listener(Story):
     """A story of which the log is kept."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[type[Event], tuple[int, str]]] = []
+        self.told: list[tuple[type[GroupEvent], tuple[int, str]]] = []
         super().__init__()
 
     def follow(self, outcome: Outcome) -> list[str]:
         for event in outcome.events:
-            line = event_line(event)
+            line = format_event(event)
             if line is not None:
                 self.told.append((type(event), line))
         return super().follow(outcome)

@@ -1,5 +1,6 @@
 """A Java program that a test starts, watches and kills."""
 
+import glob
 import os
 import subprocess
 import threading
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 from typing import IO, Final
 
 from tests.interop.broker import eventually
-from tests.interop.build import CannotBuild, kafka
+from tests.interop.build import JVM_OPTIONS, CannotBuild, kafka, maven_archive, tool
 from tests.interop.requirement import lacking
 
 KEPT_LINES: Final = 60
@@ -16,6 +17,19 @@ KEPT_LINES: Final = 60
 _JAVA: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
 CONNECT: Final = ("kafka-connect", os.path.join(_JAVA, "connect"), ("Numbers.java",))
 STREAMS: Final = ("kafka-streams", os.path.join(_JAVA, "streams"), ("WordCount.java",))
+REGISTRY: Final = "io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all"
+"""Apicurio Registry as it is in its image: the newest release for Java 17."""
+
+
+def registry() -> list[str]:
+    """Return the command that runs Apicurio Registry. The test is skipped where it cannot be had."""
+    try:
+        folder = maven_archive("registry", REGISTRY)
+        (jar,) = glob.glob(os.path.join(folder, "*-runner.jar"))
+        return [tool("java"), *JVM_OPTIONS, "-Xmx384m", "-jar", jar]
+    except CannotBuild as reason:
+        lacking(str(reason))
+        raise AssertionError("unreachable") from reason
 
 
 def prepared(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:

@@ -12,7 +12,7 @@ from tests.interop.broker import eventually
 from tests.interop.cluster import Cluster
 
 # See test_connect.py.
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240), pytest.mark.violates("flapping")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400), pytest.mark.violates("flapping")]
 SESSION_MS = 10_000
 """Of a worker: it is none that the machine's load ends."""
 

@@ -10,7 +10,7 @@ from tests.ecosystem.word_count import Counts, WordCount
 from tests.interop.broker import eventually
 from tests.interop.cluster import Cluster
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 TAKEOVER_MS = 10_000
 """More than it takes: a commit of a transaction that the next coordinator has given up is INVALID_TXN_STATE, as in
 Kafka, and ends the instance."""

@@ -11,7 +11,7 @@ from tests.ecosystem.worker import two_workers
 from tests.interop.broker import Broker, eventually
 
 # The leader of the workers joins again for every connector, and each time that their configuration changes.
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240), pytest.mark.violates("flapping")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400), pytest.mark.violates("flapping")]
 LANES = 2
 LONG_MS = 900_000
 """No transaction ends because its time is over."""

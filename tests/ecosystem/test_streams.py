@@ -8,7 +8,7 @@ from tests.ecosystem.conftest import Start
 from tests.ecosystem.word_count import Counts, WordCount
 from tests.interop.broker import Broker, eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 
 def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_path: Path) -> None:

@@ -1,15 +1,13 @@
-"""A worker of Kafka Connect in distributed mode, and its REST interface."""
+"""A worker of Kafka Connect in distributed mode."""
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.ecosystem.conftest import Start
 from tests.ecosystem.program import CONNECT, prepared
+from tests.ecosystem.rest import ConnectRest
 from tests.free_ports import free_ports
 from tests.interop.broker import Broker, eventually
 from tests.kafka_log.connection import Connection
@@ -17,11 +15,9 @@ from tests.kafka_log.connection import Connection
 MAIN: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
 QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 GROUP: Final = "connect-cluster"
-START_TIMEOUT_S: Final = 60
-REQUEST_TIMEOUT_S: Final = 60
 
 
-class Worker:
+class Worker(ConnectRest):
     """One worker of the group `connect-cluster`."""
 
     def __init__(
@@ -63,57 +59,11 @@ class Worker:
         file = directory / "worker.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         self._program = start([*command[:1], QUIET, *command[1:], MAIN, str(file)])
-
-    def get(self, path: str) -> Any:
-        """What the worker says; None while it cannot."""
-        try:
-            with urllib.request.urlopen(f"http://{self.id}{path}", timeout=REQUEST_TIMEOUT_S) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as refused:
-            refused.close()
-            return None
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            return None
-
-    def wait_ready(self) -> None:
-        """Wait until it answers."""
-        eventually(f"worker {self.id}", lambda: self.get("/") is not None, self.report, START_TIMEOUT_S)
-
-    def create(self, name: str, config: dict[str, str]) -> None:
-        """Create a connector; while the group rebalances the worker refuses, and is asked again."""
-        request = urllib.request.Request(
-            f"http://{self.id}/connectors/{name}/config",
-            json.dumps(config).encode(),
-            {"Content-Type": "application/json"},
-            method="PUT",
-        )
-
-        def created() -> bool:
-            try:
-                with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as answer:
-                    return int(answer.status) in (200, 201)
-            except urllib.error.HTTPError as refused:
-                refused.close()
-                return False
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
-                return False
-
-        eventually(f"connector {name}", created, self.report)
-
-    def tasks(self, name: str) -> dict[int, str]:
-        """The running tasks of a connector: number to the id of the worker that runs it."""
-        status = self.get(f"/connectors/{name}/status")
-        if status is None:
-            return {}
-        return {task["id"]: task["worker_id"] for task in status["tasks"] if task["state"] == "RUNNING"}
+        super().__init__(f"http://{self.id}", self._program.report)
 
     def kill(self) -> None:
         """kill -9."""
         self._program.kill()
-
-    def report(self) -> str:
-        """The end of what it printed."""
-        return self._program.report()
 
 
 def two_workers(start: Start, broker: Broker, directory: Path, **more_properties: str) -> list[Worker]:

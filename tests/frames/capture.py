@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from protocol.framing import parse_request_header
-from protocol.malformed import Malformed
+from protocol.primitives import Malformed
+from tests.docs.test_differences import KAFKA_4_4
 from tests.frames.choice import choose, new_to
 from tests.frames.proxy import Conversation, Proxy
 from tests.frames.recording import Exchange, kept_of, origin, request_again, write
@@ -46,7 +47,6 @@ from tests.oracle.peers import (
 )
 from tests.oracle.play import Peer
 from tests.oracle.session import library
-from tests.test_differences import KAFKA_4_4
 
 PARTITIONS = 3
 RECORDS = 20

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import UnknownApi, UnsupportedVersion, parse_request_header
-from protocol.malformed import Malformed
+from protocol.primitives import Malformed
 from tests.frames.recording import Exchange
 
 _AT_ONCE_BYTES: Final = 1 << 16

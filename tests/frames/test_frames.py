@@ -6,7 +6,7 @@ empty, which tags are left out, in which order what is unordered is sent.
 
 import pytest
 
-from protocol import reference
+from protocol import reference_codec
 from protocol.apis import APIS, ApiKey
 from protocol.codec import decode
 from protocol.consumer_protocol import (
@@ -82,11 +82,11 @@ def is_the_same_again(exchange: Exchange) -> bool:
 def test_both_codecs_read_the_same_in_every_frame_of_a_client(client: str) -> None:
     for _, api, version, request, response in (one for one in EXCHANGES if one.client == client):
         asked = parse_request_header(request).body_position
-        assert reference.decode(api.request, version, request[asked:]) == decode(
+        assert reference_codec.decode(api.request, version, request[asked:]) == decode(
             api.request, version, request, asked
         )
         answered = response_body_position(api.key, version, response)
-        assert reference.decode(api.response, version, response[answered:]) == decode(
+        assert reference_codec.decode(api.response, version, response[answered:]) == decode(
             api.response, version, response, answered
         )
 

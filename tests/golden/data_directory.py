@@ -39,7 +39,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from storage.uuid_text import uuid_to_text
+from storage.topic_partition import uuid_to_text
 from tests.archive import pack
 from tests.golden.versions import golden_path, write_json
 from tests.interop.daemon import Daemon

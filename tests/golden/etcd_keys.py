@@ -15,12 +15,12 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer
 
-from coordinator.cluster.engine.engine import Entry
-from coordinator.cluster.keys import Keys
-from coordinator.names import CONSUMER_OFFSETS
-from coordinator.server.cluster import sealer
-from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, eventually
-from tests.cluster.records import TOPIC, create, leader, write
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon import replicated_logs
+from coordinator.cluster.key_value_store import KeyEntry
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemon, Daemons, eventually
+from tests.cluster.daemon.records import TOPIC, create, leader, write
 from tests.golden.data_directory import KEPT, TIMEOUT_S, add_security, configure_group, describe
 from tests.golden.versions import write_json
 from tests.kafka_log import history
@@ -29,7 +29,7 @@ from tests.kafka_log.consumer_history import make_consumer_groups
 from tests.kafka_log.workload import Workload
 
 FILE: Final = "etcd.json"
-KEYS: Final = Keys(CLUSTER_ID)
+KEYS: Final = ClusterKeys(CLUSTER_ID)
 TOPICS: Final = (("orders", history.PARTITIONS),)
 OF_RECORDS: Final = ("log_starts", "log_ends", "committed_records", "producers")
 """Parts of a description by partition. Only topics with replicas have their records in etcd."""
@@ -44,8 +44,8 @@ def generate(version: str) -> None:
 async def _live(directory: Path) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
         patched = stack.enter_context(pytest.MonkeyPatch.context())
-        patched.setattr(sealer, "SEAL_RECORDS", 20)
-        patched.setattr(sealer, "SEAL_BYTES", 2000)
+        patched.setattr(replicated_logs, "SEAL_RECORDS", 20)
+        patched.setattr(replicated_logs, "SEAL_BYTES", 2000)
         cluster = Daemons(directory, stack, TOPICS)
         first, second = [await cluster.start(node_id, **KEPT) for node_id in (1, 2)]
         await eventually(cluster.is_placed)
@@ -112,15 +112,15 @@ async def described(daemon: Daemon) -> dict[str, Any]:
     return content
 
 
-def dump(entry: Entry) -> list[Any]:
+def dump(entry: KeyEntry) -> list[Any]:
     """A key for JSON: its name, value and revisions."""
     value = base64.b64encode(entry.value).decode()
     return [entry.key.decode(), value, entry.created_at, entry.written_at]
 
 
-def _entry(key: list[Any]) -> Entry:
+def _entry(key: list[Any]) -> KeyEntry:
     name, value, created_at, written_at = key
-    return Entry(name.encode(), base64.b64decode(value), created_at, written_at, 0)
+    return KeyEntry(name.encode(), base64.b64decode(value), created_at, written_at, 0)
 
 
 def _bootstrap(daemon: Daemon) -> str:

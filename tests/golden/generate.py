@@ -10,7 +10,15 @@ import sys
 from collections.abc import Sequence
 
 import coordinator
-from tests.golden import conversation, data_directory, etcd_keys, recording, warehouse
+from tests.golden import (
+    conversation,
+    data_directory,
+    etcd_keys,
+    group_events,
+    recording,
+    warehouse,
+    wire_names,
+)
 from tests.golden.versions import ROOT
 
 KINDS = {
@@ -19,6 +27,8 @@ KINDS = {
     "etcd": etcd_keys.generate,
     "warehouse": warehouse.generate,
     "http": conversation.generate,
+    "group_events": group_events.generate,
+    "wire_names": wire_names.generate,
 }
 
 

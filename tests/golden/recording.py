@@ -5,8 +5,8 @@ from typing import Any, Final
 import urllib3
 from pytest_groupd.daemon import SpawnedDaemon
 
-from coordinator.control.replay.compared import compare
-from coordinator.control.replay.recorded import read
+from coordinator.control.replay.recording_file import read_recording
+from coordinator.control.replay.replay_comparison import compare_recording
 from tests.clients.command import COMMAND
 from tests.golden.versions import golden_path, write_json
 
@@ -38,7 +38,7 @@ def generate(version: str) -> None:
 
 def play(recording: bytes) -> dict[str, Any]:
     """How many inputs were played and generations or epochs began, and the first input with another outcome."""
-    comparison = compare(read(recording.splitlines(keepends=True), any_version=True))
+    comparison = compare_recording(read_recording(recording.splitlines(keepends=True), any_version=True))
     different = comparison.different
     return {
         "inputs": comparison.inputs,

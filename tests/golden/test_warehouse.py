@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from pipeline.build import BuildSettings, build
 from pipeline.ingest import ingest
-from pipeline.log_ends import Snapshot
 from pipeline.log_ends.directory import snapshot_of_directory
 from pipeline.log_ends.measure import measurer
+from pipeline.log_ends.snapshot import Snapshot
 from pipeline.report.page import write_report
 from pipeline.warehouse import Warehouse
-from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_serde import encode_key, encode_value
 from storage.batch import encode_batch
 from storage.record import Record
 from storage.topic_partition import TopicPartition

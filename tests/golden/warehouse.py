@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from pipeline.build import GOLD, BuildSettings, build
 from pipeline.ingest import ingest
 from pipeline.log_ends.measure import measurer
-from pipeline.silver import SILVER
+from pipeline.silver.schemas import SILVER
 from pipeline.warehouse import Warehouse
 from tests.archive import pack, unpack
 from tests.golden import data_directory

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
-from coordinator.group.member_name import MemberName
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import MemberName
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
 

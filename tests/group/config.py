@@ -1,8 +1,7 @@
 """The config of the core as it is by default, but for some properties."""
 
 from coordinator.config.properties import Config
-from coordinator.group.config import GroupConfig
-from coordinator.group.consumer.config import ConsumerGroupConfig
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
 
 
 def group_config(**changed: int) -> GroupConfig:

@@ -8,16 +8,20 @@ from collections.abc import Sequence
 from typing import TypeVar
 from uuid import UUID
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.consumer.config import ConsumerGroupConfig
-from coordinator.group.events import Event
-from coordinator.group.requests import EndTransaction, FetchOffsets, Request
-from coordinator.group.shard import BEATS, Shard
-from coordinator.group.state import DEAD
-from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.core.outcome import Context, Fact, Now, Outcome, TransactionMarker
+from coordinator.group.classic.classic_state_machine import DEAD
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_event_types import GroupEvent
+from coordinator.group.group_requests import (
+    EndTransaction,
+    FetchOffsets,
+    GroupTimerKey,
+    GroupTimerKind,
+    Request,
+)
+from coordinator.group.group_shard import HEARTBEAT_FAST_PATHS, GroupShard
 from coordinator.group.topics_image import NO_TOPICS, TopicsImage
-from coordinator.machine.outcome import Context, Fact, Marker, Now, Outcome
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -54,7 +58,7 @@ from tests.group.entries import Entry, entries_of, replay
 from tests.group.new_shard import CONSUMER_CONFIG
 from tests.group.subscriptions import subscription
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=GroupEvent)
 START = Now(1_000_000, 1_700_000_000_000)
 GROUP = "orders"
 RANGE = [("range", subscription("foo"))]
@@ -74,26 +78,26 @@ class Coordinator:
         self.topics = topics
         self.now = START
         self.log: list[Entry] = []
-        self.events: list[Event] = []
-        self.timers: dict[TimerKey, int] = {}
-        self._asked: dict[int, Ask] = {}
+        self.events: list[GroupEvent] = []
+        self.timers: dict[GroupTimerKey, int] = {}
+        self._requests: dict[int, Ask] = {}
         self._uuids = 0
         self._start([])
 
-    def _new_shard(self) -> Shard:
-        return Shard(self.config, self.topics, self.consumer_config)
+    def _new_shard(self) -> GroupShard:
+        return GroupShard(self.config, self.topics, self.consumer_config)
 
     def _start(self, log: Sequence[Entry]) -> None:
         self.shard, self._replica = self._new_shard(), self._new_shard()
         replay(self.shard, log)
         replay(self._replica, log)
         self.timers.clear()
-        self.take(self.shard.loaded(self.now))
+        self.take(self.shard.on_loaded(self.now))
 
     @property
     def records(self) -> list[Fact]:
         """Those of the log, in transactions or not."""
-        return [entry[0] for entry in self.log if not isinstance(entry, Marker)]
+        return [entry[0] for entry in self.log if not isinstance(entry, TransactionMarker)]
 
     def restart(self, config: GroupConfig | None = None) -> None:
         """Lose all that was not written, and load the log."""
@@ -104,20 +108,24 @@ class Coordinator:
     def send(self, request: Request, version: int, client_id: str = WHO[0], host: str = WHO[1]) -> Ask:
         """Hand a request to the shard."""
         self._uuids += 1
-        ask = Ask(len(self._asked) + 1)
-        self._asked[ask.waiter] = ask
+        ask = Ask(len(self._requests) + 1)
+        self._requests[ask.waiter] = ask
         context = Context(ask.waiter, version, client_id, host, str(UUID(int=self._uuids)))
-        well = self.shard.beat(request, context, self.now.monotonic_ms) if type(request) in BEATS else None
+        fast_response = (
+            self.shard.try_heartbeat(request, context, self.now.monotonic_ms)
+            if type(request) in HEARTBEAT_FAST_PATHS
+            else None
+        )
         outcome = self.shard.handle(request, context, self.now)
-        if well is not None:
-            assert outcome == Outcome([], [(context.waiter, well)], {}, []), outcome
+        if fast_response is not None:
+            assert outcome == Outcome([], [(context.waiter, fast_response)], {}, []), outcome
         self.take(outcome)
         return ask
 
-    def fire(self, key: TimerKey) -> None:
+    def fire(self, key: GroupTimerKey) -> None:
         """Fire a timer now, due or not."""
         self.timers.pop(key, None)
-        self.take(self.shard.fire(key, self.now))
+        self.take(self.shard.fire_timer(key, self.now))
 
     def advance(self, duration_ms: int) -> None:
         """Let time pass, and fire what falls due."""
@@ -153,7 +161,7 @@ class Coordinator:
         self._check_reports()
         replay(self._replica, written)
         if written:
-            assert self.shard.durable_state() == self._replica.durable_state()
+            assert self.shard.snapshot_durable() == self._replica.snapshot_durable()
 
     def _check_reports(self) -> None:
         """A group that waits, and no other, has the timer with which it says whom for. Those of an unloaded
@@ -167,16 +175,16 @@ class Coordinator:
         assert waiting == {
             key.group_id: deadline_ms
             for key, deadline_ms in self.timers.items()
-            if key.kind is TimerKind.REPORT
+            if key.kind is GroupTimerKind.REPORT
             and not (key.group_id in groups and groups[key.group_id].state is DEAD)
         }
 
     def _deliver(self, replies: Sequence[tuple[int, object]]) -> None:
         for waiter, message in replies:
-            assert self._asked[waiter].reply is None, f"waiter {waiter} is answered twice"
-            self._asked[waiter].reply = message
+            assert self._requests[waiter].reply is None, f"waiter {waiter} is answered twice"
+            self._requests[waiter].reply = message
 
-    def told(self, kind: type[E]) -> list[E]:
+    def find_events(self, kind: type[E]) -> list[E]:
         """The events of one class, in order."""
         return [event for event in self.events if isinstance(event, kind)]
 
@@ -335,10 +343,10 @@ class Coordinator:
         self, topics: dict[str, list[int]] | None = None, group: str = GROUP
     ) -> dict[tuple[str, int], bool]:
         """Of the partitions that a fetch of stable offsets answers, which are told to be unstable."""
-        asked = None if topics is None else [
+        requested = None if topics is None else [
             OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()
         ]  # fmt: skip
-        request = FetchOffsets(OffsetFetchRequestGroup(group_id=group, topics=asked), require_stable=True)
+        request = FetchOffsets(OffsetFetchRequestGroup(group_id=group, topics=requested), require_stable=True)
         response = self.send(request, 9).answer(OffsetFetchResponseGroup)
         unstable = OffsetFetchResponsePartitions(
             partition_index=0, committed_offset=-1, metadata="", error_code=88
@@ -355,10 +363,10 @@ class Coordinator:
         self, topics: dict[str, list[int]] | None = None, group: str = GROUP
     ) -> dict[tuple[str, int], tuple[int, int, str]]:
         """Offset, leader epoch and metadata by topic and partition; None asks for all."""
-        asked = None if topics is None else [
+        requested = None if topics is None else [
             OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()
         ]  # fmt: skip
-        request = FetchOffsets(OffsetFetchRequestGroup(group_id=group, topics=asked))
+        request = FetchOffsets(OffsetFetchRequestGroup(group_id=group, topics=requested))
         response = self.send(request, 9).answer(OffsetFetchResponseGroup)
         assert response.error_code == ErrorCode.NONE
         return {

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Marker, Outcome
-from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+from coordinator.core.outcome import NO_PRODUCER_ID, Fact, Outcome, TransactionMarker
+from coordinator.group.group_shard import GroupShard
+from protocol.records.group_record_serde import UnknownKey, decode_key, decode_value, encode_key, encode_value
 
-Entry: TypeAlias = tuple[Fact, int] | Marker
+Entry: TypeAlias = tuple[Fact, int] | TransactionMarker
 """Of the log: a record with the producer of its transaction, or the end of one."""
 
 
@@ -28,10 +28,10 @@ def entries_of(outcome: Outcome) -> list[Entry]:
     return written if outcome.marker is None else [*written, outcome.marker]
 
 
-def replay(shard: Shard, log: Sequence[Entry]) -> None:
+def replay(shard: GroupShard, log: Sequence[Entry]) -> None:
     """What the log says, as it comes back from it."""
     for entry in log:
-        if isinstance(entry, Marker):
+        if isinstance(entry, TransactionMarker):
             shard.end_transaction(entry.producer_id, is_committed=entry.is_committed)
         else:
             shard.replay(through_bytes(entry[0]), entry[1])

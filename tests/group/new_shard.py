@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.shard import Shard
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_shard import GroupShard
 from coordinator.group.topics_image import NO_TOPICS, TopicsImage
 from tests.group.config import consumer_group_config, group_config
 
@@ -11,7 +11,7 @@ CONSUMER_CONFIG: Final = consumer_group_config()
 
 
 def new_shard(
-    config: GroupConfig | None = None, topics: TopicsImage = NO_TOPICS, kind: type[Shard] = Shard
-) -> Shard:
+    config: GroupConfig | None = None, topics: TopicsImage = NO_TOPICS, kind: type[GroupShard] = GroupShard
+) -> GroupShard:
     """In: the properties of groups, defaults if not given; a mutant, where it is to be one."""
     return kind(group_config() if config is None else config, topics, CONSUMER_CONFIG)

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 
-from coordinator.group.durable import DurableState
-from coordinator.group.group import ACCEPTED, CommitRequest, CommitVerdict
-from coordinator.group.group_type import GroupType
+from coordinator.core.outcome import Fact, OutcomeBuilder
+from coordinator.group.durable_groups import DurableGroups
+from coordinator.group.group_interface import ACCEPTED, CommitRequest, CommitValidation
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicsImage
-from coordinator.group.view import GroupView
-from coordinator.machine.outcome import Fact
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
-from protocol.records import GroupMetadataKey
+from protocol.error_codes import ErrorCode
+from protocol.records.group_record_schemas import GroupMetadataKey
 
 
 class StubGroup:
@@ -37,30 +36,30 @@ class StubGroup:
     def generation_id(self) -> int:
         return 0
 
-    def holder_of(self, group_instance_id: str) -> str | None:
+    def find_static_member_id(self, group_instance_id: str) -> str | None:
         return None
 
-    def commit_verdict(self, request: CommitRequest, api_version: int) -> CommitVerdict:
+    def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
         if not self.foreign:
             return ACCEPTED
-        return CommitVerdict(ErrorCode.NONE, of_partition=self._judge)
+        return CommitValidation(ErrorCode.NONE, validate_partition=self._judge)
 
     def _judge(self, topic: str, topic_id: bytes, partition: int) -> ErrorCode:
         return ErrorCode.STALE_MEMBER_EPOCH if (topic, partition) in self.foreign else ErrorCode.NONE
 
-    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+    def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         return ErrorCode.NONE
 
-    def heard(self, member_id: str, turn: Turn) -> None:
+    def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
         self.heard_of.append(member_id)
 
-    def offset_delete_error(self) -> ErrorCode:
+    def validate_offset_delete(self) -> ErrorCode:
         return ErrorCode.NONE
 
-    def delete_error(self) -> ErrorCode:
+    def validate_delete(self) -> ErrorCode:
         return ErrorCode.NON_EMPTY_GROUP if self.has_members else ErrorCode.NONE
 
-    def reads(self, topic: str) -> bool:
+    def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.read
 
     @property
@@ -70,10 +69,10 @@ class StubGroup:
     def tombstones(self) -> Iterable[Fact]:
         yield Fact(GroupMetadataKey(group=self.group_id), None)
 
-    def end(self, turn: Turn) -> None:
+    def retire(self, builder: OutcomeBuilder) -> None:
         self.is_dead = True
 
-    def unload(self, turn: Turn) -> None:
+    def unload(self, builder: OutcomeBuilder) -> None:
         self.is_dead = True
 
     @property
@@ -98,5 +97,5 @@ class StubGroup:
             rebalance=None,
         )
 
-    def check(self, durable: DurableState, waiters: set[int]) -> None:
+    def check_invariants(self, durable: DurableGroups, waiters: set[int]) -> None:
         assert self.group_id

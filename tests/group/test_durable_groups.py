@@ -4,13 +4,13 @@ from random import Random
 
 import pytest
 
-from coordinator.group.durable import DurableGroup, DurableState
-from coordinator.group.events import GroupStabilized
-from coordinator.group.requests import TopicsChanged
+from coordinator.core.outcome import NO_PRODUCER_ID, Fact, TransactionMarker
+from coordinator.group.durable_groups import DurableGroups, DurableGroupSnapshot
+from coordinator.group.group_event_types import GroupStabilized
+from coordinator.group.group_requests import TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS
-from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Marker
 from protocol.messages.leave_group import MemberIdentity
-from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.entries import replay
@@ -27,12 +27,14 @@ def offset(topic: str, partition: int, value: int | None) -> Fact:
 
 
 def test_the_later_record_of_a_key_wins_and_a_tombstone_removes_it() -> None:
-    state = DurableState()
+    state = DurableGroups()
     for record in (offset("a", 0, 1), offset("a", 1, 1), offset("a", 0, 2), offset("a", 1, None)):
         state.replay(record)
-    assert state.offsets.get(GROUP, "a", 1) is None
+    assert state.offsets.find_offset(GROUP, "a", 1) is None
     assert state.snapshot() == {
-        GROUP: DurableGroup(None, {("a", 0): OffsetCommitValue(offset=2, metadata="", commit_timestamp=0)})
+        GROUP: DurableGroupSnapshot(
+            None, {("a", 0): OffsetCommitValue(offset=2, metadata="", commit_timestamp=0)}
+        )
     }
     for record in (offset("a", 0, None), offset("a", 0, None), offset("b", 0, None)):
         state.replay(record)
@@ -44,7 +46,7 @@ def wander(coordinator: Coordinator, random: Random) -> None:
     """One step of a group's random life."""
     members = [member.member_id for member in coordinator.describe().members]
     someone = random.choice([*members, "stranger"])
-    stabilized = coordinator.told(GroupStabilized)
+    stabilized = coordinator.find_events(GroupStabilized)
     generation = stabilized[-1].generation_id if stabilized else 1
     step = random.randrange(14)
     if step == 0:
@@ -100,21 +102,21 @@ def bury(coordinator: Coordinator, random: Random) -> None:
 def test_every_prefix_of_the_log_gives_the_state_that_was_live_there(seed: int) -> None:
     random = Random(seed)
     coordinator = Coordinator(group_config(offsets_retention_minutes=3))
-    states = {0: coordinator.shard.durable_state()}
+    states = {0: coordinator.shard.snapshot_durable()}
     for _ in range(200):
         wander(coordinator, random)
-        states[len(coordinator.log)] = coordinator.shard.durable_state()
+        states[len(coordinator.log)] = coordinator.shard.snapshot_durable()
     assert len(states) > 4
-    assert any(isinstance(entry, Marker) for entry in coordinator.log)
+    assert any(isinstance(entry, TransactionMarker) for entry in coordinator.log)
     for length, state in states.items():
         loaded = new_shard(coordinator.config)
         replay(loaded, coordinator.log[:length])
-        assert loaded.durable_state() == state
+        assert loaded.snapshot_durable() == state
         assert loaded.has_open_transactions == any(group.pending for group in state.values())
         if not loaded.has_open_transactions:
             copied = new_shard(coordinator.config)
             replay(copied, [(fact, NO_PRODUCER_ID) for fact in loaded.copy_durable().facts()])
-            assert copied.durable_state() == state
-        loaded.loaded(coordinator.now)
+            assert copied.snapshot_durable() == state
+        loaded.on_loaded(coordinator.now)
         loaded.check_invariants()
-        assert loaded.durable_state() == state
+        assert loaded.snapshot_durable() == state

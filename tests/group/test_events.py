@@ -1,25 +1,29 @@
 """The story of a group can be told from its events alone: that is what ledgers and waits are made of."""
 
-from coordinator.group.events import (
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_event_types import (
     AssignmentFetched,
-    Event,
+    GroupEvent,
     MemberRejoined,
     MemberToldToRejoin,
     RebalanceCompleted,
     RebalanceStarted,
     StaticMemberReplaced,
 )
-from coordinator.group.rebalance_facts import RebalanceCause
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from tests.group.ask import named
 from tests.group.coordinator import Coordinator
 from tests.group.stories import new_generation, stable_group, sync_all
 
 
-def about(coordinator: Coordinator, kind: type[Event]) -> list[tuple[int | None, str]]:
+def about(coordinator: Coordinator, kind: type[GroupEvent]) -> list[tuple[int | None, str]]:
     """Generation and member of the events of a class."""
-    return [(event.generation_id, event.member.member_id) for event in coordinator.told(kind) if event.member]
+    return [
+        (event.generation_id, event.member.member_id)
+        for event in coordinator.find_events(kind)
+        if event.member
+    ]
 
 
 def test_who_began_a_rebalance_who_was_told_and_came_and_who_got_what() -> None:
@@ -37,7 +41,7 @@ def test_who_began_a_rebalance_who_was_told_and_came_and_who_got_what() -> None:
     coordinator.sync(leader, 2, {leader: b"all", "stranger": b"more"})
     coordinator.sync(follower, 2)
     assert about(coordinator, AssignmentFetched) == [(2, leader), (2, follower)]
-    (completed,) = coordinator.told(RebalanceCompleted)
+    (completed,) = coordinator.find_events(RebalanceCompleted)
     assert about(coordinator, RebalanceCompleted) == [(2, leaver)]
     assert [(one.member.member_id, one.before, one.assignment) for one in completed.members] == [
         (leader, b"for " + leader.encode(), b"all"),
@@ -58,7 +62,7 @@ def test_what_members_had_is_known_over_a_restart_and_attempts() -> None:
     coordinator.join(leader)
     coordinator.join(follower)
     sync_all(coordinator, [leader, follower, newcomer.joined.member_id], 3)
-    (completed,) = coordinator.told(RebalanceCompleted)
+    (completed,) = coordinator.find_events(RebalanceCompleted)
     assert [one.before for one in completed.members] == [
         b"for " + leader.encode(), b"for " + follower.encode(), None,
     ]  # fmt: skip
@@ -79,8 +83,8 @@ def test_a_static_member_that_was_restarted_goes_by_the_client_that_did_it() -> 
     coordinator.advance(6_000)
     assert asks[0].joined.generation_id == 1
     coordinator.join(instance="i", client_id="bob")
-    (replaced,) = coordinator.told(StaticMemberReplaced)
+    (replaced,) = coordinator.find_events(StaticMemberReplaced)
     assert replaced.member.client_id == "bob"
-    started = coordinator.told(RebalanceStarted)[-1]
+    started = coordinator.find_events(RebalanceStarted)[-1]
     assert started.trigger.cause is RebalanceCause.STATIC_MEMBER_REPLACED
     assert started.member == replaced.member == named(replaced.member.member_id, "i", client_id="bob")

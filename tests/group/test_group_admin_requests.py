@@ -1,8 +1,8 @@
 import pytest
 
-from coordinator.group.events import GroupDeleted
-from coordinator.group.member_name import MemberName
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import MemberName
+from coordinator.group.group_event_types import GroupDeleted
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsResponse
 from protocol.messages.list_groups import ListGroupsResponse
 from tests.group.ask import WHO
@@ -114,7 +114,7 @@ def test_deleting_answers_each_group_once_in_order() -> None:
         ("simple", ErrorCode.NONE),
         (GROUP, ErrorCode.NON_EMPTY_GROUP),
     ]
-    assert coordinator.told(GroupDeleted) == [
+    assert coordinator.find_events(GroupDeleted) == [
         GroupDeleted("simple", 2, "request", member=MemberName("", None, *WHO))
     ]
     assert coordinator.fetch(group="simple") == {}

@@ -1,10 +1,10 @@
 import pytest
 
-from coordinator.group.events import GroupLoaded, RebalanceStarted
-from coordinator.group.rebalance_facts import RebalanceCause
-from coordinator.machine.outcome import NO_PRODUCER_ID, Fact
-from protocol.errors import ErrorCode
-from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from coordinator.core.outcome import NO_PRODUCER_ID, Fact
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_event_types import GroupLoaded, RebalanceStarted
+from protocol.error_codes import ErrorCode
+from protocol.records.group_record_schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, START, Coordinator
 from tests.group.new_shard import new_shard
@@ -36,7 +36,7 @@ def test_members_of_a_stable_group_carry_on_after_a_restart() -> None:
     leader, follower = stable_group(coordinator)
     coordinator.commit(leader, 1, offset=5)
     coordinator.restart()
-    assert coordinator.told(GroupLoaded) == [GroupLoaded(GROUP, 1, "Stable", 2)]
+    assert coordinator.find_events(GroupLoaded) == [GroupLoaded(GROUP, 1, "Stable", 2)]
     assert coordinator.heartbeat(follower, 1) is ErrorCode.NONE
     assert coordinator.sync(follower, 1).synced.assignment == b"for " + follower.encode()
     assert coordinator.fetch() == {("foo", 0): (5, -1, "")}
@@ -87,7 +87,7 @@ def test_a_group_over_capacity_has_to_rebalance() -> None:
     coordinator = Coordinator()
     stable_group(coordinator, 3)
     coordinator.restart(group_config(group_max_size=2))
-    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.OVER_CAPACITY
+    assert coordinator.find_events(RebalanceStarted)[-1].trigger.cause is RebalanceCause.OVER_CAPACITY
 
 
 def test_a_recorded_member_without_a_rebalance_timeout_uses_its_session_timeout() -> None:
@@ -125,7 +125,7 @@ def test_a_record_that_cannot_be_of_a_group_fails_the_load(record: Fact) -> None
     shard = new_shard()
     shard.replay(record)
     with pytest.raises(ValueError, match="member"):
-        shard.loaded(START)
+        shard.on_loaded(START)
 
 
 def test_unloading_answers_everyone_who_waits() -> None:

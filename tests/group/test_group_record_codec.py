@@ -1,19 +1,24 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.group.durable import DurableState
-from coordinator.group.record_codec import GroupRecordCodec, encode_offset
-from coordinator.machine.outcome import Fact
-from protocol.records import (
+from coordinator.core.outcome import Fact
+from coordinator.group.durable_groups import DurableGroups
+from coordinator.group.group_record_codec import GroupRecordCodec, encode_offset
+from protocol.records.group_record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
+)
+from protocol.records.group_record_serde import (
+    OFFSET_COMMIT,
+    RECORD_TYPES,
+    SERVED_TYPES,
+    TYPES_BY_NUMBER,
     decode_value,
     encode_key,
     encode_value,
 )
-from protocol.records.record_types import BY_NUMBER, OFFSET_COMMIT, RECORD_TYPES, SERVED_TYPES
 
 INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 NAMES = st.sampled_from(["", "g", "orders", "日本"])
@@ -63,17 +68,17 @@ EXPIRING = st.builds(
 @given(VALUES | EXPIRING)
 def test_a_value_is_written_in_a_version_that_has_all_it_says(value: OffsetCommitValue) -> None:
     key = OffsetCommitKey(group="g", topic="t", partition=0)
-    version = OFFSET_COMMIT.version_of(value)
+    version = OFFSET_COMMIT.find_value_version(value)
     assert decode_value(key, encode_value(value, version)) == value
     # As the real broker does, a value says no more than it has to.
     assert version == (1 if value.expire_timestamp != -1 else 4 if value.topic_id != bytes(16) else 3)
 
 
 def test_every_type_that_is_served_has_one_store_and_no_number_belongs_to_two() -> None:
-    stored = [kind for store in DurableState().stores for kind in store.record_types]
+    stored = [kind for store in DurableGroups().stores for kind in store.record_types]
     assert len(stored) == len(SERVED_TYPES)
     assert set(stored) == set(SERVED_TYPES)
-    assert len(BY_NUMBER) == sum(len(kind.numbers) for kind in RECORD_TYPES)
+    assert len(TYPES_BY_NUMBER) == sum(len(kind.numbers) for kind in RECORD_TYPES)
 
 
 def test_states_of_earlier_versions_are_read_on() -> None:

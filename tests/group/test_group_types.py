@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.group.events import CommitRefused, GroupDeleted
-from protocol.errors import ErrorCode
+from coordinator.group.group_event_types import CommitRefused, GroupDeleted
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity
@@ -92,7 +92,7 @@ def test_one_refused_partition_refuses_the_commit(coordinator: Coordinator, grou
     assert commit(coordinator, "", "", "") == [stale, stale, stale]
     assert not coordinator.records
     assert not group.heard_of
-    (refused,) = coordinator.told(CommitRefused)
+    (refused,) = coordinator.find_events(CommitRefused)
     assert (refused.error, refused.state, refused.partitions) == (stale, "Stable", 3)
     assert commit(coordinator, "", "far too long") == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
     assert len(coordinator.records) == 1
@@ -108,10 +108,10 @@ def test_what_it_reads_stays_and_the_rest_expires(coordinator: Coordinator, grou
     group.read.clear()
     coordinator.advance(2 * MINUTE_MS)
     assert coordinator.fetch() == {}
-    assert coordinator.told(GroupDeleted) == []
+    assert coordinator.find_events(GroupDeleted) == []
     group.has_members = False
     coordinator.advance(2 * MINUTE_MS)
-    assert coordinator.told(GroupDeleted) == [GroupDeleted(GROUP, 0, "retention")]
+    assert coordinator.find_events(GroupDeleted) == [GroupDeleted(GROUP, 0, "retention")]
 
 
 def test_it_is_deleted_with_its_own_tombstones(coordinator: Coordinator, group: StubGroup) -> None:

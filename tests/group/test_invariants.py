@@ -4,27 +4,30 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.group.classic.group import ClassicGroup, InitialJoin, PendingMember
-from coordinator.group.classic.open_rebalance import OpenRebalance
-from coordinator.group.classic.record import group_tombstone
-from coordinator.group.groups import Groups
-from coordinator.group.invariants import check_invariants
-from coordinator.group.rebalance_facts import Departure, DepartureCause, RebalanceCause, Trigger
-from coordinator.group.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.classic.classic_group import ClassicGroup, InitialJoin, OpenRebalance, PendingMember
+from coordinator.group.classic.classic_records import group_tombstone
+from coordinator.group.classic.classic_state_machine import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
+from coordinator.group.event_details import Departure, DepartureCause, RebalanceCause, Trigger
+from coordinator.group.shard_groups import ShardGroups, check_invariants
 from tests.group.ask import named
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import stable_group
 
 OPEN = OpenRebalance(Trigger(RebalanceCause.OVER_CAPACITY, "", None), STABLE, 0)
 PENDING = PendingMember(named("m"), 0, 1)
-Damage = Callable[[Groups, ClassicGroup], object]
+Damage = Callable[[ShardGroups, ClassicGroup], object]
 
 
-def _drop_from_log(groups: Groups, group: ClassicGroup) -> None:
+def _drop_from_log(groups: ShardGroups, group: ClassicGroup) -> None:
     groups.durable.replay(group_tombstone(group))
 
 
-def _forget_group(groups: Groups, group: ClassicGroup) -> None:
+def _forget_group(groups: ShardGroups, group: ClassicGroup) -> None:
     del groups.by_id[group.group_id], groups.classic[group.group_id]
 
 
@@ -32,7 +35,7 @@ def _first(group: ClassicGroup) -> str:
     return next(iter(group.members))
 
 
-def _park_twice(_: Groups, group: ClassicGroup) -> None:
+def _park_twice(_: ShardGroups, group: ClassicGroup) -> None:
     group.state, group.join_deadline_ms = PREPARING_REBALANCE, 1
     group.pending_sync, group.sync_deadline_ms = {}, None
     group.rebalance = OPEN

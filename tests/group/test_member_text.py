@@ -1,7 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.server.log_words import assignment, listed, member, member_at, printable_name, seconds
+from coordinator.group.member_text import (
+    format_assignment,
+    format_list,
+    format_member,
+    format_member_address,
+    format_seconds,
+    printable_name,
+)
 from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
 from tests.group.ask import named
 
@@ -11,7 +18,7 @@ UUID = "e4fa5815-9c2b-4c1e-8f7a-0123456789ab"
 @given(st.binary(max_size=300))
 def test_any_assignment_makes_a_short_text_of_one_line(data: bytes) -> None:
     for version in (b"", b"\0\1", b"\0\1\0\0\0\1"):
-        text = assignment(version + data, "consumer")
+        text = format_assignment(version + data, "consumer")
         assert text.isprintable()
         assert 0 < len(text) < 2_000
 
@@ -19,7 +26,7 @@ def test_any_assignment_makes_a_short_text_of_one_line(data: bytes) -> None:
 @given(st.dictionaries(st.text(max_size=300), st.lists(st.integers(-(2**31), 2**31 - 1), max_size=50)))
 def test_so_does_any_that_is_one(owned: dict[str, list[int]]) -> None:
     topics = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in owned.items()]
-    text = assignment(
+    text = format_assignment(
         encode_assignment(ConsumerProtocolAssignment(assigned_partitions=topics), 3), "consumer"
     )
     assert text.isprintable()
@@ -35,27 +42,27 @@ def test_partitions_are_spelt_as_ranges_whatever_their_order() -> None:
         TopicPartitions(topic="empty", partitions=[]),
     ]
     data = encode_assignment(ConsumerProtocolAssignment(assigned_partitions=topics), 1)
-    assert assignment(data, "consumer") == "orders 0-3 9, payments 2 7"
-    assert assignment(data, "connect") == f"{len(data)} bytes"
-    assert assignment(b"", "consumer") == "nothing"
+    assert format_assignment(data, "consumer") == "orders 0-3 9, payments 2 7"
+    assert format_assignment(data, "connect") == f"{len(data)} bytes"
+    assert format_assignment(b"", "consumer") == "nothing"
 
 
 def test_a_member_is_named_by_the_beginning_of_its_id() -> None:
     bob = printable_name(named(f"bob-{UUID}", client_id="bob"))
-    assert member(bob) == "bob-e4fa5815"
-    assert member_at(bob) == "bob-e4fa5815 at 10.0.0.1"
+    assert format_member(bob) == "bob-e4fa5815"
+    assert format_member_address(bob) == "bob-e4fa5815 at 10.0.0.1"
     static = printable_name(named(f"i1-{UUID}", "i1", "bob"))
-    assert member(static) == "i1-e4fa5815 (client bob)"
-    assert member(printable_name(named("own-id", client_id=""))) == "own-id (client without a name)"
+    assert format_member(static) == "i1-e4fa5815 (client bob)"
+    assert format_member(printable_name(named("own-id", client_id=""))) == "own-id (client without a name)"
 
 
 def test_times_and_lists() -> None:
-    assert [seconds(time_ms) for time_ms in (0, 340, 9_949, 10_000, 299_600)] == [
+    assert [format_seconds(time_ms) for time_ms in (0, 340, 9_949, 10_000, 299_600)] == [
         "0.0 s",
         "0.3 s",
         "9.9 s",
         "10 s",
         "300 s",
     ]
-    assert listed(["a", "b"], 2) == "a, b"
-    assert listed(["a", "b"], 9) == "a, b and 7 more"
+    assert format_list(["a", "b"], 2) == "a, b"
+    assert format_list(["a", "b"], 9) == "a, b and 7 more"

@@ -2,16 +2,7 @@
 
 import pytest
 
-from coordinator.group.events import (
-    CommitRefused,
-    HeartbeatRefused,
-    JoinRefused,
-    MemberFenced,
-    Refused,
-    SyncRefused,
-)
-from coordinator.group.refusal import RULES, error_before_lookup, error_response
-from coordinator.group.refusal_facts import (
+from coordinator.group.event_details import (
     GenerationDiffers,
     GroupFull,
     MemberIdTooLong,
@@ -20,9 +11,22 @@ from coordinator.group.refusal_facts import (
     RecordsTooLarge,
     SessionTimeoutOutOfRange,
 )
-from coordinator.group.requests import Request
-from coordinator.group.shard import HANDLERS
-from protocol.errors import ErrorCode
+from coordinator.group.group_event_types import (
+    CommitRefused,
+    HeartbeatRefused,
+    JoinRefused,
+    MemberFenced,
+    RequestRefused,
+    SyncRefused,
+)
+from coordinator.group.group_request_rules import (
+    GROUP_REQUEST_RULES,
+    build_group_error_response,
+    find_error_before_lookup,
+)
+from coordinator.group.group_requests import Request
+from coordinator.group.group_shard import REQUEST_HANDLERS
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
@@ -63,17 +67,17 @@ def test_what_is_wrong_whatever_the_group_is_told_alike_with_and_without_the_gro
 ) -> None:
     coordinator = Coordinator()
     stable_group(coordinator)
-    error = error_before_lookup(request_, version, coordinator.config)
+    error = find_error_before_lookup(request_, version, coordinator.config)
     assert error is not ErrorCode.NONE
-    assert coordinator.send(request_, version).reply == error_response(request_, version, error)
+    assert coordinator.send(request_, version).reply == build_group_error_response(request_, version, error)
 
 
 def test_every_request_of_the_core_can_be_refused() -> None:
-    assert set(RULES) == set(HANDLERS)
+    assert set(GROUP_REQUEST_RULES) == set(REQUEST_HANDLERS)
 
 
-def last(coordinator: Coordinator) -> Refused:
-    return coordinator.told(Refused)[-1]
+def last(coordinator: Coordinator) -> RequestRefused:
+    return coordinator.find_events(RequestRefused)[-1]
 
 
 def test_a_session_timeout_out_of_range_is_told_with_the_range() -> None:
@@ -110,7 +114,7 @@ def test_protocols_that_do_not_fit_are_told_with_those_that_would() -> None:
 def test_another_generation_is_told_with_both() -> None:
     coordinator = Coordinator()
     (member,) = stable_group(coordinator, 1)
-    kinds: list[type[Refused]] = []
+    kinds: list[type[RequestRefused]] = []
     for ask in (coordinator.heartbeat, coordinator.sync, coordinator.commit):
         ask(member, 4)
         assert last(coordinator).detail == GenerationDiffers(4, 1)
@@ -135,7 +139,7 @@ def test_who_has_to_rejoin_is_not_refused() -> None:
     coordinator.join(leader)
     assert coordinator.heartbeat(follower, 1) is ErrorCode.REBALANCE_IN_PROGRESS
     assert coordinator.sync(follower, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
-    assert not coordinator.told(Refused)
+    assert not coordinator.find_events(RequestRefused)
 
 
 def test_a_commit_while_the_assignment_is_awaited_is_refused() -> None:
@@ -168,5 +172,5 @@ def test_a_fenced_member_is_told_with_who_has_the_instance_id_now() -> None:
     old, _ = stable_group(coordinator, 2, static=2)
     new = coordinator.join(instance="instance-0").joined.member_id
     coordinator.heartbeat(old, 1, instance="instance-0")
-    fenced = coordinator.told(MemberFenced)[-1]
+    fenced = coordinator.find_events(MemberFenced)[-1]
     assert (fenced.member, fenced.existing) == (named(old, "instance-0"), new)

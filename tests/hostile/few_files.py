@@ -3,7 +3,7 @@
 import resource
 from typing import Final
 
-from coordinator.cli import main as groupd
+from coordinator.cli.main import main as groupd
 
 FILES: Final = 100
 

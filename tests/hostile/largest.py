@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-from protocol.apis import APIS, MEMBERS, NAMES
-from protocol.kinds import ZERO_UUID
+from protocol.apis import APIS, MAX_MEMBERS, MAX_NAMES
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -72,6 +71,7 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.schema import ZERO_UUID
 from tests.hostile.largest_of_consumer_groups import OF_CONSUMER_GROUPS
 from tests.hostile.largest_of_transactions import OF_TRANSACTIONS
 from tests.hostile.shapes import KNOWN, KNOWN_PARTITIONS, PARTITIONS, TOPICS, Largest, names, over_topics
@@ -159,7 +159,7 @@ def _describe(resources: int, keys: int | None) -> DescribeConfigsRequest:
 
 
 def _join() -> JoinGroupRequest:
-    protocols = [JoinGroupRequestProtocol(name=name, metadata=b"") for name in names(APIS[11].most_elements)]
+    protocols = [JoinGroupRequestProtocol(name=name, metadata=b"") for name in names(APIS[11].max_elements)]
     return JoinGroupRequest(
         group_id="joined",
         session_timeout_ms=10_000,
@@ -171,7 +171,7 @@ def _join() -> JoinGroupRequest:
 
 
 def _sync() -> SyncGroupRequest:
-    plan = [SyncGroupRequestAssignment(member_id=name, assignment=b"") for name in names(MEMBERS)]
+    plan = [SyncGroupRequestAssignment(member_id=name, assignment=b"") for name in names(MAX_MEMBERS)]
     return SyncGroupRequest(
         group_id="neighbours", generation_id=1, member_id="m", protocol_type="consumer", assignments=plan
     )
@@ -227,7 +227,7 @@ LARGEST: Final[dict[str, Largest]] = {
     ),
     "Metadata: names": Largest(
         lambda: MetadataRequest(
-            topics=[MetadataRequestTopic(name=name) for name in names(NAMES)],
+            topics=[MetadataRequestTopic(name=name) for name in names(MAX_NAMES)],
             allow_auto_topic_creation=False,
         ),
         12,
@@ -244,22 +244,22 @@ LARGEST: Final[dict[str, Largest]] = {
         7,
     ),
     "OffsetFetch: groups": Largest(lambda: _groups(KEYS), 8),
-    "FindCoordinator": Largest(lambda: FindCoordinatorRequest(coordinator_keys=names(NAMES)), 6),
+    "FindCoordinator": Largest(lambda: FindCoordinatorRequest(coordinator_keys=names(MAX_NAMES)), 6),
     "FindCoordinator: of transactions": Largest(
-        lambda: FindCoordinatorRequest(key_type=1, coordinator_keys=names(NAMES)), 6
+        lambda: FindCoordinatorRequest(key_type=1, coordinator_keys=names(MAX_NAMES)), 6
     ),
     "JoinGroup": Largest(_join, 3),
     "LeaveGroup": Largest(
         lambda: LeaveGroupRequest(
-            group_id="neighbours", members=[MemberIdentity(member_id=name) for name in names(MEMBERS)]
+            group_id="neighbours", members=[MemberIdentity(member_id=name) for name in names(MAX_MEMBERS)]
         ),
         4,
     ),
     "SyncGroup": Largest(_sync, 4),
-    "DescribeGroups": Largest(lambda: DescribeGroupsRequest(groups=names(NAMES)), 5),
+    "DescribeGroups": Largest(lambda: DescribeGroupsRequest(groups=names(MAX_NAMES)), 5),
     **OF_CONSUMER_GROUPS,
     "ListGroups": Largest(lambda: ListGroupsRequest(states_filter=names(2000)), 5),
-    "DeleteGroups": Largest(lambda: DeleteGroupsRequest(groups_names=names(NAMES)), 2),
+    "DeleteGroups": Largest(lambda: DeleteGroupsRequest(groups_names=names(MAX_NAMES)), 2),
     "CreateTopics: names": Largest(
         lambda: creation(*((name, 1) for name in names(TOPICS)), validate_only=True), 7
     ),
@@ -267,13 +267,13 @@ LARGEST: Final[dict[str, Largest]] = {
     "CreateTopics: assignments": Largest(lambda: creation(("new", -1), assigned=PARTITIONS), 7),
     "CreateTopics: created": Largest(lambda: creation(*((name, 1) for name in names(KNOWN_TOPICS))), 7),
     "Metadata: all, of many": Largest(lambda: MetadataRequest(topics=None), 12),
-    "CreatePartitions: names": Largest(lambda: _growth(*names(NAMES), count=2), 3),
+    "CreatePartitions: names": Largest(lambda: _growth(*names(MAX_NAMES), count=2), 3),
     "CreatePartitions: assignments": Largest(
         lambda: _growth(KNOWN, count=KNOWN_PARTITIONS + 10_000, assigned=PARTITIONS), 3
     ),
     "DeleteTopics": Largest(
         lambda: DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names(NAMES)],
+            topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names(MAX_NAMES)],
             timeout_ms=30_000,
         ),
         6,
@@ -367,7 +367,8 @@ LARGEST: Final[dict[str, Largest]] = {
     **OF_TRANSACTIONS,
     "ListConfigResources": Largest(lambda: ListConfigResourcesRequest(resource_types=[1] * 2000), 1),
     "DescribeTopicPartitions": Largest(
-        lambda: DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in names(NAMES)]), 0
+        lambda: DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in names(MAX_NAMES)]),
+        0,
     ),
 }
 """By what they are of."""

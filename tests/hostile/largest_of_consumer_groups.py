@@ -5,9 +5,9 @@ the groups of which the others are members.
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.group.consumer.checks import MOST_NAMES
-from coordinator.group.modern.regular_expression import MOST_CHARACTERS
-from protocol.apis import NAMES
+from coordinator.group.consumer.heartbeat_validation import MAX_SUBSCRIBED_TOPICS
+from coordinator.group.modern.topic_regex import MAX_CHARACTERS
+from protocol.apis import MAX_NAMES
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -63,8 +63,8 @@ def partitions_of(group_id: str, names: list[str] | None = None) -> ConsumerGrou
 
 def long_expression() -> str:
     """One that is as long as any may be, and valid."""
-    text = "|".join(names(MOST_CHARACTERS // len("nobody-1000|")))
-    return text + "x" * (MOST_CHARACTERS - len(text))
+    text = "|".join(names(MAX_CHARACTERS // len("nobody-1000|")))
+    return text + "x" * (MAX_CHARACTERS - len(text))
 
 
 def describing(group_ids: list[str]) -> ConsumerGroupDescribeRequest:
@@ -73,18 +73,20 @@ def describing(group_ids: list[str]) -> ConsumerGroupDescribeRequest:
 
 
 OF_CONSUMER_GROUPS: Final[dict[str, Largest]] = {
-    "ConsumerGroupHeartbeat: names": Largest(lambda: joining(OF_NAMES, names(MOST_NAMES)), 1),
-    "ConsumerGroupHeartbeat: full": Largest(lambda: partitions_of(OF_NAMES, names(MOST_NAMES)), 1),
+    "ConsumerGroupHeartbeat: names": Largest(lambda: joining(OF_NAMES, names(MAX_SUBSCRIBED_TOPICS)), 1),
+    "ConsumerGroupHeartbeat: full": Largest(lambda: partitions_of(OF_NAMES, names(MAX_SUBSCRIBED_TOPICS)), 1),
     "ConsumerGroupHeartbeat: other names": Largest(
-        lambda: partitions_of(OF_NAMES, [f"{name}-too" for name in names(MOST_NAMES)]), 1
+        lambda: partitions_of(OF_NAMES, [f"{name}-too" for name in names(MAX_SUBSCRIBED_TOPICS)]), 1
     ),
-    "ConsumerGroupHeartbeat: the same name": Largest(lambda: joining(OF_ONE_TOPIC, [KNOWN] * MOST_NAMES), 1),
+    "ConsumerGroupHeartbeat: the same name": Largest(
+        lambda: joining(OF_ONE_TOPIC, [KNOWN] * MAX_SUBSCRIBED_TOPICS), 1
+    ),
     "ConsumerGroupHeartbeat: owned": Largest(lambda: partitions_of(OF_ONE_TOPIC), 1),
     "ConsumerGroupHeartbeat: an expression": Largest(
         lambda: joining("of an expression", None, long_expression()), 1
     ),
     "ConsumerGroupHeartbeat: topics": Largest(lambda: owning("of nobody", TOPICS, [0]), 1),
     "ConsumerGroupHeartbeat: partitions": Largest(lambda: partitions_of("of nobody"), 1),
-    "ConsumerGroupDescribe": Largest(lambda: describing(names(NAMES)), 1),
-    "ConsumerGroupDescribe: one group": Largest(lambda: describing([OF_ONE_TOPIC] * NAMES), 1),
+    "ConsumerGroupDescribe": Largest(lambda: describing(names(MAX_NAMES)), 1),
+    "ConsumerGroupDescribe: one group": Largest(lambda: describing([OF_ONE_TOPIC] * MAX_NAMES), 1),
 }

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from protocol.apis import NAMES
+from protocol.apis import MAX_NAMES
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -92,7 +92,9 @@ OF_TRANSACTIONS: Final[dict[str, Largest]] = {
         ),
         lambda index: index,
     ),
-    "DescribeTransactions": Largest(lambda: DescribeTransactionsRequest(transactional_ids=names(NAMES)), 0),
+    "DescribeTransactions": Largest(
+        lambda: DescribeTransactionsRequest(transactional_ids=names(MAX_NAMES)), 0
+    ),
     "ListTransactions": Largest(
         lambda: ListTransactionsRequest(state_filters=names(1000), producer_id_filters=[*range(1000)]), 0
     ),

@@ -8,10 +8,10 @@ from typing import Final
 
 from aiohttp import ClientError, ClientSession
 
-from coordinator.control.faults.faults import MOST_FAULTS
-from tests.console.test_http import Caller, asked, get
+from coordinator.control.faults.fault_registry import MAX_FAULTS
 from tests.hostile.siege.siege import besieged
 from tests.hostile.test_turns import make_groups
+from tests.http.test_http import Caller, asked, get
 
 TIMEOUT_MS: Final = 2_000
 LATEST_MS: Final = 250
@@ -48,7 +48,7 @@ async def test_as_many_faults_as_there_may_be_and_no_more(tmp_path: Path) -> Non
     async with besieged(tmp_path) as siege:
         url = f"http://127.0.0.1:{siege.daemon.http_port}/v1/faults"
         async with ClientSession() as session:
-            for number in range(MOST_FAULTS):
+            for number in range(MAX_FAULTS):
                 match = {"api": apis[number % 2], "group": f"nobody-{number}"}
                 if apis[number % 2] == "Fetch":
                     del match["group"]

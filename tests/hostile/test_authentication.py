@@ -19,13 +19,13 @@ from typing import Final
 
 import pytest
 
-from coordinator.net.lines_per_address import LINES_A_PERIOD, PERIOD_MS
-from coordinator.server.authentication import sasl
-from protocol.errors import ErrorCode
+from coordinator.core.daemon_log import ADDRESS_PERIOD_MS, LINES_PER_PERIOD
+from coordinator.security.server import sasl_listener
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.authentication.sasl_server import choose, log_in, metric, plain_token, serving_sasl, show
+from tests.broker.harness import Client
 from tests.hostile.siege.attacker import Hostile, frame
 from tests.hostile.siege.place import (
     BEFORE_SASL,
@@ -34,7 +34,7 @@ from tests.hostile.siege.place import (
     Place,
 )
 from tests.hostile.siege.siege import Siege, besieged
-from tests.server.harness import Client
+from tests.security.server.sasl_server import choose, log_in, metric, plain_token, serving_sasl, show
 
 STRANGERS: Final = int(os.environ.get("STRANGERS", "0"))
 TIMEOUT_MS: Final = 3000
@@ -172,13 +172,13 @@ async def test_a_flood_of_wrong_passwords_fills_no_log_and_harms_nobody(tmp_path
         await siege.begin()
         began_s = time.monotonic()
         await asyncio.gather(*(guess() for _ in range(GUESSERS)))
-        periods = int((time.monotonic() - began_s) * 1000 / PERIOD_MS) + 2
+        periods = int((time.monotonic() - began_s) * 1000 / ADDRESS_PERIOD_MS) + 2
         assert await failed(siege, "groupd_failed_authentications_total") == GUESSES
         await is_served(siege)
         toll = await siege.toll()
         assert toll.is_bearable(), toll
     log = siege.log.read_text()
-    assert 0 < log.count("the password is wrong") <= min(GUESSES - 1, periods * LINES_A_PERIOD)
+    assert 0 < log.count("the password is wrong") <= min(GUESSES - 1, periods * LINES_PER_PERIOD)
     assert "guess-" not in log
 
 
@@ -201,7 +201,7 @@ async def test_many_tokens_of_half_a_megabyte_harm_nobody(tmp_path: Path, mechan
 
 
 async def test_what_strangers_keep_here_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sasl, "MOST_KEPT_BYTES", 350_000)
+    monkeypatch.setattr(sasl_listener, "MAX_BUFFERED_BYTES", 350_000)
     async with serving_sasl(tmp_path) as server, AsyncExitStack() as stack:
         strangers = []
         for _ in range(8):
@@ -222,11 +222,13 @@ async def test_a_flood_of_wrong_passwords_is_summed_up(
 ) -> None:
     caplog.set_level(logging.INFO, "SocketServer")
     async with serving_sasl(tmp_path, {"connection.failed.authentication.delay.ms": "0"}) as server:
-        for _ in range(3 * LINES_A_PERIOD):
+        for _ in range(3 * LINES_PER_PERIOD):
             async with Client(server) as client:
                 await choose(client, "PLAIN")
                 answer = await show(client, plain_token(password="guess"))
                 assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-        assert metric(server, "groupd_failed_authentications_total", mechanism="PLAIN") == 3 * LINES_A_PERIOD
+        assert (
+            metric(server, "groupd_failed_authentications_total", mechanism="PLAIN") == 3 * LINES_PER_PERIOD
+        )
     told = [record for record in caplog.records if "Failed authentication" in record.getMessage()]
-    assert 0 < len(told) <= 2 * LINES_A_PERIOD  # a period may have ended
+    assert 0 < len(told) <= 2 * LINES_PER_PERIOD  # a period may have ended

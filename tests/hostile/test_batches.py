@@ -6,7 +6,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.produce import (
     PartitionProduceData,
@@ -16,8 +16,7 @@ from protocol.messages.produce import (
 )
 from storage.batch import HEADER_BYTES, encode_batch
 from storage.compression import GZIP, ZSTD, compress
-from storage.record import Record
-from storage.varint import encode_varint
+from storage.record import Record, encode_varint
 from tests.hostile.siege.attacker import frame, read
 from tests.hostile.siege.siege import Siege, besieged
 

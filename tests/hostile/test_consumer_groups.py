@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponseGroup
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.group.consumer.checks import MOST_NAMES
+from coordinator.group.consumer.heartbeat_validation import MAX_SUBSCRIBED_TOPICS
 from protocol.apis import APIS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -118,17 +118,17 @@ async def test_what_is_tagged_and_unknown_is_counted(tmp_path: Path) -> None:
 
 
 async def test_what_each_api_may_hold_is_bounded(tmp_path: Path) -> None:
-    protocols = [JoinGroupRequestProtocol(name="", metadata=b"")] * (APIS[11].most_elements + 1)
+    protocols = [JoinGroupRequestProtocol(name="", metadata=b"")] * (APIS[11].max_elements + 1)
     join = JoinGroupRequest(
         group_id="g", session_timeout_ms=10_000, member_id="", protocol_type="consumer", protocols=protocols
     )
-    keys = FindCoordinatorRequest(coordinator_keys=[""] * (APIS[10].most_elements + 1))
-    most = FindCoordinatorRequest(coordinator_keys=[""] * APIS[10].most_elements)
+    keys = FindCoordinatorRequest(coordinator_keys=[""] * (APIS[10].max_elements + 1))
+    most = FindCoordinatorRequest(coordinator_keys=[""] * APIS[10].max_elements)
     async with besieged(tmp_path) as siege:
         await siege.begin()
         assert await send_and_read(siege, frame(join, 9)) is None
         assert await send_and_read(siege, frame(keys, 6)) is None
-        assert await send_and_read(siege, frame(fetch_of(APIS[1].most_elements), 12)) is None
+        assert await send_and_read(siege, frame(fetch_of(APIS[1].max_elements), 12)) is None
         assert await send_and_read(siege, frame(most, 6)) is not None
         toll = await siege.toll()
         assert toll.is_bearable(), toll
@@ -155,9 +155,9 @@ async def test_a_member_names_as_many_topics_and_owns_as_many_partitions_as_ther
         joined = await client.call(joining("g", names(TOPICS)), 1)
         assert (joined.error_code, joined.member_epoch) == (ErrorCode.NONE, FIRST_EPOCH)
         assert (await client.call(owned, 1)).error_code == ErrorCode.NONE
-        too_many = await client.call(joining("g", ["the same"] * (MOST_NAMES + 1)), 1)
+        too_many = await client.call(joining("g", ["the same"] * (MAX_SUBSCRIBED_TOPICS + 1)), 1)
         assert too_many.error_code == ErrorCode.INVALID_REQUEST
-        assert str(MOST_NAMES) in too_many.error_message
+        assert str(MAX_SUBSCRIBED_TOPICS) in too_many.error_message
         toll = await siege.toll()
         assert toll.is_bearable(), toll
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -17,9 +17,9 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.broker.harness import Client, heartbeat_request, join_request, serving, sync_request
 from tests.crash.process import Process
 from tests.hostile.few_files import FILES
-from tests.server.harness import Client, heartbeat_request, join_request, serving, sync_request
 
 MEMBERS: Final = 10_000
 AT_ONCE: Final = 200
@@ -76,7 +76,7 @@ async def test_connections_that_come_and_go_by_the_thousand_leave_nothing(tmp_pa
             await committed(friend, 1)
         while len(server.connections.open) > 1:
             await committed(friend, 2)
-        assert server.connections.memory.taken_bytes == 0
+        assert server.connections.memory.reserved_bytes == 0
         assert not any(partition.waiting for partition in server.runtime.partitions)
 
 

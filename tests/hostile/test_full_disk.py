@@ -12,26 +12,25 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from coordinator.broker.server import Server
+from coordinator.broker.server_view import ServerView
 from coordinator.config.listeners import Address
-from coordinator.console.control_access import ControlAccess
-from coordinator.console.http import HttpServer
-from coordinator.console.http_limits import HttpLimits
-from coordinator.control.late import LateControl
-from coordinator.engine.refused_partitions import TRIAL_BYTES
-from coordinator.server.bind import HTTP, bind
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
-from coordinator.server.start_failed import StartFailed
-from protocol.errors import ErrorCode
+from coordinator.control.lazy_control import LazyControlPlane
+from coordinator.core.message_text import StartFailed
+from coordinator.http.http_access import ControlAccess, HttpLimits
+from coordinator.http.http_server import HttpServer
+from coordinator.network.listening_socket import HTTP_OPTION, bind_sockets
+from coordinator.runtime.refused_partitions import TRIAL_BYTES
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
+from tests.broker.test_group_partitions import active, code, commit, committed, fetch, is_only_read
 from tests.crash.process import Process
-from tests.engine.held_clock import HeldClock
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
-from tests.server.test_runtime import active, code, commit, committed, fetch, is_only_read
+from tests.runtime.held_clock import HeldClock
 from tests.storage.faulty_files import FaultyFile, FaultyFiles
 
 DATA = "/data"
@@ -45,10 +44,10 @@ REFUSING_S = 4
 @asynccontextmanager
 async def console(server: Server) -> AsyncIterator[str]:
     """The address of a server's HTTP port."""
-    sockets = bind(Address("127.0.0.1", 0), 8, HTTP)
+    sockets = bind_sockets(Address("127.0.0.1", 0), 8, HTTP_OPTION)
     access = ControlAccess(own_host="127.0.0.1", is_loopback=True)
     limits = server.settings.config.view(HttpLimits)
-    http = HttpServer(Broker(server), LateControl(server), sockets, access, limits)
+    http = HttpServer(ServerView(server), LazyControlPlane(server), sockets, access, limits)
     http.start()
     try:
         yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
@@ -197,11 +196,11 @@ async def test_nobody_is_given_up_as_long_as_that_cannot_be_written() -> None:
         assert code(await client.call(commit(1), 2)) == ErrorCode.NOT_COORDINATOR
         while not is_only_read(server):
             assert await members() in {0, 1}  # none while it is being read
-        loads = len(server.runtime.ownership.loads)
+        loads = len(server.runtime.lifecycle.loads)
         held.advance(60_000)
         for _ in range(20):
             assert await members() == 1
-        assert len(server.runtime.ownership.loads) == loads
+        assert len(server.runtime.lifecycle.loads) == loads
         files.is_full = False
         await active(server)
         held.advance(60_000)
@@ -224,12 +223,12 @@ async def test_a_disk_that_takes_a_trial_and_no_commit(
 
     async with serving(DATA, one, topics=[("orders", 1)], files=files) as server, Client(server) as client:
         assert code(await client.call(commit(7), 2)) == ErrorCode.NONE
-        loads = len(server.runtime.ownership.loads)
+        loads = len(server.runtime.lifecycle.loads)
         with monkeypatch.context() as patched:
             patched.setattr(FaultyFile, "write", refuse_commits)
             for _ in range(200):
                 assert code(await client.call(commit(8), 2)) != ErrorCode.NONE
-            assert len(server.runtime.ownership.loads) - loads <= 5
+            assert len(server.runtime.lifecycle.loads) - loads <= 5
             assert await committed(client) == 7
         await active(server)
         assert code(await client.call(commit(9), 2)) == ErrorCode.NONE
@@ -337,7 +336,7 @@ async def test_a_start_that_cannot_finish_a_deletion(
     files = files.kill()
     caplog.clear()
     async with serving(DATA, four, topics=[("doomed", 2)], files=files) as server:
-        assert server.data_plane.failed() == {}
+        assert server.data_plane.list_failed_partitions() == {}
         assert [topic.name for topic in server.data_plane.catalogue if topic.hosted] == ["doomed", "orders"]
     # What the servers that were killed had begun in their threads is nobody's to wait for.
     assert not [line for line in errors(caplog) if "was never retrieved" not in line]

@@ -8,11 +8,11 @@ from typing import Final
 
 from aiohttp import ClientSession
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.console.test_http import Caller, asked, get
 from tests.hostile.siege.siege import WORST_MS, Siege, besieged
 from tests.hostile.test_turns import make_groups
+from tests.http.test_http import Caller, asked, get
 
 HALF: Final = b"GET / HTTP/1.1\r\nHost: localh"
 FLOOD: Final = 600

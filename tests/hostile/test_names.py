@@ -9,10 +9,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from coordinator.console.metrics import FiguresCollector
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.broker.server_view import ServerView
+from coordinator.http.metric_collectors import ServerMetricsCollector
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -24,7 +24,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from tests.server.harness import Client, serving, sync_request
+from tests.broker.harness import Client, serving, sync_request
 
 NAMES: Final = {
     "a line break": "g\nERROR forged line",
@@ -106,7 +106,7 @@ async def test_any_name_is_kept_and_is_only_a_name(tmp_path: Path, caplog: pytes
             part = fetched.topics[0].partitions[0]
             assert (part.committed_offset, part.metadata) == (5, name[:1000])
         registry = CollectorRegistry()
-        registry.register(FiguresCollector(Broker(server).figures()))
+        registry.register(ServerMetricsCollector(ServerView(server).collect_metrics()))
         text = generate_latest(registry).decode()
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         assert {sample.labels["state"] for sample in samples if sample.name == "groupd_groups"} == {

@@ -7,8 +7,8 @@ from typing import Final
 
 from crc32c import crc32c
 
-from coordinator.clock import wall_ms
-from protocol.errors import ErrorCode
+from coordinator.core.clock import wall_ms
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

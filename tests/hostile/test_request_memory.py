@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from protocol.apis import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.hostile.siege.attacker import Hostile, frame, read
 from tests.hostile.siege.siege import besieged

@@ -20,9 +20,9 @@ from typing import Final
 
 import pytest
 
+from coordinator.broker.server_settings import ServerSettings
 from coordinator.config.properties import parse_config
-from coordinator.server.settings import ServerSettings
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -36,12 +36,12 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from tests.authentication.sasl_server import choose, log_in, plain_token, show
+from tests.broker.harness import Client, settings
 from tests.cli.test_serve import clean_environment, groupd
 from tests.crash.process import Process
 from tests.free_ports import free_ports
-from tests.server.harness import Client, settings
-from tests.server.tls.certificates import Identity, trusting
+from tests.security.server.certificates import Identity, trusting
+from tests.security.server.sasl_server import choose, log_in, plain_token, show
 
 ALICE: Final = "hush-alice-plain"
 GUESS: Final = "hush-a-guess"

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -14,6 +13,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.schema import ZERO_UUID
 from tests.crash.process import Process
 from tests.hostile.few_files import FILES
 from tests.hostile.siege.attacker import Attacker, Hostile, frame

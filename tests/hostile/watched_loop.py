@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.cli import main as groupd
+from coordinator.cli.main import main as groupd
 
 FILE: Final = "HELD_LOOP_FILE"
 LEAST_S: Final = 0.01

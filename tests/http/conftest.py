@@ -6,12 +6,12 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 
-from coordinator.console.api.service import ApiService
-from coordinator.console.application import make_application
-from coordinator.console.control_access import ControlAccess
-from coordinator.control.control import Control
-from coordinator.server.broker import Broker
-from tests.server.harness import Client, join_alone, serving
+from coordinator.broker.server_view import ServerView
+from coordinator.control.control_plane import ControlPlane
+from coordinator.http.api.api_service import ApiService
+from coordinator.http.http_access import ControlAccess
+from coordinator.http.http_service import create_application
+from tests.broker.harness import Client, join_alone, serving
 
 Http = TestClient[Request, Application]
 
@@ -21,7 +21,7 @@ async def http() -> AsyncIterator[Http]:
     async with serving() as server:
         async with Client(server) as member:
             await join_alone(member, "billing")
-        broker, access = Broker(server), ControlAccess(own_host="127.0.0.1", is_loopback=True)
-        api = ApiService(Control(server), access, broker.lines)
-        async with TestClient(TestServer(make_application(broker, api))) as client:
+        broker, access = ServerView(server), ControlAccess(own_host="127.0.0.1", is_loopback=True)
+        api = ApiService(ControlPlane(server), access, broker.line_limit)
+        async with TestClient(TestServer(create_application(broker, api))) as client:
             yield client

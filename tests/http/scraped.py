@@ -6,7 +6,7 @@ from typing import Final
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.console.api.api_port import Api
+from tests.http.api.api_port import Api
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,28 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from coordinator.control.faults.rule import Do, FaultRule, Match
-from coordinator.control.ledger.entry import EntryResult
-from coordinator.group.events import RebalanceStarted
-from protocol.errors import ErrorCode
-from tests.console.api.api_port import Api, serving_api
-from tests.console.scraped import scrape
+from coordinator.control.faults.fault_rule import ActionSpec, FaultRule, RequestMatch
+from coordinator.control.ledger.ledger_entry import EntryResult
+from coordinator.group.group_event_types import RebalanceStarted
+from protocol.error_codes import ErrorCode
+from tests.broker.harness import Client
 from tests.control.clock.test_consumer_groups import (
     ASSIGNMENT_INTERVAL_MS,
     REVOCATION_MS,
     SESSION_MS,
     beat,
 )
-from tests.control.oracles.watched import GROUP, Member, Watched, generation, orders, sync, until_happened
-from tests.server.harness import Client
+from tests.control.diagnosis.watched_server import (
+    GROUP,
+    Member,
+    Watched,
+    generation,
+    orders,
+    sync,
+    until_happened,
+)
+from tests.http.api.api_port import Api, serving_api
+from tests.http.scraped import scrape
 
 MINUTE_MS = 60_000
 
@@ -37,8 +45,10 @@ async def members(stack: AsyncExitStack, api: Api, *names: str) -> list[Member]:
 
 async def passes(api: Api, ms: int, group: str = GROUP) -> None:
     """So much time for a group in which nobody is heard."""
-    silent = [member.name.client_id for member in api.control.groups.view(group).members]
-    await api.control.moving.advance(group, ms, silent=silent, settle_ms=0, what="advance", actor=None)
+    silent = [member.name.client_id for member in api.control.groups.get_group(group).members]
+    await api.control.clock_commands.advance_clock(
+        group, ms, silent=silent, settle_ms=0, description="advance", actor=None
+    )
 
 
 async def test_a_histogram_adds_up_to_what_the_ledger_says(api: Api) -> None:
@@ -48,7 +58,7 @@ async def test_a_histogram_adds_up_to_what_the_ledger_says(api: Api) -> None:
         await generation({alice: orders(0), bob: orders(1)})
         ended = [
             entry
-            for entry in api.control.ledger.entries()
+            for entry in api.control.ledger.list_entries()
             if entry.result in (EntryResult.STABLE, EntryResult.EMPTY)
         ]
         found = await scrape(api)
@@ -71,7 +81,7 @@ async def test_a_moved_clock_lengthens_no_rebalance(api: Api) -> None:
         await alice.joined()
         await sync({alice: orders(0, 1)})
         found = await scrape(api)
-    slow = api.control.ledger.entries(last=1)[0]
+    slow = api.control.ledger.list_entries(last=1)[0]
     assert slow.total_ms >= MINUTE_MS
     assert slow.real is not None
     assert found.get("groupd_rebalance_seconds_bucket", phase="total", le="60.0") == found.get(
@@ -125,7 +135,7 @@ async def test_a_session_that_ends_is_counted(api: Api) -> None:
 
 async def test_members_of_consumer_groups_are_counted_too(api: Api) -> None:
     async with Client(api.server, "alice") as alice, Client(api.server, "bob") as bob:
-        topic = api.server.data_plane.catalogue.get("orders")
+        topic = api.server.data_plane.catalogue.find_topic("orders")
         assert topic is not None
         epoch = await beat(alice, "a", 0)
         await beat(bob, "b", 0)
@@ -139,7 +149,7 @@ async def test_members_of_consumer_groups_are_counted_too(api: Api) -> None:
         await passes(api, SESSION_MS)
         found = await scrape(api)
         assert found.get("groupd_member_sessions_expired_total") == 1
-        ended = [entry for entry in api.control.ledger.entries() if entry.result in ("stable", "empty")]
+        ended = [entry for entry in api.control.ledger.list_entries() if entry.result in ("stable", "empty")]
         assert found.get("groupd_rebalance_seconds_count", phase="total") == len(ended) > 0
 
 
@@ -194,13 +204,13 @@ async def test_hits_of_faults_outlive_them(api: Api) -> None:
     async with Client(api.server, "alice") as alice:
         for _ in range(2):
             rule = FaultRule(
-                match=Match(api="ConsumerGroupHeartbeat"),
-                do=Do(at="request", error="COORDINATOR_NOT_AVAILABLE"),
+                match=RequestMatch(api="ConsumerGroupHeartbeat"),
+                do=ActionSpec(at="request", error="COORDINATOR_NOT_AVAILABLE"),
             )
-            made = api.control.faults.make(rule)
+            made = api.control.faults.install_fault(rule)
             with pytest.raises(AssertionError):
                 await beat(alice, "a", 0)
-            api.control.faults.remove(made.name)
+            api.control.faults.remove_fault(made.name)
     found = await scrape(api)
     assert found.get("groupd_fault_hits_total", fault="error") == 2
     assert found.get("groupd_fault_hits_total", fault="hold") == 0

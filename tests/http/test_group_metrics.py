@@ -8,16 +8,18 @@ from urllib.parse import quote
 
 import pytest
 
-from coordinator.control import slices
-from coordinator.control.figures import group_figures
-from coordinator.control.oracles.violation import OracleName
-from tests.console.api.api_port import Api, serving_api
-from tests.console.api.test_groups import commit
-from tests.console.api.test_offsets import fill
-from tests.console.scraped import scrape
-from tests.console.test_control_metrics import MINUTE_MS, members, passes
-from tests.control.oracles.watched import GROUP, generation, orders
+from coordinator.control import event_loop_sharing, metrics_snapshot
+from coordinator.control.diagnosis.violation import OracleName
+from protocol.error_codes import ErrorCode
+from tests.apis.test_consumer_groups import joining
+from tests.broker.harness import Client
+from tests.control.diagnosis.watched_server import GROUP, generation, orders
 from tests.hostile.test_names import NAMES
+from tests.http.api.api_port import Api, serving_api
+from tests.http.api.test_groups import commit
+from tests.http.api.test_offsets import fill
+from tests.http.scraped import scrape
+from tests.http.test_control_metrics import MINUTE_MS, members, passes
 
 MEMBERS = "kafka_consumergroup_members"
 PAGE = "/metrics/groups"
@@ -59,7 +61,9 @@ async def test_where_nothing_was_committed_there_is_no_series(api: Api) -> None:
 
 async def test_a_partition_that_is_not_there_has_no_lag(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await commit(api, "audit", 2)
-    first = next(part for part in api.server.data_plane.catalogue.hosted() if part.name.partition == 0)
+    first = next(
+        part for part in api.server.data_plane.catalogue.iterate_hosted() if part.name.partition == 0
+    )
     with monkeypatch.context() as without:
         without.setattr(first, "log", None)  # as if its disk did not work
         found = await scrape(api, PAGE)
@@ -80,7 +84,7 @@ async def test_what_befell_a_group_is_told_of_it_alone(api: Api) -> None:
         await alice.commit(0, 1)
         await passes(api, 2 * MINUTE_MS)
         found = await scrape(api, PAGE)
-    entries = api.control.ledger.entries(GROUP)
+    entries = api.control.ledger.list_entries(GROUP)
     assert found.get("groupd_group_rebalances_total", consumergroup=GROUP) == len(entries)
     took_ms = sum(entry.real.total_ms for entry in entries[-1:] if entry.real is not None)
     total = found.get("groupd_group_rebalance_seconds_sum", consumergroup=GROUP, phase="total")
@@ -127,7 +131,7 @@ async def test_some_are_asked_for_by_their_names(api: Api, query: str, expected:
 
 
 async def test_of_many_the_first_are_told_of(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_figures, "MOST_GROUPS", 2)
+    monkeypatch.setattr(metrics_snapshot, "MAX_METRIC_GROUPS", 2)
     for name in ("d", "b", "a", "c"):
         await commit(api, name, 1)
     found = await scrape(api, PAGE)
@@ -173,7 +177,7 @@ async def test_others_have_their_turn_while_many_groups_are_looked_at(
 ) -> None:
     for number in range(50):
         await commit(api, f"group-{number}", 1)
-    monkeypatch.setattr(slices, "SLICE_NS", -1)  # every look is as long as may be
+    monkeypatch.setattr(event_loop_sharing, "SLICE_NS", -1)  # every look is as long as may be
     turns = 0
 
     async def turn() -> None:
@@ -183,17 +187,31 @@ async def test_others_have_their_turn_while_many_groups_are_looked_at(
             await asyncio.sleep(0)
 
     other = asyncio.create_task(turn())
-    for gathering in (api.control.figures.gather(), api.control.group_figures.gather(lambda _: True)):
+    for gathering in (
+        api.control.metrics.take_snapshot(),
+        api.control.group_metrics.take_snapshot(lambda _: True),
+    ):
         turns = 0
         await gathering
         assert turns >= 50
     other.cancel()
 
 
+async def test_groups_of_both_protocols_are_counted_by_state(api: Api) -> None:
+    await commit(api, "audit", 1)
+    async with Client(api.server) as client:
+        assert (await client.call(joining(), 1)).error_code == ErrorCode.NONE
+        found = await scrape(api)
+        assert found.get("groupd_groups", state="Empty") == 1
+        states = found.labels("groupd_consumer_groups", "state")
+        counts = {state: found.get("groupd_consumer_groups", state=state) for state in states}
+        assert counts == dict.fromkeys(states, 0) | {"Stable": 1}
+
+
 async def test_a_namespace_has_metrics_of_its_own(api: Api) -> None:
     made = await api.call("POST", "/v1/namespaces", {"name": "t-1", "topics": {"orders": 3}})
     assert made.status == 200
-    other = api.control.namespaces.control_of("t-1")
+    other = api.control.namespaces.find_control("t-1")
     assert other is not None
     await commit(replace(api, server=other.server, control=other), "billing", 1)
     await commit(api, "audit", 1)

@@ -9,15 +9,14 @@ from typing import Final, Self
 
 import pytest
 
+from coordinator.broker.server_view import ServerView
 from coordinator.config.listeners import Address
-from coordinator.console.control_access import control_access
-from coordinator.console.http import HttpServer
-from coordinator.console.http_limits import HttpLimits
-from coordinator.control.late import LateControl
-from coordinator.net.lines_per_address import LINES_A_PERIOD
-from coordinator.server.bind import HTTP, bind
-from coordinator.server.broker import Broker
-from tests.server.harness import serving
+from coordinator.control.lazy_control import LazyControlPlane
+from coordinator.core.daemon_log import LINES_PER_PERIOD
+from coordinator.http.http_access import HttpLimits, create_control_access
+from coordinator.http.http_server import HttpServer
+from coordinator.network.listening_socket import HTTP_OPTION, bind_sockets
+from tests.broker.harness import serving
 
 TIMEOUT_S: Final = 60
 PATIENT_MS: Final = 60_000
@@ -30,10 +29,10 @@ async def console(
 ) -> AsyncIterator[int]:
     """The port of a server's console."""
     async with serving(directory) as server:
-        sockets = bind(Address(host, 0), 128, HTTP)
+        sockets = bind_sockets(Address(host, 0), 128, HTTP_OPTION)
         limits = HttpLimits(http_max_connections=most, http_request_timeout_ms=timeout_ms)
-        access = control_access(server.settings.config, host, sockets, server.settings.files)
-        http = HttpServer(Broker(server), LateControl(server), sockets, access, limits)
+        access = create_control_access(server.settings.config, host, sockets, server.settings.files)
+        http = HttpServer(ServerView(server), LazyControlPlane(server), sockets, access, limits)
         http.start()
         yield sockets[0].getsockname()[1]
         http.close()
@@ -162,10 +161,10 @@ async def test_what_is_no_request_is_refused_in_a_line(
 
 async def test_a_flood_of_it_is_told_in_a_few_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with console(tmp_path) as port:
-        for _ in range(3 * LINES_A_PERIOD):
+        for _ in range(3 * LINES_PER_PERIOD):
             async with Caller(port) as caller:
                 assert await caller.says(b"\0\0\r\n\r\n")
-    assert 0 < sum("HTTP" in record.getMessage() for record in caplog.records) <= 2 * LINES_A_PERIOD
+    assert 0 < sum("HTTP" in record.getMessage() for record in caplog.records) <= 2 * LINES_PER_PERIOD
 
 
 async def test_a_request_that_comes_byte_by_byte_is_cut_off(tmp_path: Path) -> None:

@@ -3,20 +3,19 @@
 import pytest
 
 from coordinator import __version__
+from coordinator.broker.server_view import ListenerOverview, ServerOverview, ServerView
 from coordinator.config.listeners import Address
-from coordinator.console.application import PATHS
-from coordinator.console.index_page import as_text
-from coordinator.server.broker import Broker
-from coordinator.server.overview import ListenerOverview, Overview
-from tests.console.conftest import Http
-from tests.server.harness import IN_MEMORY, settings, start
+from coordinator.http.http_service import PATHS
+from coordinator.http.index_page import format_index
+from tests.broker.harness import IN_MEMORY, settings, start
+from tests.http.conftest import Http
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 CURL = {"Accept": "*/*"}
 
 
-def something(**changed: object) -> Overview:
-    here = Overview(
+def something(**changed: object) -> ServerOverview:
+    here = ServerOverview(
         version="1.2.3",
         data_dir="/data",
         standing="ready",
@@ -69,9 +68,9 @@ def test_hostile_text_stays_text() -> None:
     here = something(
         data_dir=f"/{name}", listeners=[ListenerOverview("A", Address(name, 1), Address(name, 2))]
     )
-    text = as_text(here, PATHS)
+    text = format_index(here, PATHS)
     assert "\x1b" not in text
-    assert len(text.splitlines()) == len(as_text(something(), PATHS).splitlines())
+    assert len(text.splitlines()) == len(format_index(something(), PATHS).splitlines())
 
 
 def test_every_listener_is_there_with_what_it_advertises() -> None:
@@ -79,31 +78,31 @@ def test_every_listener_is_there_with_what_it_advertises() -> None:
         ListenerOverview("INSIDE", Address("0.0.0.0", 19092), Address("groupd", 19092)),
         ListenerOverview("HOST", Address("", 9092), None),
     ]
-    text = as_text(something(listeners=listeners), PATHS)
+    text = format_index(something(listeners=listeners), PATHS)
     assert "0.0.0.0:19092, advertised as groupd:19092" in text
     assert "the address that each client connected to" in text
 
 
 def test_while_it_loads_it_says_how_far_it_is() -> None:
     loading = something(standing="loading", loaded_partitions=12)
-    assert "loading" in as_text(loading, PATHS)
-    assert "7, from 12 of 50 partitions" in as_text(loading, PATHS)
-    assert "2 could not be read" in as_text(something(loaded_partitions=48, failed_partitions=2), PATHS)
+    assert "loading" in format_index(loading, PATHS)
+    assert "7, from 12 of 50 partitions" in format_index(loading, PATHS)
+    assert "2 could not be read" in format_index(something(loaded_partitions=48, failed_partitions=2), PATHS)
 
 
 def test_transactional_ids_are_told_of_once_somebody_has_asked_for_their_coordinator() -> None:
-    assert "Transactional" not in as_text(something(), PATHS)
-    assert "Transactional ids: 0\n" in as_text(something(transactional_ids=0), PATHS)
+    assert "Transactional" not in format_index(something(), PATHS)
+    assert "Transactional ids: 0\n" in format_index(something(transactional_ids=0), PATHS)
     failed = something(transactional_ids=5, failed_transaction_partitions=2)
-    assert "Transactional ids: 5 (2 partitions could not be read)" in as_text(failed, PATHS)
+    assert "Transactional ids: 5 (2 partitions could not be read)" in format_index(failed, PATHS)
 
 
 async def test_what_a_server_is_while_it_starts_and_ends() -> None:
     server = await start(settings(None, topics=[("orders", 1), ("payments", 1)]), wait=False)
-    first = Broker(server).overview()
+    first = ServerView(server).create_overview()
     assert (first.standing, first.topics, first.partitions) == ("loading", 2, 3)
     await server.ready.wait()
-    second = Broker(server).overview()
+    second = ServerView(server).create_overview()
     assert (second.standing, second.loaded_partitions, second.groups) == ("ready", 3, 0)
     await server.close()
-    assert Broker(server).overview().standing == "closing"
+    assert ServerView(server).create_overview().standing == "closing"

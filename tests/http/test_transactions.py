@@ -4,13 +4,13 @@ from pathlib import Path
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from coordinator.console.application import make_application
-from coordinator.console.metrics import FiguresCollector
-from coordinator.engine.partition import PartitionState
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.broker.server_view import ServerView
+from coordinator.http.http_service import create_application
+from coordinator.http.metric_collectors import ServerMetricsCollector
+from coordinator.runtime.coordinator_partition import PartitionState
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from tests.server.harness import Client, begin_producer, serving
+from tests.broker.harness import Client, begin_producer, serving
 
 
 async def test_producers_are_counted_and_a_partition_of_theirs_that_cannot_be_read_is_named(
@@ -41,7 +41,7 @@ async def test_producers_are_counted_and_a_partition_of_theirs_that_cannot_be_re
     (log,) = (tmp_path / "__transaction_state-0").glob("*.log")
     log.write_bytes(b"\xff" * 100 + log.read_bytes()[100:])
     async with serving(tmp_path, few) as server:
-        async with TestClient(TestServer(make_application(Broker(server)))) as http:
+        async with TestClient(TestServer(create_application(ServerView(server)))) as http:
             text = await (await http.get("/ready")).text()
             assert "__transaction_state-0 could not be read: its transactional producers" in text
             assert "(1 partitions could not be read)" in await (await http.get("/")).text()
@@ -52,6 +52,6 @@ def metrics(server: Server) -> dict[tuple[str, str], float]:
     """Values, by the name of the sample and that of its label."""
     return {
         (sample.name, "".join(sample.labels.values())): sample.value
-        for family in FiguresCollector(Broker(server).figures()).collect()
+        for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
         for sample in family.samples
     }

@@ -179,3 +179,18 @@ def kafka(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
         *(virtual_machine, *JVM_OPTIONS, "-Xmx384m"),
         *("-cp", class_path),
     ]
+
+
+def maven_archive(name: str, artifact: str) -> str:
+    """Fetch and unpack an archive of Maven.
+
+    In: a name for the cache; the artifact as GROUP:ARTIFACT:VERSION:TYPE:CLASSIFIER. Return the directory.
+    """
+    maven = tool("mvn")
+    arguments = (f"-Dartifact={artifact}", "-DoutputDirectory=archive")
+    target = once(
+        f"{name}-{artifact.split(':')[2]}",
+        [],
+        lambda fresh: run([maven, "-q", "-B", "dependency:unpack", *arguments], fresh),
+    )
+    return os.path.join(target, "archive")

@@ -23,10 +23,10 @@ from typing import Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from coordinator.names import CONSUMER_OFFSETS
+from coordinator.core.shared_types import CONSUMER_OFFSETS
 from protocol.partitioner import partition_for
-from protocol.records.group_metadata import GroupMetadataKey, GroupMetadataValue
-from protocol.records.serde import decode_key, decode_value
+from protocol.records.group_record_schemas import GroupMetadataKey, GroupMetadataValue
+from protocol.records.group_record_serde import decode_key, decode_value
 from tests.cluster.etcd.conftest import three_daemons
 from tests.interop.broker import READ_TIMEOUT_S, Broker, eventually
 from tests.interop.daemon import Daemon

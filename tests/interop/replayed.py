@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
-from coordinator.control.replay.compared import compare, comparison_text
-from coordinator.control.replay.recorded import read
+from coordinator.control.replay.recording_file import read_recording
+from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
 from tests.interop.broker import Broker
 
 ANSWER_TIMEOUT_S = 60
@@ -22,11 +22,11 @@ def replayed(broker: Broker, group_name: str) -> Iterator[None]:
     _ask(broker, "PUT", group_name)
     try:
         yield
-        recorded = read(_ask(broker, "GET", group_name).splitlines(keepends=True))
+        recorded = read_recording(_ask(broker, "GET", group_name).splitlines(keepends=True))
     finally:
         _ask(broker, "DELETE", group_name)
-    comparison = compare(recorded)
-    assert comparison.different is None, comparison_text(comparison)
+    comparison = compare_recording(recorded)
+    assert comparison.different is None, format_comparison(comparison)
     assert comparison.inputs == recorded.inputs > 0
 
 

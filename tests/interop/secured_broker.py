@@ -30,7 +30,7 @@ from tests.free_ports import free_ports
 from tests.interop.daemon import ANSWER_TIMEOUT_S, Daemon
 from tests.interop.secured_files import SecuredFiles
 from tests.kafka_log.broker import KafkaBroker
-from tests.server.tls.certificates import PASSWORD
+from tests.security.server.certificates import PASSWORD
 
 KAFKA: Final = os.environ.get("GROUPD_TEST_SECURED") == "kafka"
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -104,8 +104,6 @@ def _properties(files: SecuredFiles) -> dict[str, str]:
 
 
 class SecuredBroker:
-    """See the top of this file."""
-
     def __init__(self, files: SecuredFiles, addresses: dict[str, str], broker: Daemon | KafkaBroker) -> None:
         """In: where each listener is."""
         self.files = files

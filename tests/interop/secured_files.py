@@ -8,7 +8,7 @@ from typing import Final
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from tests.interop.build import tool
-from tests.server.tls.certificates import PASSWORD, Identity
+from tests.security.server.certificates import PASSWORD, Identity
 
 SUBJECT: Final = "CN=alice,OU=Desk,O=Example"
 HOSTS: Final = ("localhost", "127.0.0.1")

@@ -23,7 +23,7 @@ from tests.cli.test_serve import Daemon
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
 from tests.kafka_log.artifacts import tools
-from tests.security.tokens import OTHER_RSA, RSA, jwks, signed, unsecured
+from tests.security.core.tokens import OTHER_RSA, RSA, jwks, signed, unsecured
 from tests.shared_fixtures import shared
 
 pytestmark = pytest.mark.interop
@@ -245,13 +245,13 @@ _MODULE: Final = (
 )
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_java_makes_its_own_token(unsecured_daemon: Daemon, tmp_path: Path) -> None:
     done = kafka_topics(tmp_path, unsecured_daemon, f'{_MODULE} unsecuredLoginStringClaim_sub="alice";')
     assert "orders" in done.stdout.split(), done.stderr
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("is_good", [True, False])
 def test_java_shows_a_signed_token(secured_daemon: Daemon, tmp_path: Path, is_good: bool) -> None:
     file = tmp_path / "token"

@@ -13,7 +13,7 @@ from tests.interop.read_to_end import COMMITTED, UNCOMMITTED, read_to_end
 from tests.interop.transactor import Transactor
 from tests.shared_fixtures import shared
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 PARTITIONS = 3
 RECORDS = 60
 NOT_FOLLOWING = {

@@ -12,7 +12,7 @@ from tests.interop.member import Board, Member
 from tests.interop.read_to_end import COMMITTED, UNCOMMITTED, read_to_end
 from tests.interop.requirement import lacking
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 PARTITIONS = 2
 RECORDS = 10_000
 KILLS = (

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from coordinator.control.control import Control
-from coordinator.control.faults.rule import Do, FaultRule, Match
-from coordinator.server.server import Server
-from tests.server.harness import Client, serving
-from tests.server.test_runtime import fetch
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.faults.fault_rule import ActionSpec, FaultRule, RequestMatch
+from tests.broker.harness import Client, serving
+from tests.broker.test_group_partitions import fetch
 
 GROUP = "billing"
 ORDERS = TopicPartition("orders", 0)
@@ -28,8 +28,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def control(server: Server) -> AsyncIterator[Control]:
-    control = Control(server)
+async def control(server: Server) -> AsyncIterator[ControlPlane]:
+    control = ControlPlane(server)
     yield control
     control.close()
 
@@ -71,27 +71,29 @@ async def committed(server: Server) -> int:
 
 
 async def test_a_commit_whose_answer_is_lost_is_made_again(
-    server: Server, control: Control, consumers: list[Any]
+    server: Server, control: ControlPlane, consumers: list[Any]
 ) -> None:
     """The client commits the same once more on a new connection, and the application sees no error."""
-    control.faults.make(FaultRule(use="lost-commit-answer", name="lost", match=Match(group=GROUP)))
+    control.faults.install_fault(
+        FaultRule(use="lost-commit-answer", name="lost", match=RequestMatch(group=GROUP))
+    )
     async with asyncio.timeout(STORY_S):
         await owner_of(consumers).commit({ORDERS: 41})
-        status = await control.faults.wait("lost", 1, 1000)
+        status = await control.faults.wait_for_hits("lost", 1, 1000)
     assert (status.matched, status.hit) == (2, 1)
     assert await committed(server) == 41
 
 
 async def test_a_rebalance_that_a_held_join_keeps_open(
-    server: Server, control: Control, consumers: list[Any]
+    server: Server, control: ControlPlane, consumers: list[Any]
 ) -> None:
     """One member's JoinGroup is held; the group waits for it, and forms when it is released."""
     rule = FaultRule(
         name="slow",
-        match=Match(api="JoinGroup", client_id="bob", state="PreparingRebalance"),
-        do=Do(at="request", hold=True),
+        match=RequestMatch(api="JoinGroup", client_id="bob", state="PreparingRebalance"),
+        do=ActionSpec(at="request", hold=True),
     )
-    control.faults.make(rule)
+    control.faults.install_fault(rule)
     carol = AIOKafkaConsumer(
         "orders",
         bootstrap_servers=f"127.0.0.1:{server.endpoints[0].port}",
@@ -101,26 +103,28 @@ async def test_a_rebalance_that_a_held_join_keeps_open(
     )
     starting = asyncio.ensure_future(carol.start())
     async with asyncio.timeout(STORY_S):
-        await control.faults.wait("slow", 1, STORY_S * 1000)
-        partition = server.runtime.partition_of(GROUP)
+        await control.faults.wait_for_hits("slow", 1, STORY_S * 1000)
+        partition = server.runtime.find_partition(GROUP)
         assert partition.machine is not None
-        view = partition.machine.view(GROUP, server.group_clock.now())
+        view = partition.machine.view_group(GROUP, server.group_clock.now())
         assert view is not None
         assert view.state == "PreparingRebalance"
         assert any("holds the JoinGroup of bob" in hint for hint in control.faults.held_hints(view))
-        control.faults.release("slow")
+        control.faults.release_fault("slow")
         await starting
         await carol.stop()
 
 
 async def test_the_coordinator_moves_under_commits(
-    server: Server, control: Control, consumers: list[Any]
+    server: Server, control: ControlPlane, consumers: list[Any]
 ) -> None:
     """Nothing acknowledged is lost, and the members are back with what they had or after a rebalance."""
     acknowledged = 0
     async with asyncio.timeout(STORY_S):
         for number in range(5):
-            moving = asyncio.ensure_future(control.failover.group(GROUP, 20 * number, 20 * number, 5000))
+            moving = asyncio.ensure_future(
+                control.failover.failover_group(GROUP, 20 * number, 20 * number, 5000)
+            )
             while not moving.done():
                 owner = next((c for c in consumers if ORDERS in c.assignment()), None)
                 if owner is not None:

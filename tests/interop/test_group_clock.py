@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from coordinator.control.control import Control
-from coordinator.control.faults.rule import Do, FaultRule, Match
-from coordinator.group.events import Event, MemberExpired, MembersEvicted
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.faults.fault_rule import ActionSpec, FaultRule, RequestMatch
+from coordinator.group.group_event_types import GroupEvent, MemberExpired, MembersEvicted
 from tests.control.serving import controlled
 from tests.interop.broker import Broker
 from tests.interop.conftest import command_of
@@ -30,7 +30,7 @@ T = TypeVar("T")
 class Clocked:
     """A server and what may be done to its clocks, in a thread with a loop of its own."""
 
-    def __init__(self, server: Server, control: Control, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, server: Server, control: ControlPlane, loop: asyncio.AbstractEventLoop) -> None:
         self.control = control
         self.bootstrap = f"127.0.0.1:{server.endpoints[0].port}"
         self.lost: list[str] = []
@@ -38,7 +38,7 @@ class Clocked:
         self._loop = loop
         server.group_events.listeners.append(self._take)
 
-    def _take(self, _: int, event: Event, __: int, ___: object) -> None:
+    def _take(self, _: int, event: GroupEvent, __: int, ___: object) -> None:
         if isinstance(event, MemberExpired):
             self.lost.append(event.member.member_id)
         elif isinstance(event, MembersEvicted):
@@ -50,7 +50,7 @@ class Clocked:
 
     def freeze(self, group: str, *, gone: bool) -> None:
         """Holds the clock of a group."""
-        self.do(lambda: self.control.clocks.put(group, frozen=True, lets_gone_go=gone))
+        self.do(lambda: self.control.clocks.set_clock(group, frozen=True, expires_disconnected=gone))
 
     @contextmanager
     def held_heartbeats(self, client_id: str) -> Iterator[None]:
@@ -59,14 +59,16 @@ class Clocked:
         The context begins when the first has arrived: the client has then read the answers to all earlier ones.
         """
         faults, name = self.control.faults, f"{client_id}-unheard"
-        match = Match(api="Heartbeat", client_id=client_id)
+        match = RequestMatch(api="Heartbeat", client_id=client_id)
 
         async def hold() -> None:
-            faults.make(FaultRule(name=name, match=match, times=None, do=Do(at="request", hold=True)))
-            await faults.wait(name, 1, 60_000)
+            faults.install_fault(
+                FaultRule(name=name, match=match, times=None, do=ActionSpec(at="request", hold=True))
+            )
+            await faults.wait_for_hits(name, 1, 60_000)
 
         async def release() -> None:
-            faults.remove(name)
+            faults.remove_fault(name)
 
         self.do(hold)
         try:
@@ -78,7 +80,7 @@ class Clocked:
         """How many the group has."""
 
         async def count() -> int:
-            view = self.control.clocks.view(group)
+            view = self.control.clocks.find_group(group)
             return 0 if view is None else len(view.members)
 
         return self.do(count)

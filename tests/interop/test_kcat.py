@@ -54,8 +54,9 @@ def test_metadata_lists_the_topic(broker: Broker, topic: str) -> None:
 
 
 def test_metadata_lists_every_topic(broker: Broker, topic: str) -> None:
-    """-L without a topic shows all, __consumer_offsets among them."""
+    """-L without a topic shows all; __consumer_offsets is there once a client asked for a coordinator."""
     broker.create_topic(topic, 2)
+    broker.coordinator(topic)
     seen = json.loads(_kcat(broker, "-L", "-J"))
     partitions = {found["topic"]: len(found["partitions"]) for found in seen["topics"]}
     assert partitions[topic] == 2

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.control import Control
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.diagnosis.wait_conditions import GroupConditions
 from coordinator.control.problem import Problem
-from coordinator.control.waits.conditions import Conditions
+from tests.broker.harness import serving
 from tests.interop.broker import Broker
 from tests.interop.conftest import command_of
 from tests.interop.driver import DRIVERS
 from tests.interop.group import Group
 from tests.interop.member import Board
-from tests.server.harness import serving
 
 pytestmark = pytest.mark.interop
 
@@ -28,19 +28,19 @@ READY_MS = 60_000
 class Trial:
     """A server in this process with members of a group outside of it."""
 
-    def __init__(self, control: Control, group: Group) -> None:
+    def __init__(self, control: ControlPlane, group: Group) -> None:
         self.group = group
         self._waits = control.waits
 
     async def ready(self, *topics: str, members: int) -> None:
         """Waits until the group has so many and they own all of some topics."""
-        conditions = Conditions(state="Stable", members=members, owned=list(topics))
-        await self._waits.wait(self.group.name, conditions, READY_MS)
+        conditions = GroupConditions(state="Stable", members=members, owned=list(topics))
+        await self._waits.wait_for_conditions(self.group.name, conditions, READY_MS)
 
-    async def not_ready(self, conditions: Conditions, within_ms: int = 3_000) -> str:
+    async def not_ready(self, conditions: GroupConditions, within_ms: int = 3_000) -> str:
         """Why it does not become so."""
         with pytest.raises(Problem) as raised:
-            await self._waits.wait(self.group.name, conditions, within_ms)
+            await self._waits.wait_for_conditions(self.group.name, conditions, within_ms)
         return raised.value.detail
 
 
@@ -48,7 +48,7 @@ class Trial:
 async def trial(tmp_path: Path, board: Board) -> AsyncIterator[Trial]:
     command = command_of(CONFLUENT)
     async with serving(tmp_path, topics=(("orders", 6), ("payments", 3))) as server:
-        control = Control(server)
+        control = ControlPlane(server)
         broker = Broker(f"127.0.0.1:{server.endpoints[0].port}", None)
         group = Group(broker, CONFLUENT, command, "billing", board)
         group.session_timeout_ms = SESSION_TIMEOUT_MS
@@ -70,7 +70,7 @@ async def test_a_member_that_was_killed(trial: Trial) -> None:
     await trial.ready("orders", members=2)
     bob.kill()
     trial.group.join("orders", instance_id="carol")
-    said = await trial.not_ready(Conditions(state="Stable", members=3))
+    said = await trial.not_ready(GroupConditions(state="Stable", members=3))
     assert "the JoinGroup of bob (static bob, last heard" in said
     assert "bob has no connection any more, closed" in said
 
@@ -81,7 +81,7 @@ async def test_a_member_that_was_stopped(trial: Trial) -> None:
     await trial.ready("orders", members=2)
     bob.stop()
     trial.group.join("orders", instance_id="carol")
-    said = await trial.not_ready(Conditions(state="Stable", members=3), within_ms=5_000)
+    said = await trial.not_ready(GroupConditions(state="Stable", members=3), within_ms=5_000)
     assert "bob (static bob, last heard" in said
     assert "bob is connected and was told nothing" in said
 
@@ -89,7 +89,7 @@ async def test_a_member_that_was_stopped(trial: Trial) -> None:
 async def test_a_member_that_reads_something_else(trial: Trial) -> None:
     trial.group.join("payments", instance_id="alice")
     await trial.ready("payments", members=1)
-    said = await trial.not_ready(Conditions(owned=["orders"]), within_ms=100)
+    said = await trial.not_ready(GroupConditions(owned=["orders"]), within_ms=100)
     assert "Nobody is subscribed to orders (rdkafka: payments)" in said
 
 
@@ -122,7 +122,7 @@ async def test_a_callback_that_does_not_return(trial: Trial) -> None:
         await trial.ready("orders", members=1)
         trial.group.join("orders", instance_id="carol")
         assert await asyncio.to_thread(is_blocked.wait, 60)
-        said = await trial.not_ready(Conditions(state="Stable", members=2), within_ms=1_000)
+        said = await trial.not_ready(GroupConditions(state="Stable", members=2), within_ms=1_000)
         assert "bob was told to rejoin" in said
         assert "busy in its poll loop or a callback" in said
         may_return.set()

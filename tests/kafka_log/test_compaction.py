@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records import OffsetCommitKey, encode_key
+from protocol.records.group_record_schemas import OffsetCommitKey
+from protocol.records.group_record_serde import encode_key
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
+from tests.broker.server_thread import ServerThread
 from tests.kafka_log.fixture import NAMES, OFFSETS_PARTITION, expected, unpack
 from tests.kafka_log.test_fixtures import ask, comparable, of_groupd
-from tests.server.server_thread import ServerThread
-from tests.storage.compacting import compact, records
+from tests.storage.compaction.compacting import compact, records
 
 SERVED_KEY_VERSIONS = (*range(9), 16)
 LATER_MS = 2**42

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from storage.compression import CODEC_NAMES
+from tests.broker.server_thread import ServerThread
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
 from tests.kafka_log.connection import Connection
@@ -33,9 +34,8 @@ from tests.kafka_log.history import (
     fill,
 )
 from tests.kafka_log.view import CLASSIC, CONSUMER, View, view
-from tests.server.server_thread import ServerThread
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 
 class Written(NamedTuple):

@@ -4,6 +4,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -17,9 +18,10 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.partitioner import partition_for
-from storage.batch import LENGTH_END, read_header, walk_batches
+from storage.batch import LOG_OVERHEAD, read_header, walk_batches
 from storage.compression import CODEC_NAMES
-from storage.uuid_text import uuid_to_text
+from storage.topic_partition import uuid_to_text
+from tests.broker.server_thread import ServerThread
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import CLUSTER_ID
 from tests.kafka_log.committed import read_committed
@@ -28,9 +30,8 @@ from tests.kafka_log.consumer_history import commit_where_it_reads
 from tests.kafka_log.consumer_members import go_on
 from tests.kafka_log.fixture import NAMES, OFFSETS_PARTITION, expected, unpack
 from tests.kafka_log.view import CONSUMER, OFFSETS_KEPT_BY, View, topics, view
-from tests.server.server_thread import ServerThread
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture(params=NAMES)
@@ -61,27 +62,46 @@ def daemon(data: Path) -> Iterator[ServerThread]:
     daemon.stop()
 
 
-@pytest.fixture(scope="module")
-def standing_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], ServerThread]]:
-    """One server for each scenario, for all tests that only read."""
-    servers: dict[str, ServerThread] = {}
+class StandingServer(NamedTuple):
+    """A server that several tests read, and the groups that it served when it was started.
 
-    def server_of(name: str) -> ServerThread:
+    The members of these groups send no heartbeats: their sessions expire after 45 seconds.
+    """
+
+    server: ServerThread
+    groups_at_start: View
+
+
+@pytest.fixture(scope="module")
+def standing_servers(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], StandingServer]]:
+    """One server for each scenario, for all tests that only read."""
+    servers: dict[str, StandingServer] = {}
+
+    def server_of(name: str) -> StandingServer:
         if name not in servers:
             directory = tmp_path_factory.mktemp(name)
             unpack(name, str(directory))
-            servers[name] = ServerThread(str(directory))
+            server = ServerThread(str(directory))
+            servers[name] = StandingServer(server, ask(server))
         return servers[name]
 
     yield server_of
-    for server in servers.values():
-        server.stop()
+    for standing in servers.values():
+        standing.server.stop()
 
 
 @pytest.fixture
-def standing_server(name: str, standing_servers: Callable[[str], ServerThread]) -> ServerThread:
+def standing_server(name: str, standing_servers: Callable[[str], StandingServer]) -> ServerThread:
     """groupd on a copy of the directory that other tests read, too."""
-    return standing_servers(name)
+    return standing_servers(name).server
+
+
+@pytest.fixture
+def groups_at_start(name: str, standing_servers: Callable[[str], StandingServer]) -> View:
+    """The groups that this server had when it was started."""
+    return standing_servers(name).groups_at_start
 
 
 def ask(daemon: Daemon | ServerThread) -> View:
@@ -111,7 +131,7 @@ def batches(data: Path) -> Iterator[tuple[str, int, bytes]]:
                 content = segment.read_bytes()
                 while content:
                     header = read_header(content)
-                    size = header.batch_length + LENGTH_END
+                    size = header.batch_length + LOG_OVERHEAD
                     yield directory.name, header.base_offset, content[:size]
                     content = content[size:]
 
@@ -136,10 +156,10 @@ def commit(connection: Connection, group: str, topic: str, partition: int, offse
 
 
 def test_offsets_groups_members_and_generations_are_those_of_the_broker(
-    name: str, standing_server: ServerThread
+    name: str, groups_at_start: View
 ) -> None:
     wanted = of_groupd(expected(name)["served"])
-    assert comparable(ask(standing_server), wanted) == wanted
+    assert comparable(groups_at_start, wanted) == wanted
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

@@ -11,10 +11,9 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from protocol.records import (
-    GroupMetadataKey,
+from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey
+from protocol.records.group_record_serde import (
     Key,
-    OffsetCommitKey,
     UnknownKey,
     decode_key,
     decode_value,
@@ -23,7 +22,7 @@ from protocol.records import (
 )
 from storage.batch import (
     HEADER_BYTES,
-    LENGTH_END,
+    LOG_OVERHEAD,
     check_crc,
     decode_records,
     encode_batch,
@@ -32,7 +31,7 @@ from storage.batch import (
 )
 from storage.compression import NONE, decompress
 from storage.record import encode_records_at
-from storage.uuid_text import uuid_to_text
+from storage.topic_partition import uuid_to_text
 from tests.kafka_log.fixture import FIXTURES, NAMES, OFFSETS_PARTITION, unpack
 
 
@@ -121,7 +120,7 @@ def _read(data: Path) -> Iterator[bytes]:
         assert OFFSETS_PARTITION.fullmatch(segment.parent.name)
         content = segment.read_bytes()
         while content:
-            size = read_header(content).batch_length + LENGTH_END
+            size = read_header(content).batch_length + LOG_OVERHEAD
             yield content[:size]
             content = content[size:]
 

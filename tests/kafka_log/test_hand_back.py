@@ -21,7 +21,7 @@ from tests.kafka_log.fixture import NAMES, expected, unpack
 from tests.kafka_log.history import commit, delete_group, fill
 from tests.kafka_log.view import CONSUMER, OFFSETS_KEPT_BY, View, view
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 LOAD_TIMEOUT_S = 60
 

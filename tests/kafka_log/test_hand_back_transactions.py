@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.harness import Client, settings, start
+from tests.broker.transactor import Transactor
 from tests.cli.log_directory import log
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import running
 from tests.kafka_log.fixture import unpack
-from tests.server.harness import Client, settings, start
-from tests.server.transactor import Transactor
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 DROPPED = "Couldn't find leader endpoint"
 """A broker alone on its node may say so at a start, before it has found itself, and writes no marker then."""
@@ -33,8 +33,8 @@ async def test_transactions_go_on_in_a_broker_and_back_in_groupd(tmp_path: Path)
             await each.begin(client)
             await each.transact(client)
         await prepared.look(client)
-        assert server.transactions.parts is not None
-        server.transactions.parts.writer.write = lambda *_: None  # type: ignore[method-assign]
+        assert server.transactions.coordinator is not None
+        server.transactions.coordinator.marker_writer.write_marker = lambda *_: None  # type: ignore[method-assign]
         await prepared.write(client)
         await prepared.end(client)
         await open_.write(client)

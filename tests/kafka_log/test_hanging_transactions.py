@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from coordinator import clock
-from protocol.errors import ErrorCode
+from coordinator.core import clock
+from protocol.error_codes import ErrorCode
+from tests.broker.harness import Client
+from tests.broker.transactor import Transactor, committed_values, produce_request, until_answered
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import running
 from tests.kafka_log.fixture import unpack
 from tests.kafka_log.test_hand_back_transactions import port_of
-from tests.server.harness import Client
-from tests.server.transactor import Transactor, committed_values, produce_request, until_answered
 from tests.topics.transacting import transactional
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 UNVERIFIED = {"transaction.partition.verification.enable": "false"}
 PRODUCER_ID, EPOCH, HANGING = 4711, 3, "hangs"

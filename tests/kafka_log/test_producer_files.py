@@ -24,10 +24,10 @@ from storage.batch import encode_batch
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.producers.log_producers import LogProducers
-from storage.producers.snapshot import decode_snapshot
+from storage.producers.producer_snapshots import decode_snapshot
+from storage.producers.producer_state_manager import ProducerStateManager
 from storage.record import Record
-from storage.transaction_index import decode_index
+from storage.transaction_index import decode_transaction_index
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
 from tests.kafka_log.broker import KafkaBroker
@@ -35,7 +35,7 @@ from tests.kafka_log.connection import Connection
 from tests.kafka_log.dump import dump_producer_files
 from tests.oracle.batches import TIME_MS, fetch_request, produce_request
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 TOPIC = "orders"
 SEGMENT_BYTES = 1024 * 1024
@@ -157,8 +157,8 @@ def rebuilt(directory: Path, end: int, indexes: dict[str, bytes], snapshots: dic
         return PartitionLog.open(OsFiles(), str(directory), config, recovery_point=end, was_clean=True)
 
     log = opened()
-    read = LogProducers.load(log, DAY_MS)
-    known = {key: entry.transaction_offset for key, entry in read.state.entries()}
+    read = ProducerStateManager.load(log, DAY_MS)
+    known = {key: entry.transaction_offset for key, entry in read.state.iterate_entries()}
     aborted = list(read.aborted)
     log.close(clean=False)
     assert set(known) == {100, 101, 102, 103}
@@ -166,9 +166,9 @@ def rebuilt(directory: Path, end: int, indexes: dict[str, bytes], snapshots: dic
     for path in [*directory.glob("*.txnindex"), *directory.glob("*.snapshot")]:
         path.unlink()
     log = opened()
-    found = LogProducers.load(log, DAY_MS)
+    found = ProducerStateManager.load(log, DAY_MS)
     assert list(found.aborted) == aborted
-    assert {key: entry.transaction_offset for key, entry in found.state.entries()} == known
+    assert {key: entry.transaction_offset for key, entry in found.state.iterate_entries()} == known
     log.close()
     ours = files_of(directory, ".txnindex")
     assert {name: data for name, data in indexes.items() if data} == ours
@@ -180,7 +180,9 @@ def rebuilt(directory: Path, end: int, indexes: dict[str, bytes], snapshots: dic
     said = dump_producer_files([str(directory / name) for name in [*ours, *written]])
     assert said.count("lastStableOffset: ") == len(aborted)
     offsets = [int(offset) for offset in re.findall(r"firstOffset: (\d+) lastOffset", said)]
-    assert offsets == [each.first_offset for name in ours for each in decode_index(ours[name], name)]
+    assert offsets == [
+        each.first_offset for name in ours for each in decode_transaction_index(ours[name], name)
+    ]
     assert len(re.findall(r"currentTxnFirstOffset: ", said)) == sum(
         len(entries(data)) for data in written.values()
     )

@@ -6,7 +6,7 @@ refused.
 
 from typing import Any, Final
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponseAssignment,

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,

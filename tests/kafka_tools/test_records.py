@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 from groupd_client import Groupd
 
 from coordinator.cli.kafka_tools.group_member import assign_range
-from coordinator.cli.kafka_tools.record_partitioner import murmur2
+from coordinator.cli.kafka_tools.record_sender import murmur2
 from tests.interop.broker import eventually
 from tests.interop.daemon import Daemon
 from tests.kafka_tools.calls import TIMEOUT_S, run_tool, run_well, start_tool

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.broker import server
 from coordinator.cli.kafka_tools.dispatch import TOOLS
-from coordinator.cli.kafka_tools.options import Support, Takes
+from coordinator.cli.kafka_tools.tool_options import OptionValueRule, Support
+from coordinator.security.core import sasl_mechanisms
 from tests.free_ports import free_ports
 from tests.interop.build import CHECKOUT
 from tests.interop.daemon import Daemon
@@ -23,7 +25,7 @@ OPTIONS = [
     for option in (table.options if table else ())
 ]
 UNSUPPORTED = [(tool, option) for tool, option in OPTIONS if option.support is Support.NONE]
-HEAVY = ("asyncio", "uvloop", "rich", "cramjam", "coordinator.server", "coordinator.security.scram")
+HEAVY = ("asyncio", "uvloop", "rich", "cramjam", server.__name__, sasl_mechanisms.__name__)
 """What takes long to import, and a plain call does without."""
 
 
@@ -98,8 +100,9 @@ def test_help_lists_the_supported_options() -> None:
     help_ = run_tool("kafka-topics", ["--help"]).err
     for tool, option in OPTIONS:
         if tool == "kafka-topics":
-            assert (f"--{option.name}" in help_) == (option.support is not Support.NONE)
-    assert any(option.takes is Takes.OPTIONAL_VALUE for _, option in OPTIONS)
+            is_listed = option.support is not Support.NONE and not option.in_image_only
+            assert (f"--{option.name}" in help_) == is_listed
+    assert any(option.takes is OptionValueRule.OPTIONAL_VALUE for _, option in OPTIONS)
 
 
 def test_a_plain_call_imports_little(bootstrap: str) -> None:

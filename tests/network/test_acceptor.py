@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from coordinator import clock
-from coordinator.config.errors import ConfigError
-from coordinator.console.metrics import FiguresCollector
-from coordinator.net.connection_limits import connection_limits
-from coordinator.net.lines_per_address import LINES_A_PERIOD
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.broker.server_view import ServerView
+from coordinator.config.config_errors import ConfigError
+from coordinator.core import clock
+from coordinator.core.daemon_log import LINES_PER_PERIOD
+from coordinator.http.metric_collectors import ServerMetricsCollector
+from coordinator.network.connection_limits import create_connection_limits
 from protocol.apis import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
 from storage.record import Record
-from tests.server.harness import Client, join_alone, join_request, serving, settings
+from tests.broker.harness import Client, join_alone, join_request, serving, settings
 
 
 async def is_served(client: Client) -> bool:
@@ -40,7 +40,7 @@ def metric(server: Server, name: str) -> float:
     """A value of /metrics that has no labels."""
     samples = {
         sample.name: sample.value
-        for family in FiguresCollector(Broker(server).figures()).collect()
+        for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
         for sample in family.samples
     }
     return samples[name]
@@ -107,7 +107,7 @@ async def test_when_there_are_as_many_connections_as_there_may_be_new_ones_wait(
 
 
 async def test_a_daemon_that_is_full_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.server.server.CLOSE_TIMEOUT_S", 3600.0)
+    monkeypatch.setattr("coordinator.broker.server.CLOSE_TIMEOUT_S", 3600.0)
     async with serving(tmp_path, {"max.connections": "1"}) as server:
         client, waiting = Client(server), Client(server)
         async with client, waiting:
@@ -131,7 +131,7 @@ async def test_a_daemon_that_is_full_stops_at_once(tmp_path: Path, monkeypatch: 
 )
 def test_limits_that_cannot_be_are_named(properties: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"max\."):
-        connection_limits(settings(tmp_path, properties).config)
+        create_connection_limits(settings(tmp_path, properties).config)
 
 
 async def test_a_silent_connection_is_closed_but_not_one_that_awaits_an_answer(
@@ -163,22 +163,22 @@ async def test_without_an_idle_time_nothing_is_closed(tmp_path: Path) -> None:
 async def test_a_flood_of_nonsense_gets_few_lines_and_a_count(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flood = 3 * LINES_A_PERIOD
+    flood = 3 * LINES_PER_PERIOD
     async with serving(tmp_path) as server:
         for _ in range(flood):
             async with Client(server) as client:
                 client.writer.write(bytes(20))
                 assert await client.closed()
-        assert len(warnings(caplog)) == LINES_A_PERIOD
-        server.connections.lines.sum_up()
+        assert len(warnings(caplog)) == LINES_PER_PERIOD
+        server.connections.line_limit.log_summary()
         lines = warnings(caplog)
-        assert len(lines) == LINES_A_PERIOD + 1
-        assert str(flood - LINES_A_PERIOD) in lines[-1]
+        assert len(lines) == LINES_PER_PERIOD + 1
+        assert str(flood - LINES_PER_PERIOD) in lines[-1]
         assert metric(server, "groupd_connections_refused_total") == flood
         async with Client(server) as client:
             client.writer.write(bytes(20))
             assert await client.closed()
-        assert len(warnings(caplog)) == LINES_A_PERIOD + 2
+        assert len(warnings(caplog)) == LINES_PER_PERIOD + 2
 
 
 LIMIT = 200_000
@@ -295,7 +295,7 @@ async def test_many_peers_that_read_nothing_hold_a_bound_and_a_batch_each(tmp_pa
     async with serving(tmp_path) as server, AsyncExitStack() as stack:
         friend = await stack.enter_async_context(Client(server))
         await produced(friend)
-        unread = server.connections.unread
+        unread = server.connections.unread_responses
         unread.limit_bytes = limit = 2 * BATCHES * BATCH_BYTES
         clients = [await stack.enter_async_context(Client(server)) for _ in range(peers)]
         for number, client in enumerate(clients, 1):
@@ -330,7 +330,7 @@ async def test_many_fetches_that_are_answered_at_once_share_the_bound(tmp_path: 
             client.send(FetchRequest(max_wait_ms=60_000, min_bytes=min_bytes, topics=topics), 7)
         while metric(server, "groupd_waiters") < len(clients):
             await passes(server)
-        server.connections.unread.limit_bytes = 2 * BATCHES * BATCH_BYTES
+        server.connections.unread_responses.limit_bytes = 2 * BATCHES * BATCH_BYTES
         await produced(writer)
         sizes = [
             len((await client.receive()).responses[0].partitions[0].records or b"") for client in clients

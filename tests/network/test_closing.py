@@ -9,7 +9,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from storage.batch import encode_batch
 from storage.compression import GZIP, NONE
 from storage.record import Record
-from tests.server.harness import Client, serving
+from tests.broker.harness import Client, serving
 
 
 def produce(records: int, codec: int) -> ProduceRequest:
@@ -44,12 +44,12 @@ async def test_what_is_looked_at_is_written_though_its_connection_was_cut() -> N
         async with Client(server) as hasty:
             hasty.send(produce(900, GZIP), 9)
             await hasty.writer.drain()
-            while not server.topics.underway and await end_offset(friend) < 900:
+            while not server.topics.underway_count and await end_offset(friend) < 900:
                 pass
             for connection in list(server.connections.open):
-                if connection.open_answers:
+                if connection.unanswered_requests:
                     connection.abort()
         async with asyncio.timeout(60):
             while await end_offset(friend) < 900:
                 pass
-        assert not server.topics.underway
+        assert not server.topics.underway_count

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -22,7 +22,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.produce import ProduceRequest, TopicProduceData
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, sync_request
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request, serving, sync_request
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ async def test_a_request_of_a_great_many_tiny_things_costs_its_connection(
     tmp_path: Path, key: ApiKey
 ) -> None:
     """A thing may take one byte of the request, and much more of memory and time."""
-    things = APIS[key].most_elements + 1
+    things = APIS[key].max_elements + 1
     coordinators = FindCoordinatorRequest(coordinator_keys=[""] * things)
     topics = ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(partition_data=[])] * things)
     async with serving(tmp_path) as server, Client(server) as client:

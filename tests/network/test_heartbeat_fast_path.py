@@ -8,24 +8,24 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator.group.classic.heartbeat import RESPONSES
-from coordinator.net.caller import Caller
-from coordinator.net.connection import Connection
-from coordinator.net.endpoint import Endpoint
-from coordinator.net.repeat import MAX_FRAME_BYTES, MAX_KEPT, MISSES_UNTIL_ANEW
-from coordinator.net.routes import Routes
-from coordinator.server.handlers.api_versions import refuse_api_versions
-from coordinator.server.server import Server
+from coordinator.apis.broker_handlers import encode_unsupported_api_versions
+from coordinator.broker.server import Server
+from coordinator.group.classic.classic_heartbeat import RESPONSES
+from coordinator.network.client_connection import Connection
+from coordinator.network.endpoint import Endpoint
+from coordinator.network.heartbeat_fast_path import MAX_CACHED, MAX_FRAME_BYTES, MISSES_UNTIL_RESET
+from coordinator.network.request_context import RequestContext
+from coordinator.network.request_routes import Routes
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import encode_request
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.engine.held_clock import HeldClock
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request, serving
+from tests.runtime.held_clock import HeldClock
 from tests.storage.faulty_files import FaultyFiles
 
-MEMBERS = MAX_KEPT + 16
+MEMBERS = MAX_CACHED + 16
 SESSION_TIMEOUT_MS = 10_000
 STEPS = 400
 
@@ -60,7 +60,7 @@ def connect(endpoint: Endpoint) -> tuple[Connection, Sent]:
     return connection, sent
 
 
-def nobody(request: object, caller: Caller) -> object:
+def nobody(request: object, context: RequestContext) -> object:
     raise AssertionError("only heartbeats are sent")
 
 
@@ -93,7 +93,7 @@ async def fed(connection: Connection, sent: Sent, pieces: list[bytes]) -> bytes:
     start = len(sent.written)
     for piece in pieces:
         connection.data_received(piece)
-        while connection._slots or len(connection._endpoint.run_queue):  # noqa: ASYNC110 - nobody tells
+        while connection._replies or len(connection._endpoint.run_queue):  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0)
     return bytes(sent.written[start:])
 
@@ -108,7 +108,7 @@ async def test_whatever_is_sent_its_answers_and_effects_are_those_of_requests_th
         joined = [(f"g{number}", *await join_alone(client, f"g{number}")) for number in range(MEMBERS)]
         (endpoint,) = server.endpoints
         plain_endpoint = copy.copy(endpoint)
-        plain_endpoint.routes = Routes(endpoint.routes._handlers, {}, refuse_api_versions)
+        plain_endpoint.routes = Routes(endpoint.routes._handlers, {}, encode_unsupported_api_versions)
         plain, repeating = connect(plain_endpoint), connect(endpoint)
         number = 0
         shown: set[bytes] = set()
@@ -152,16 +152,18 @@ class Decoded:
 
     def __init__(self) -> None:
         self.requests: list[HeartbeatRequest] = []
-        handlers: dict[int, Callable[[Any, Caller], object]] = {**dict.fromkeys(APIS, nobody)}
+        handlers: dict[int, Callable[[Any, RequestContext], object]] = {**dict.fromkeys(APIS, nobody)}
         handlers[ApiKey.HEARTBEAT] = self._handle
-        self.routes = Routes(handlers, {ApiKey.HEARTBEAT: self._repeat}, refuse_api_versions)
+        self.routes = Routes(handlers, {ApiKey.HEARTBEAT: self._repeat}, encode_unsupported_api_versions)
 
-    def _handle(self, request: HeartbeatRequest, _: Caller) -> object:
+    def _handle(self, request: HeartbeatRequest, _: RequestContext) -> object:
         self.requests.append(request)
         refused = request.generation_id < 0
         return RESPONSES[ErrorCode.ILLEGAL_GENERATION if refused else ErrorCode.NONE]
 
-    def _repeat(self, _: HeartbeatRequest, response: object, __: Caller) -> Callable[[int], bool] | None:
+    def _repeat(
+        self, _: HeartbeatRequest, response: object, __: RequestContext
+    ) -> Callable[[int], bool] | None:
         return (lambda _: True) if response is RESPONSES[ErrorCode.NONE] else None
 
 
@@ -182,23 +184,23 @@ async def test_the_heartbeats_of_many_members_are_decoded_once_each(
     server: Server, decoded: Decoded, in_one_read: bool
 ) -> None:
     connection, sent = connect(server.endpoints[0])
-    frames = [frame(f"member-{number}") for number in range(MAX_KEPT)]
+    frames = [frame(f"member-{number}") for number in range(MAX_CACHED)]
     for _ in range(5):
         await fed(connection, sent, [b"".join(frames)] if in_one_read else frames)
-    assert len(decoded.requests) == MAX_KEPT
+    assert len(decoded.requests) == MAX_CACHED
 
 
 async def test_what_is_kept_is_bounded_and_makes_room_for_those_that_are_left(
     server: Server, decoded: Decoded
 ) -> None:
     connection, sent = connect(server.endpoints[0])
-    for number in range(MAX_KEPT):
+    for number in range(MAX_CACHED):
         await fed(connection, sent, [frame(f"gone-{number}")])
     decoded.requests.clear()
     here = frame("here")
-    for _ in range(2 * MISSES_UNTIL_ANEW):
+    for _ in range(2 * MISSES_UNTIL_RESET):
         await fed(connection, sent, [here])
-    assert len(decoded.requests) == MISSES_UNTIL_ANEW
+    assert len(decoded.requests) == MISSES_UNTIL_RESET
     decoded.requests.clear()
     long = frame("x" * MAX_FRAME_BYTES)
     for _ in range(3):

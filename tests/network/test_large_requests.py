@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from coordinator.server.server import Server
-from coordinator.topics.steps import taken
+from coordinator.broker.server import Server
+from coordinator.topics.stepwise_work import run_steps
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.list_groups import ListGroupsRequest
@@ -25,7 +25,7 @@ from protocol.messages.offset_delete import (
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.server.harness import Client, serving
+from tests.broker.harness import Client, serving
 
 STRANGERS = 10_000
 """Topics that nobody knows: what makes a commit take many slices."""
@@ -108,18 +108,18 @@ async def test_a_topic_that_is_deleted_meanwhile_is_not_committed(server: Server
     client.send(commit(5), 8)
     await in_line(server)
     catalogue = server.data_plane.catalogue
-    topic = catalogue.get("orders")
+    topic = catalogue.find_topic("orders")
     assert topic is not None
-    taken(catalogue.deleting([topic]))
+    run_steps(catalogue.delete_topics([topic]))
     assert errors(await client.receive())["orders"] == UNKNOWN
     assert await committed(server) == []
 
 
 async def test_a_group_that_is_given_away_meanwhile_commits_nothing(server: Server, client: Client) -> None:
-    partition = server.runtime.partition_of("g")
+    partition = server.runtime.find_partition("g")
     client.send(commit(5), 8)
     await in_line(server)
-    server.runtime.ownership.release(partition, 1, "somebody else has it")
+    server.runtime.lifecycle.release(partition, 1, "somebody else has it")
     told = errors(await client.receive())
     assert told.pop("orders") == ErrorCode.NOT_COORDINATOR
     assert set(told.values()) == {UNKNOWN}
@@ -133,7 +133,7 @@ async def test_a_connection_that_is_cut_meanwhile_commits_nothing(server: Server
     await asyncio.wait_for(server.connections.emptied.wait(), 60)
     assert len(server.run_queue) == 0
     assert await committed(server) == []
-    assert server.connections.memory.taken_bytes == 0
+    assert server.connections.memory.reserved_bytes == 0
 
 
 async def test_the_bytes_of_a_request_are_given_back_when_it_is_decoded() -> None:
@@ -143,11 +143,11 @@ async def test_the_bytes_of_a_request_are_given_back_when_it_is_decoded() -> Non
     ):
         for offset in (1, 2, 3):
             assert errors(await client.call(commit(offset), 8))["orders"] == ErrorCode.NONE
-        assert server.connections.memory.taken_bytes == 0
+        assert server.connections.memory.reserved_bytes == 0
 
 
 async def test_what_was_sent_before_too_large_a_request_is_answered(server: Server, client: Client) -> None:
-    most = APIS[ApiKey.FIND_COORDINATOR].most_elements
+    most = APIS[ApiKey.FIND_COORDINATOR].max_elements
     client.send(ListGroupsRequest(), 4)
     client.send(FindCoordinatorRequest(coordinator_keys=["k"] * (most + 1)), 6)
     assert (await client.receive()).error_code == ErrorCode.NONE

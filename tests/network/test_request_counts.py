@@ -3,8 +3,8 @@
 from protocol.apis import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.server.harness import Client, serving
-from tests.server.test_runtime import commit
+from tests.broker.harness import Client, serving
+from tests.broker.test_group_partitions import commit
 
 NS: int = 1_000_000_000
 

@@ -3,23 +3,23 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from coordinator.group.classic.heartbeat import RESPONSES
-from coordinator.net.caller import Caller
-from coordinator.net.routes import Routes
-from coordinator.server.handlers.api_versions import refuse_api_versions
+from coordinator.apis.broker_handlers import encode_unsupported_api_versions
+from coordinator.group.classic.classic_heartbeat import RESPONSES
+from coordinator.network.request_context import RequestContext
+from coordinator.network.request_routes import Routes
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
-from tests.server.harness import Client, heartbeat_request, join_alone, serving
+from protocol.error_codes import ErrorCode
+from tests.broker.harness import Client, heartbeat_request, join_alone, serving
 
 
 async def test_another_table_sees_every_request_also_those_that_come_again_just_so(tmp_path: Path) -> None:
     seen: list[object] = []
 
-    def watch(request: object, caller: Caller) -> object:
+    def watch(request: object, context: RequestContext) -> object:
         seen.append(request)
         return RESPONSES[ErrorCode.NONE]
 
-    def nobody(request: object, caller: Caller) -> object:
+    def nobody(request: object, context: RequestContext) -> object:
         raise AssertionError("only heartbeats are sent")
 
     async with serving(tmp_path) as server, Client(server) as client:
@@ -27,8 +27,8 @@ async def test_another_table_sees_every_request_also_those_that_come_again_just_
         beat = heartbeat_request("g", member_id, generation_id)
         for _ in range(3):
             assert (await client.call(beat, 4)).error_code == ErrorCode.NONE
-        handlers: dict[int, Callable[[object, Caller], object]] = dict.fromkeys(APIS, nobody)
-        watching = Routes({**handlers, ApiKey.HEARTBEAT: watch}, {}, refuse_api_versions)
+        handlers: dict[int, Callable[[object, RequestContext], object]] = dict.fromkeys(APIS, nobody)
+        watching = Routes({**handlers, ApiKey.HEARTBEAT: watch}, {}, encode_unsupported_api_versions)
         (endpoint,) = server.endpoints
         before, endpoint.routes = endpoint.routes, watching
         for _ in range(3):

@@ -1,15 +1,15 @@
 import asyncio
 
-from coordinator.net.outbox import Outbox
+from coordinator.network.run_queue import WriteBatcher
 
 
 async def test_a_connection_that_fails_keeps_no_other_from_its_answers() -> None:
-    outbox, sent = Outbox(asyncio.get_running_loop()), asyncio.Event()
+    write_batcher, sent = WriteBatcher(asyncio.get_running_loop()), asyncio.Event()
 
     def fail() -> None:
         raise RuntimeError("a defect")
 
-    outbox.add(fail)
-    outbox.add(sent.set)
+    write_batcher.schedule_flush(fail)
+    write_batcher.schedule_flush(sent.set)
     async with asyncio.timeout(60):
         await sent.wait()

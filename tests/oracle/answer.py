@@ -24,11 +24,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import layout
 from storage.batch import BatchHeader, decode_records, walk_batches
-from storage.errors import CorruptBatch
-from storage.producers.marker import decode_marker
+from storage.producers.end_transaction_marker import decode_marker
+from storage.storage_errors import CorruptBatch
 
 UNORDERED: Final = {
     ("JoinGroupResponse", "members"): "member_id",

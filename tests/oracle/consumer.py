@@ -13,7 +13,7 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -76,7 +76,7 @@ class Consumer:
 
     def heartbeat(self, note: str = "", by: str = "", version: int | None = None, **fields: Any) -> Any:
         """Sends a heartbeat and waits for its answer. In: whatever it says besides who it is, by field;
-        `owns`, the partitions by topic, may stand for `topic_partitions`.
+        `owns`, the partitions by topic, may stand for `build_topic_partitions`.
         """
         if "owns" in fields:
             fields["topic_partitions"] = owned(fields.pop("owns"))

@@ -14,20 +14,6 @@ EXPLAINED: Final = (
         groupd=("(a text)",),
     ),
     Explained(
-        "Nothing is set for the whole cluster",
-        session="*",
-        label="*",
-        path="*.config*(*).config_source",
-        kafka=(3,),
-        groupd=(5,),
-    ),
-    Explained(
-        "Nothing is set for the whole cluster",
-        session="all_configs_of_a_topic*",
-        label="*",
-        path="results(0).configs(23).synonyms*",
-    ),
-    Explained(
         "DescribeConfigs v0 says which values are defaults",
         session="configs_are_described[v0]",
         label="*",

@@ -8,7 +8,13 @@ resources are Kafka's but for TXN, a transactional id.
 import re
 from typing import Final
 
-from coordinator.security.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
+from coordinator.security.core.acl import (
+    CLUSTER_NAME,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.describe_acls import DescribeAclsRequest
@@ -40,8 +46,8 @@ def creation(play: Play, user: str, right: str) -> AclCreation:
         resource_pattern_type=pattern,
         principal=principal(play, user),
         host=host or "*",
-        operation=Operation[operation],
-        permission_type=Permission.DENY if denies else Permission.ALLOW,
+        operation=AclOperation[operation],
+        permission_type=AclPermissionType.DENY if denies else AclPermissionType.ALLOW,
     )
 
 

@@ -2,7 +2,7 @@
 
 import time
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_acls import AclCreationResult
 from protocol.messages.describe_producers import (
     DescribeProducersPartitionResponse,
@@ -11,7 +11,7 @@ from protocol.messages.describe_producers import (
 from protocol.messages.describe_transactions import DescribeTransactionsTransactionState
 from protocol.messages.end_txn import EndTxnResponse
 from storage.batch import encode_batch
-from storage.producers.marker import EndMarker, encode_marker
+from storage.producers.end_transaction_marker import EndMarker, encode_marker
 from storage.record import Record
 from tests.oracle.answer import Names, Plain, flat, plain
 

@@ -6,8 +6,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from protocol.partitioner import partition_for
-from protocol.records import Key, UnknownKey, decode_key, decode_value
-from protocol.records.record_types import BY_KEY
+from protocol.records.group_record_serde import TYPES_BY_KEY, Key, UnknownKey, decode_key, decode_value
 from storage.batch import decode_records, walk_batches
 from tests.oracle.answer import Plain, plain
 from tests.oracle.batches import fetch_request
@@ -56,7 +55,7 @@ def _group_of(key: Any) -> str | None:
 
 
 def _plain(play: Play, key: Any, value: bytes | None) -> tuple[str, Plain, Plain]:
-    kind = BY_KEY[type(key)]
+    kind = TYPES_BY_KEY[type(key)]
     told_key = plain(key, kind.number, play.names)
     told = None
     if value is not None:

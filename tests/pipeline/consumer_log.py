@@ -3,8 +3,7 @@
 import random
 from typing import Any
 
-from protocol.records import encode_key, encode_value
-from protocol.records.record_types import BY_KEY
+from protocol.records.group_record_serde import TYPES_BY_KEY, encode_key, encode_value
 from storage.record import Record
 from tests.group.consumer.members import Members
 
@@ -37,7 +36,7 @@ class ConsumerLog(Members):
                 encode_key(fact.key),
                 None
                 if fact.value is None
-                else encode_value(fact.value, BY_KEY[type(fact.key)].version_of(fact.value)),
+                else encode_value(fact.value, TYPES_BY_KEY[type(fact.key)].find_value_version(fact.value)),
             )
             for fact, time_ms in zip(self.records, self.times_ms, strict=True)
         ]

@@ -5,7 +5,7 @@ Each group has the name of its function, and topics of its own. They last an hou
 
 from collections.abc import Callable
 
-from pipeline.log_ends import LogEnd
+from pipeline.log_ends.log_end import LogEnd
 from tests.pipeline.hand_made import HandMade, Partitions, at
 
 HOUR_S = 3600

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.silver import SILVER
+from pipeline.silver.schemas import SILVER
 from pipeline.warehouse import Warehouse
 
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

@@ -13,17 +13,15 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.records import (
+from protocol.records import group_record_schemas as of_consumers
+from protocol.records.group_record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    Value,
-    encode_key,
-    encode_value,
 )
-from protocol.records import consumer_group as of_consumers
+from protocol.records.group_record_serde import Value, encode_key, encode_value
 from storage.batch import LOG_APPEND_TIME, encode_batch, read_header, rewrite_batch
 from storage.checksum import crc32c
 from storage.record import Record

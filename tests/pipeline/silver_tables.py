@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
-from pipeline.silver import SILVER
+from pipeline.silver.schemas import SILVER
 from pipeline.warehouse import Warehouse
 
 Rows = list[dict[str, Any]]

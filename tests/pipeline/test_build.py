@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.build import GOLD, BuildSettings, Built, build
 from pipeline.errors import BadInput
-from pipeline.log_ends import LogEnd, Period
+from pipeline.log_ends.log_end import LogEnd, Period
 from pipeline.warehouse import Warehouse
 from storage.topic_partition import TopicPartition
 from tests.pipeline.hand_made import HandMade, at, fill

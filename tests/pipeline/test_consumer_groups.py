@@ -10,7 +10,7 @@ from pipeline.ingest import ingest
 from pipeline.report.page import write_report
 from pipeline.report.story import story
 from pipeline.warehouse import Warehouse
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.group.consumer.classic import stable_member
 from tests.group.consumer.members import FOO
 from tests.pipeline.consumer_log import ConsumerLog

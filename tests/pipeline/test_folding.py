@@ -10,13 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.build import GOLD, BuildSettings, Built, build
-from pipeline.log_ends import LogEnd, Period, Snapshot
+from pipeline.log_ends.log_end import LogEnd, Period
+from pipeline.log_ends.snapshot import Snapshot
 from pipeline.warehouse import FOLDS, Warehouse
 from storage.topic_partition import TopicPartition
 from tests.pipeline.hand_made import HandMade, at, fill
 from tests.pipeline.silver_tables import in_order
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 RECORDS = 300
 Tables = dict[str, list[dict[str, Any]]]

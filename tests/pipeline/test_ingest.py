@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from coordinator.engine.loader import Load
-from coordinator.group.record_codec import GroupRecordCodec
+from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.runtime.partition_loader import PartitionLoad
 from pipeline.directory import LocalDirectory
 from pipeline.errors import BadInput
 from pipeline.ingest import Ingested, ingest
-from pipeline.log_ends import Bounds, Snapshot
 from pipeline.log_ends.directory import snapshot_of_directory
+from pipeline.log_ends.snapshot import Bounds, Snapshot
 from pipeline.progress import Progress
-from pipeline.silver import SILVER
+from pipeline.silver.schemas import SILVER
 from pipeline.warehouse import MARKER, Warehouse
 from storage.files import OsFiles
 from storage.log import PartitionLog
@@ -34,7 +34,7 @@ from tests.pipeline.random_logs import Log, compacted
 from tests.pipeline.silver_tables import RECORDS, expected_tables, in_order, table, tables
 from tests.pipeline.test_decode import commit_record
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
@@ -297,9 +297,9 @@ def test_the_newest_of_every_key_is_what_the_daemon_loads(
     ingest(spark, made.path, warehouse)
     shard = new_shard()
     opened = PartitionLog.open(OsFiles(), str(made.partition(7)), LogConfig())
-    assert list(Load(opened, shard, OsFiles(), GroupRecordCodec()).steps())
+    assert list(PartitionLoad(opened, shard, OsFiles(), GroupRecordCodec()).run_steps())
     opened.close()
-    state = shard.durable_state()
+    state = shard.snapshot_durable()
     commits: dict[Any, Any] = {}
     for row in table(warehouse, "commits"):
         value = None if row["tombstone"] else (row["offset"], row["metadata"])

@@ -15,12 +15,12 @@ import pytest
 
 from pipeline.decode.rows import COMMIT
 from pipeline.decode.vectorised import Wanted
-from pipeline.log_ends import Snapshot
 from pipeline.log_ends.cluster import ends_of_cluster, parse_address
 from pipeline.log_ends.connection import Connection
 from pipeline.log_ends.directory import ends_in_directory
 from pipeline.log_ends.log_end import Period
 from pipeline.log_ends.measure import snapshot_taker
+from pipeline.log_ends.snapshot import Snapshot
 from pipeline.log_files import LogFiles
 from pipeline.reading import Task, ranges, read_task
 from pipeline.segments import find_partitions

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.control import Control
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
 from pipeline.errors import BadInput
 from pipeline.report.ledger import in_short, read_ledger
 from pipeline.report.rebalances import worst
 from storage.files import OsFiles
+from tests.broker.harness import Client, join_alone
 from tests.control.serving import controlled
 from tests.pipeline.hand_made import at
-from tests.server.harness import Client, join_alone
 
 
 def entry(group: str, generation: int, cause: str, client: str | None = None) -> str:
@@ -26,10 +26,10 @@ async def test_what_the_daemon_writes_is_read(tmp_path: Path) -> None:
     properties = {"ledger.file": str(path), "group.initial.rebalance.delay.ms": "0"}
     async with controlled(tmp_path / "data", properties, OsFiles()) as (server, control):
         assert isinstance(server, Server)
-        assert isinstance(control, Control)
+        assert isinstance(control, ControlPlane)
         async with Client(server, "alice") as alice:
             member_id, _ = await join_alone(alice, "billing")
-            await control.member_acts.expire("billing", member_id, None)
+            await control.member_commands.expire_member("billing", member_id, None)
         await control.finish()
     found = read_ledger(str(path), ["billing"])["billing"]
     assert [why.partition("@")[0] for why in found.values()][-1].endswith("alice")

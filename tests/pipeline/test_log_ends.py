@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.log_ends import Bounds, LogEnd, Period, Snapshot, directory
+from pipeline.log_ends import directory
 from pipeline.log_ends.cluster import ends_of_cluster, parse_address
 from pipeline.log_ends.directory import ends_in_directory, snapshot_of_directory
 from pipeline.log_ends.file import ends_in_file
+from pipeline.log_ends.log_end import LogEnd, Period
 from pipeline.log_ends.measure import measurer
+from pipeline.log_ends.snapshot import Bounds, Snapshot
 from storage.batch import encode_batch
 from storage.files import OsFiles
 from storage.log import PartitionLog

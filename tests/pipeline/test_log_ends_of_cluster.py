@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.log_ends import Period, Snapshot
 from pipeline.log_ends.cluster import ends_of_cluster, snapshot_of_cluster
 from pipeline.log_ends.directory import ends_in_directory
+from pipeline.log_ends.log_end import Period
+from pipeline.log_ends.snapshot import Snapshot
 from storage.topic_partition import TopicPartition
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import running

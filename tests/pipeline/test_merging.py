@@ -22,7 +22,7 @@ from pipeline.directory import LocalDirectory
 from pipeline.kept import CURRENT, VERSION, Kept
 from pipeline.lock import reading
 from pipeline.merging import Batch, due, merge
-from pipeline.silver import SILVER
+from pipeline.silver.schemas import SILVER
 from pipeline.warehouse import CHECKPOINT, FOLDS, STAGING, Warehouse, parquet_schema
 
 MANY = 4

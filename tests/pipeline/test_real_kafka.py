@@ -21,7 +21,7 @@ from tests.pipeline.page import Page
 from tests.pipeline.rows import Row
 from tests.pipeline.silver_tables import table
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 Served = dict[str, Any]
 REPORTED = "compacted"

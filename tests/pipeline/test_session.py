@@ -6,7 +6,7 @@ import pytest
 
 from tests.pipeline.class_archive import quick_jvm
 from tests.pipeline.test_command import need_java
-from tests.small_run import small_run
+from tests.tooling.small_run import small_run
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -13,7 +13,7 @@ from tests.pipeline.log_directory import LogDirectory
 from tests.pipeline.random_logs import Log
 from tests.pipeline.test_decode import Rows, commit_record, plain
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

@@ -13,19 +13,19 @@ from pipeline.decode.rows import record_batch
 from pipeline.decode.vectorised import Wanted
 from pipeline.errors import BadInput
 from pipeline.log_files import LogFiles
-from pipeline.reading import pack, ranges, read_task
-from pipeline.segments import find_partitions
+from pipeline.reading import MIN_TASK_BYTES, Range, pack, ranges, read_task
+from pipeline.segments import LogPartition, find_partitions
 from pipeline.survey import Survey, survey
 from pipeline.walk import MAX_BATCH_BYTES
 from protocol.partitioner import partition_for
 from storage.batch import read_header
 from storage.record import Record
+from tests.broker.harness import Client, settings, start
+from tests.broker.transactor import TOPICS, Transactor
 from tests.oracle.member import commit_request
 from tests.pipeline.log_directory import LogDirectory, segment_name
 from tests.pipeline.random_logs import Log, compacted, logs
 from tests.pipeline.test_decode import LOGS, commit_record, plain
-from tests.server.harness import Client, settings, start
-from tests.server.transactor import TOPICS, Transactor
 
 Rows = list[dict[str, Any]]
 
@@ -80,6 +80,15 @@ def test_all_of_a_log_is_read_from_any_offset(
     assert read(made, seen, tasks) == expected
 
 
+@pytest.mark.parametrize("tasks", [1, 2, 3, 8])
+def test_a_large_log_is_read_in_as_many_tasks_as_were_asked_for(tasks: int) -> None:
+    partition = LogPartition(7, "data/__consumer_offsets-7")
+    large = [Range(partition, f"{number}.log", 0, MIN_TASK_BYTES, number, number + 1) for number in range(24)]
+    planned = pack(large, tasks)
+    assert len(planned) == tasks
+    assert [item for task in planned for item in task.ranges] == large
+
+
 def test_small_chunks_and_batches_larger_than_them(made: LogDirectory) -> None:
     log = Log()
     for number in range(20):
@@ -104,6 +113,8 @@ def test_a_torn_tail_is_the_end_for_now(made: LogDirectory) -> None:
         damaged = log.batches[-1][:80] + wrong[80:]
         made.write(7, [*log.batches[:-1], damaged], per_segment=4)
         assert kinds(look(made)) == ["torn_tail"]
+    made.write(7, [*log.batches[:-1], log.batches[0]], per_segment=10)
+    assert (look(made).next_offset, kinds(look(made))) == (10, ["torn_tail"])
     made.write(7, [*log.batches, bytes(3000)], per_segment=10)
     assert (look(made).next_offset, kinds(look(made))) == (12, ["torn_tail"])
     made.write_log(7, log)

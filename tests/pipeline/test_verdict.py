@@ -134,6 +134,16 @@ def test_every_kind_of_anomaly_has_a_sentence_whatever_is_known_of_it() -> None:
         assert "(-" not in finding.text
 
 
+def test_of_groups_whose_offsets_expire_the_one_with_most_to_lose_comes_first() -> None:
+    known = {"kind": "expiring_offsets", "ts": at(0), "until_ts": at(60), "detail": "nobody is there"}
+    rows = [
+        {"group": group, "amount": amount, "n_partitions": 1} | known
+        for group, amount in (("a", None), ("b", 5), ("c", 70))
+    ]
+    found = verdict(rows, Context(now=at(60), lag=None, period_s=60))
+    assert [finding.group for finding in found] == ["c", "b", "a"]
+
+
 def test_a_storm_names_the_clients_behind_it_and_not_their_member_ids(day: Gathered) -> None:
     (finding,) = [each for each in of_group(day, "storm") if each.kind == "rebalance_storm"]
     for fact in ("61 times", "3 clients", "63 member ids", "x@10.0.0.1", "y@10.0.0.1", "z@10.0.0.1"):

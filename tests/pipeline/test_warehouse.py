@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.directory import Directory, HadoopDirectory, LocalDirectory, directory_at
 from pipeline.errors import BadInput
-from pipeline.silver import SILVER
+from pipeline.silver.schemas import SILVER
 from pipeline.warehouse import MARKER, SCRATCH, Warehouse
 
 

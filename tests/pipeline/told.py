@@ -6,7 +6,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pipeline.build import BuildSettings, Built, build
-from pipeline.log_ends import LogEnd, Period, Snapshot
+from pipeline.log_ends.log_end import LogEnd, Period
+from pipeline.log_ends.snapshot import Snapshot
 from pipeline.report.gather import Gathered, Selection
 from pipeline.report.page import write_report
 from pipeline.warehouse import Warehouse

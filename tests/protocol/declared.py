@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from protocol.apis import APIS
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from protocol.records.record_types import SERVED_TYPES
+from protocol.records.group_record_serde import SERVED_TYPES
 from protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
 from protocol.schema import FieldType, layout, message_info
 

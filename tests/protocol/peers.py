@@ -20,8 +20,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 from msgspec import Struct
 
-from protocol.kinds import ZERO_UUID
-from protocol.schema import FieldLayout, layout, message_info
+from protocol.schema import ZERO_UUID, FieldLayout, layout, message_info
 
 Values: TypeAlias = Any
 Peer: TypeAlias = Callable[[bytes], tuple[Values, bytes]]

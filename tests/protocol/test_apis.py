@@ -6,7 +6,7 @@ import pytest
 from kio.schema.index import api_key_map
 
 import protocol.messages
-from protocol.apis import APIS, Api, message_class
+from protocol.apis import APIS, Api, find_message_class
 from protocol.schema import message_info
 
 # The newest version of each API that a broker of Apache Kafka 4.4.0 advertises, and its first flexible one.
@@ -56,4 +56,4 @@ def test_every_declared_api_is_in_the_table() -> None:
 @pytest.mark.parametrize("name", ["", "JoinGroup", "JoinGroupRequestProtocol", "os", "AddRaftVoterRequest"])
 def test_no_class_by_a_name_that_is_no_message(name: str) -> None:
     with pytest.raises(KeyError):
-        message_class(name)
+        find_message_class(name)

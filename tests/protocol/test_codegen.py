@@ -3,8 +3,8 @@
 import pytest
 
 from protocol import codec, codegen
-from protocol.budget import Budget
 from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.primitives import DecodingBudget
 
 
 def test_printing_the_codec_of_a_message(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,8 +30,8 @@ def test_a_version_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[st
 
 def test_functions_made_from_the_source_read_what_they_write() -> None:
     message = HeartbeatRequest(group_id="g", generation_id=1, member_id="m", group_instance_id="i")
-    write = codegen.function(codegen.encoder_source(HeartbeatRequest, 4), "write", "a test")
-    decode = codegen.function(codegen.decoder_source(HeartbeatRequest, 4), "decode", "a test")
+    write = codegen.compile_function(codegen.generate_encoder(HeartbeatRequest, 4), "write", "a test")
+    decode = codegen.compile_function(codegen.generate_decoder(HeartbeatRequest, 4), "decode", "a test")
     out = bytearray()
     write(message, out)
     assert decode(bytes(out)) == message
@@ -40,7 +40,7 @@ def test_functions_made_from_the_source_read_what_they_write() -> None:
 def test_servers_of_one_process_share_the_generated_functions() -> None:
     """Generating them takes milliseconds, and a namespace of a daemon has a table of routes of its own."""
     first, second, smaller = (
-        codec.request_decoder(HeartbeatRequest, 4, Budget(elements)) for elements in (100, 100, 99)
+        codec.request_decoder(HeartbeatRequest, 4, DecodingBudget(elements)) for elements in (100, 100, 99)
     )
     assert first is second
     assert first is not smaller

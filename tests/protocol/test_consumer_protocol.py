@@ -12,9 +12,9 @@ from protocol.consumer_protocol import (
     decode_subscription,
     encode_assignment,
     encode_subscription,
-    subscribed_topics,
+    find_subscribed_topics,
 )
-from protocol.malformed import Malformed
+from protocol.primitives import Malformed
 from tests.protocol.declared import examples
 
 FULL = ConsumerProtocolSubscription(
@@ -38,18 +38,18 @@ def test_subscriptions(version: int, body: str) -> None:
     assert read.owned_partitions == (FULL.owned_partitions if version >= 1 else [])
     assert read.generation_id == (4 if version >= 2 else -1)
     assert read.rack_id == ("r" if version >= 3 else None)
-    assert subscribed_topics(data) == ["a", "b"]
+    assert find_subscribed_topics(data) == ["a", "b"]
 
 
 def test_a_subscription_of_a_version_to_come_is_read_as_far_as_it_is_known() -> None:
     data = bytes.fromhex("0009" + V3 + "aabbcc")
     assert decode_subscription(data) == FULL
-    assert subscribed_topics(data) == ["a", "b"]
+    assert find_subscribed_topics(data) == ["a", "b"]
 
 
 def test_topics_are_read_even_where_later_fields_are_damaged() -> None:
     data = bytes.fromhex("0001" + V0 + "7fffffff")
-    assert subscribed_topics(data) == ["a", "b"]
+    assert find_subscribed_topics(data) == ["a", "b"]
     with pytest.raises(Malformed):
         decode_subscription(data)
 
@@ -57,7 +57,7 @@ def test_topics_are_read_even_where_later_fields_are_damaged() -> None:
 @pytest.mark.parametrize("text", ["", "00", "0000", "ffff" + V0, "0000 7fffffff", "0000 ffffffff ffffffff"])
 def test_what_is_no_subscription(text: str) -> None:
     with pytest.raises(Malformed):
-        subscribed_topics(bytes.fromhex(text))
+        find_subscribed_topics(bytes.fromhex(text))
     with pytest.raises(Malformed):
         decode_subscription(bytes.fromhex(text))
 
@@ -66,7 +66,7 @@ def test_what_is_no_subscription(text: str) -> None:
 @given(data=st.binary(max_size=40))
 def test_any_bytes_are_a_subscription_or_malformed(data: bytes) -> None:
     try:
-        topics = subscribed_topics(data)
+        topics = find_subscribed_topics(data)
     except Malformed:
         return
     assert all(isinstance(topic, str) for topic in topics)

@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from protocol.errors import MESSAGES, RETRIABLE, ErrorCode
+from protocol.error_codes import MESSAGES, RETRIABLE, ErrorCode
 
 
 def test_names_and_numbers_are_those_of_kio() -> None:

@@ -12,7 +12,7 @@ from kio.serial import entity_reader, entity_writer
 
 from protocol import codec
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import (
     RequestHeader,
     UnknownApi,
@@ -22,9 +22,9 @@ from protocol.framing import (
     parse_request_header,
     response_body_position,
 )
-from protocol.malformed import Malformed
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.primitives import Malformed
 from tests.protocol.declared import examples, full
 
 HEARTBEAT = HeartbeatRequest(group_id="grp", generation_id=3, member_id="m-1")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from protocol import codec, reference
+from protocol import codec, reference_codec
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -253,8 +253,8 @@ def test_known_bytes(what: str) -> None:
     data = bytes.fromhex(text)
     assert codec.encode(message, version).hex() == data.hex()
     assert codec.decode(type(message), version, data) == message
-    assert reference.encode(message, version).hex() == data.hex()
-    assert reference.decode(type(message), version, data) == message
+    assert reference_codec.encode(message, version).hex() == data.hex()
+    assert reference_codec.decode(type(message), version, data) == message
 
 
 def test_a_long_string_takes_two_bytes_of_length() -> None:

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocol import codec, reference
-from protocol.budget import Budget
-from protocol.malformed import Malformed
+from protocol import codec, reference_codec
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.fetch import FetchRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -17,6 +15,7 @@ from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.sync_group import SyncGroupRequest
+from protocol.primitives import DecodingBudget, Malformed
 from tests.protocol.declared import ALL, EXPLORE, full, name
 
 # Bytes at which lengths, counts, booleans and varints change their meaning.
@@ -48,9 +47,9 @@ def test_damaged_and_random_bytes_are_judged_alike_by_both_codecs(declared: tupl
     chance = Random(f"{EXPLORE} {name(declared)}")
     for _ in range(EXPLORE or 20):
         data = damaged(whole, chance) if chance.random() < 0.8 else chance.randbytes(chance.randrange(60))
-        assert verdict(codec.decode, cls, version, data) == verdict(reference.decode, cls, version, data), (
-            data.hex()
-        )
+        assert verdict(codec.decode, cls, version, data) == verdict(
+            reference_codec.decode, cls, version, data
+        ), data.hex()
 
 
 def damaged(data: bytes, chance: Random) -> bytes:
@@ -112,14 +111,14 @@ def test_malformed(why: str) -> None:
     with pytest.raises(Malformed):
         codec.decode(cls, version, data)
     with pytest.raises(Malformed):
-        reference.decode(cls, version, data)
+        reference_codec.decode(cls, version, data)
 
 
 def test_unknown_tagged_fields_are_stepped_over() -> None:
     plain = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     data = bytes.fromhex("0267 00000001 026d 00 02 05 03 aabbcc 8001 00")
     assert codec.decode(HeartbeatRequest, 4, data) == plain
-    assert reference.decode(HeartbeatRequest, 4, data) == plain
+    assert reference_codec.decode(HeartbeatRequest, 4, data) == plain
 
 
 COUNTS = {
@@ -148,10 +147,13 @@ def test_an_absurd_count_sets_no_memory_aside(what: str) -> None:
 
 
 SPENT = {
-    "elements of an array in an array": ("0267 02 0274 04 00000000 00000001 00000002 00 00", Budget(4, 0)),
-    "elements of one array": ("0267 04 0274 01 00 0275 01 00 0276 01 00 00", Budget(3, 0)),
-    "unknown tags of the message": ("0267 01 02 1400 1500", Budget(0, 2)),
-    "unknown tags of its structs": ("0267 03 0274 01 01 1400 0275 01 01 1400 00", Budget(2, 2)),
+    "elements of an array in an array": (
+        "0267 02 0274 04 00000000 00000001 00000002 00 00",
+        DecodingBudget(4, 0),
+    ),
+    "elements of one array": ("0267 04 0274 01 00 0275 01 00 0276 01 00 00", DecodingBudget(3, 0)),
+    "unknown tags of the message": ("0267 01 02 1400 1500", DecodingBudget(0, 2)),
+    "unknown tags of its structs": ("0267 03 0274 01 01 1400 0275 01 01 1400 00", DecodingBudget(2, 2)),
 }
 
 
@@ -162,8 +164,8 @@ def test_a_request_has_a_budget(what: str) -> None:
     message = codec.decode(OffsetFetchRequest, 6, data)
     assert codec.request_decoder(OffsetFetchRequest, 6, spent)(data) == message
     for less in (
-        Budget(spent.elements - 1, spent.unknown_tags),
-        Budget(spent.elements, spent.unknown_tags - 1),
+        DecodingBudget(spent.elements - 1, spent.unknown_tags),
+        DecodingBudget(spent.elements, spent.unknown_tags - 1),
     ):
         if min(less.elements, less.unknown_tags) >= 0:
             with pytest.raises(Malformed):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.partitioner import java_hash, partition_for
+from protocol.partitioner import compute_java_hash, partition_for
 
 VECTORS = [
     ("", 0, 0),
@@ -21,7 +21,7 @@ VECTORS = [
 
 @pytest.mark.parametrize(("group_id", "hashed", "partition"), VECTORS)
 def test_groups_map_as_in_kafka(group_id: str, hashed: int, partition: int) -> None:
-    assert java_hash(group_id) == hashed
+    assert compute_java_hash(group_id) == hashed
     assert partition_for(group_id, 50) == partition
 
 

@@ -4,22 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.malformed import Malformed
-from protocol.records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    Key,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    UnknownKey,
-    Value,
-    decode_key,
-    decode_value,
-    encode_key,
-    encode_value,
-)
-from protocol.records.consumer_group import (
+from protocol.primitives import Malformed
+from protocol.records.group_record_schemas import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -35,7 +21,21 @@ from protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     CurrentTopicPartitions,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
     TargetTopicPartitions,
+)
+from protocol.records.group_record_serde import (
+    Key,
+    UnknownKey,
+    Value,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
 )
 from tests.protocol.declared import examples
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol import codec, reference
+from protocol import codec, reference_codec
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -23,8 +23,8 @@ def test_the_codecs_agree(declared: tuple[type[Any], int]) -> None:
     for message in random_messages(cls, version, 8):
         data = codec.encode(message, version)
         assert codec.decode(cls, version, data) == message
-        assert reference.encode(message, version) == data
-        assert reference.decode(cls, version, data) == message
+        assert reference_codec.encode(message, version) == data
+        assert reference_codec.decode(cls, version, data) == message
         if peer is not None:
             assert peer(data) == (values_of(message, version), data)
 
@@ -60,9 +60,9 @@ def test_a_version_that_a_message_lacks_is_a_value_error(
     cls = declared[0]
     if (cls, version) in ALL:
         codec.codec(cls, version)
-        reference.construct_for(cls, version)
+        reference_codec.construct_for(cls, version)
         return
     with pytest.raises(ValueError, match="version"):
         codec.codec(cls, version)
     with pytest.raises(ValueError, match="version"):
-        reference.construct_for(cls, version)
+        reference_codec.construct_for(cls, version)

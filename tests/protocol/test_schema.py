@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
-from protocol.kinds import Array, Int16, Int32, NullableString, String
+from protocol.apis import VersionRange
 from protocol.schema import (
+    Array,
     FieldType,
+    Int16,
+    Int32,
+    NullableString,
+    String,
     data,
     layout,
     message_info,
@@ -15,7 +20,6 @@ from protocol.schema import (
     struct,
     tagged,
 )
-from protocol.versions import VersionRange
 from tests.protocol.declared import ALL, name
 
 KAFKA_SCHEMAS = Path(__file__).with_name("kafka_schemas.txt")

@@ -108,7 +108,8 @@ class Newcomer:
         self._other.paste(producer.text)
         assert self._other.prompt(TIMEOUT_S) == 0
         (printed,) = client.prints
-        line = re.compile(f"^{re.escape(printed)}$", re.MULTILINE)
+        # With its end: the echo of Ctrl-C must not come between the text and the end of the line.
+        line = re.compile(f"^{re.escape(printed)}\r?\n", re.MULTILINE)
         self._shell.wait(line, mark, CLIENT_TIMEOUT_S)
         self._shell.interrupt(mark)
         assert len(line.findall(self._shell.since(mark))) == 1, self._shell.since(mark)

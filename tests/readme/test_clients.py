@@ -46,7 +46,7 @@ def _install(client: Snippet, directory: Path) -> None:
 
 
 @pytest.mark.interop
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("client", CLIENT_SNIPPETS, ids=str)
 def test_client_prints_what_comes_and_ends_with_ctrl_c(newcomer: Newcomer, client: Snippet) -> None:
     """Twice: the second time nothing comes again, so the first one has committed, and nobody waits for it."""

@@ -25,7 +25,7 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
 
 
 @pytest.mark.interop
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_first_screen_comes_again_as_it_is_shown(settled: Newcomer) -> None:
     """Pasted from top to bottom once more, in the same terminals and directory."""
     for snippet in FIRST_SNIPPETS:

@@ -11,7 +11,7 @@ GUIDE = snippets((Path(__file__).parents[2] / "docs" / "replay.md").read_text())
 
 
 @pytest.mark.interop
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_guide_comes_as_it_is_shown(newcomer: Newcomer) -> None:
     """One daemon, one group, each command where the page has it."""
     for snippet in GUIDE:

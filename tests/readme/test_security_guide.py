@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from coordinator.config.properties import PROPERTIES
+from tests.docs.test_troubleshooting import METRIC
 from tests.free_ports import free_ports
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
@@ -22,7 +23,6 @@ from tests.kafka_log.artifacts import tools
 from tests.readme.compose_service import DOCKER, ComposeService
 from tests.readme.newcomer import OF_THE_TESTS, PORTS
 from tests.readme.page import Snippet, pattern_of, snippets
-from tests.test_troubleshooting import METRIC
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "security.md"
 TEXT: Final = PAGE.read_text()

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.engine.bench import Bench
+from tests.runtime.bench import Bench
 from tests.storage.faulty_files import FaultyFiles
 
 

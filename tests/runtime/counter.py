@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from coordinator.machine.open_transactions import OpenTransactions
-from coordinator.machine.outcome import (
+from coordinator.core.open_transaction_records import OpenTransactions
+from coordinator.core.outcome import (
     NO_PRODUCER_ID,
     Context,
     EncodedFact,
-    Event,
     Fact,
-    InTransaction,
-    Marker,
+    MachineEvent,
     Message,
     Now,
     Outcome,
+    OutcomeBuilder,
+    TransactionMarker,
+    TransactionOwner,
     Work,
     WorkDone,
 )
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
-from protocol.malformed import Malformed
+from protocol.error_codes import ErrorCode
+from protocol.primitives import Malformed
 
 RING_AFTER_MS: Final = 1
 DEBT: Final = "debt"
@@ -115,7 +115,7 @@ class Refused:
     error: ErrorCode
 
 
-class Counted(Event):
+class Counted(MachineEvent):
     """A counter has a new value."""
 
     name: str
@@ -140,78 +140,80 @@ class Counters:
         self._parked: dict[int, AwaitValue] = {}
 
     def handle(self, request: Any, context: Context, now: Now) -> Outcome:
-        """Acts on one of the requests of this module."""
-        turn = Turn(now, self.replay)
+        """Acts on a request to a counter."""
+        builder = OutcomeBuilder(now, self.replay)
         match request:
             case Add(name, amount):
-                self._set(name, self.values.get(name, 0) + amount, turn)
-                turn.reply(context.waiter, self.values[name])
+                self._set(name, self.values.get(name, 0) + amount, builder)
+                builder.reply(context.waiter, self.values[name])
             case Forget(name):
-                turn.write(Fact(name, None))
-                turn.reply(context.waiter, None)
+                builder.write_fact(Fact(name, None))
+                builder.reply(context.waiter, None)
             case AddWithin(name, amount, producer_id, producer_epoch):
-                turn.in_transaction = InTransaction(producer_id, producer_epoch)
+                builder.in_transaction = TransactionOwner(producer_id, producer_epoch)
                 value = self.values.get(name, 0) + amount
-                turn.write(Fact(name, value))
-                turn.reply(context.waiter, value)
+                builder.write_fact(Fact(name, value))
+                builder.reply(context.waiter, value)
             case End(producer_id, producer_epoch, is_committed):
                 self.end_transaction(producer_id, is_committed=is_committed)
-                turn.marker = Marker(producer_id, producer_epoch, self.leader_epoch, is_committed)
-                turn.reply(context.waiter, None)
+                builder.marker = TransactionMarker(
+                    producer_id, producer_epoch, self.leader_epoch, is_committed
+                )
+                builder.reply(context.waiter, None)
             case Owe(debts):
-                self._set(DEBT, 1, turn)
+                self._set(DEBT, 1, builder)
                 for _ in range(debts):
-                    turn.send(Message(DEBTS, "", self.leader_epoch))
-                turn.reply(context.waiter, None)
+                    builder.add_message(Message(DEBTS, "", self.leader_epoch))
+                builder.reply(context.waiter, None)
             case AwaitValue():
                 self._parked[context.waiter] = request
             case Tell(message):
-                self._set("told", self.values.get("told", 0) + 1, turn)
-                turn.send(message)
-                turn.reply(context.waiter, self.values["told"])
+                self._set("told", self.values.get("told", 0) + 1, builder)
+                builder.add_message(message)
+                builder.reply(context.waiter, self.values["told"])
             case Square(name):
-                turn.begin(Work("square", (name, self.values.get(name, 0))))
-                turn.reply(context.waiter, None)
+                builder.add_work(Work("square", (name, self.values.get(name, 0))))
+                builder.reply(context.waiter, None)
             case Ring(name):
-                turn.arm(name, now.monotonic_ms + RING_AFTER_MS)
-                turn.reply(context.waiter, None)
+                builder.arm_timer(name, now.monotonic_ms + RING_AFTER_MS)
+                builder.reply(context.waiter, None)
             case WorkDone(work, result, error):
                 assert isinstance(work.argument, tuple)
-                self._set(work.argument[0], result if isinstance(result, int) and not error else -1, turn)
+                self._set(work.argument[0], result if isinstance(result, int) and not error else -1, builder)
             case _:
                 raise AssertionError("a counter was asked what it cannot be asked")
-        self._answer_parked(turn)
-        return turn.outcome()
+        self._answer_parked(builder)
+        return builder.build()
 
-    def fire(self, key: str, now: Now) -> Outcome:
+    def fire_timer(self, key: str, now: Now) -> Outcome:
         """A timer of Ring."""
-        turn = Turn(now, self.replay)
-        self._set(key, self.values.get(key, 0) + 1, turn)
-        self._answer_parked(turn)
-        return turn.outcome()
+        builder = OutcomeBuilder(now, self.replay)
+        self._set(key, self.values.get(key, 0) + 1, builder)
+        self._answer_parked(builder)
+        return builder.build()
 
     def replay(self, fact: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
         """The only writer of values, but for the ends of transactions."""
         if fact.value is None:
             self.values.pop(fact.key, None)
-            self.open.removed(fact.key)
+            self.open.remove_key(fact.key)
         elif producer_id != NO_PRODUCER_ID:
-            self.open.add(producer_id, fact.key, fact.value)
+            self.open.add_record(producer_id, fact.key, fact.value)
         else:
             self.values[fact.key] = fact.value
             if self.open:
-                self.open.passed(fact.key)
+                self.open.supersede(fact.key)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """What it wrote counts now, or never will."""
-        self.values.update(self.open.end(producer_id, is_committed=is_committed).counting)
+        self.values.update(self.open.end_transaction(producer_id, is_committed=is_committed).committed)
 
     @property
     def has_open_transactions(self) -> bool:
         """Whether values wait for the end of their transaction."""
         return bool(self.open)
 
-    def loaded(self, now: Now) -> Outcome:
+    def on_loaded(self, now: Now) -> Outcome:
         """Debts are sent again."""
         owed = [Message(DEBTS, "", self.leader_epoch)] if self.values.get(DEBT) else []
         return Outcome(messages=owed)
@@ -229,16 +231,16 @@ class Counters:
         """The values now."""
         return Values(self.values)
 
-    def _set(self, name: str, value: int, turn: Turn) -> None:
-        turn.write(Fact(name, value))
-        turn.tell(Counted(name, value))
+    def _set(self, name: str, value: int, builder: OutcomeBuilder) -> None:
+        builder.write_fact(Fact(name, value))
+        builder.add_event(Counted(name, value))
 
-    def _answer_parked(self, turn: Turn) -> None:
+    def _answer_parked(self, builder: OutcomeBuilder) -> None:
         for waiter, awaited in list(self._parked.items()):
             value = self.values.get(awaited.name, 0)
             if value >= awaited.at_least:
                 del self._parked[waiter]
-                turn.reply(waiter, value)
+                builder.reply(waiter, value)
 
 
 class CounterCodec:

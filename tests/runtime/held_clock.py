@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from coordinator import clock
-from coordinator.machine.outcome import Now
+from coordinator.core import clock
+from coordinator.core.outcome import Now
 
 
 class HeldClock:
@@ -40,21 +40,17 @@ class HeldClock:
             moved()
 
     def at_request(self) -> Now:
-        """See `GroupClock`."""
         return self.now()
 
     def now(self) -> Now:
-        """See `GroupClock`."""
         if self._held is not None:
             return self._held
         now = clock.now()
         return Now(now.monotonic_ms + self._ahead_ms, now.wall_ms + self._ahead_ms)
 
     def to_group_ms(self, process_ms: int) -> int:
-        """See `GroupClock`."""
         return process_ms + self._ahead_ms if self._held is None else self._held.monotonic_ms
 
     def delay_ms_until(self, deadline_ms: int) -> int | None:
-        """See `GroupClock`."""
         delay_ms = max(0, deadline_ms - self.now().monotonic_ms)
         return delay_ms if self._held is None or delay_ms == 0 else None

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Iterable
 
-from coordinator.async_files import AsyncFiles
-from coordinator.engine.state_writer import write_state
+from coordinator.core.async_files import AsyncFiles
+from coordinator.runtime.state_keeper import write_state
 from storage.files import Files
 from storage.log import PartitionLog
-from storage.state_file import StatePoint, state_path
+from storage.state_file import StatePoint, format_state_path
 
 
 def written_state(
@@ -24,7 +24,7 @@ def written_state(
         assert await write_state(AsyncFiles(files), log, point, contents, records_count, batches, goes_on)
 
     asyncio.run(write())
-    return state_path(log, point.end_offset)
+    return format_state_path(log, point.end_offset)
 
 
 async def goes_on() -> bool:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.engine import state_keeper
-from protocol.errors import ErrorCode
+from coordinator.runtime import state_keeper
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -16,10 +16,10 @@ from protocol.messages.txn_offset_commit import (
 )
 from storage.files import OsFile, OsFiles
 from storage.state_file import STATE_SUFFIX
-from tests.server.harness import Client, begin_producer, heartbeat_request, join_alone, serving
-from tests.server.test_cleaner import one_turn
-from tests.server.test_consumer_groups import joining
-from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
+from tests.apis.test_consumer_groups import joining
+from tests.broker.harness import Client, begin_producer, heartbeat_request, join_alone, serving
+from tests.broker.test_group_partitions import ONE_PARTITION, code, commit, committed
+from tests.broker.test_log_cleaner import one_turn
 
 
 def state_files(data_dir: Path) -> list[Path]:
@@ -94,11 +94,11 @@ async def test_a_damaged_state_is_ignored_and_goes(tmp_path: Path, damage: bytes
 async def test_states_are_written_while_the_daemon_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_keeper, "RECORDS_MEANWHILE", 100)
+    monkeypatch.setattr(state_keeper, "MIN_RECORDS_WHILE_RUNNING", 100)
     properties = {**ONE_PARTITION, "log.flush.offset.checkpoint.interval.ms": "10"}
     async with serving(tmp_path, properties) as server, Client(server) as client:
         number = 0
-        while not server.runtime.ownership.states.written:
+        while not server.runtime.lifecycle.states.written_count:
             await commit_many(client, 20, number)
             number += 20
         (path,) = state_files(tmp_path)
@@ -108,14 +108,14 @@ async def test_states_are_written_while_the_daemon_runs(
 async def test_a_stop_leaves_nothing_of_a_state_that_is_half_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_keeper, "RECORDS_MEANWHILE", 100)
+    monkeypatch.setattr(state_keeper, "MIN_RECORDS_WHILE_RUNNING", 100)
     monkeypatch.setattr(state_keeper, "PAUSE_S", 0.2)
     properties = {**ONE_PARTITION, "log.flush.offset.checkpoint.interval.ms": "10"}
     async with serving(tmp_path, properties) as server, Client(server) as client:
         await commit_many(client, 600)
         while not unfinished(tmp_path):
             await one_turn()
-        assert not server.runtime.ownership.states.written
+        assert not server.runtime.lifecycle.states.written_count
     assert unfinished(tmp_path) == []
     (path,) = state_files(tmp_path)
     assert int(path.stem) >= 600

@@ -8,83 +8,69 @@ from typing import Any
 
 import pytest
 
-from coordinator.group.shard import Shard
-from coordinator.group.timer_key import TimerKey
-from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
+from coordinator.group.group_requests import GroupTimerKey
+from coordinator.group.group_shard import GroupShard
+from coordinator.runtime.machine import DurableSnapshot, HeartbeatMachine
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
-from tests.engine.bench import Bench
-from tests.engine.counter import Add, AwaitValue, Break, Counters, Ring
-from tests.engine.held_clock import HeldClock
-from tests.engine.test_second_machine import TIMEOUT_S, one_turn, owned_again
+from tests.broker.harness import heartbeat_request, join_request, sync_request
 from tests.group.config import group_config
-from tests.server.harness import heartbeat_request, join_request, sync_request
+from tests.runtime.bench import Bench
+from tests.runtime.counter import Add, AwaitValue, Break, Counters, Ring
+from tests.runtime.held_clock import HeldClock
+from tests.runtime.test_second_machine import TIMEOUT_S, one_turn, owned_again
 from tests.storage.faulty_files import FaultyFiles
 
 SESSION_TIMEOUT_MS = 10_000
 """Of `join_request`."""
 
 
-class Tap:
+class CountingDecorator(HeartbeatMachine):
     """Passes everything on, and counts it."""
 
     def __init__(self, machine: Any, calls: Counter[str]) -> None:
-        self.machine = machine
+        self.machine: HeartbeatMachine = machine
         self.calls = calls
 
     def handle(self, request: Any, context: Context, now: Now) -> Outcome:
-        """See `Machine`."""
         self.calls["handle"] += 1
-        outcome: Outcome = self.machine.handle(request, context, now)
-        return outcome
+        return self.machine.handle(request, context, now)
 
-    def beat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
-        """See `BeatingMachine`."""
+    def try_heartbeat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
         self.calls["beat"] += 1
-        response: object | None = self.machine.beat(request, context, monotonic_ms)
-        return response
+        return self.machine.try_heartbeat(request, context, monotonic_ms)
 
-    def fire(self, key: Any, now: Now) -> Outcome:
-        """See `Machine`."""
+    def fire_timer(self, key: Any, now: Now) -> Outcome:
         self.calls["fire"] += 1
-        outcome: Outcome = self.machine.fire(key, now)
-        return outcome
+        return self.machine.fire_timer(key, now)
 
     def replay(self, fact: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
-        """See `Machine`."""
         self.calls["replay"] += 1
         self.machine.replay(fact, producer_id)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """See `Machine`."""
         self.machine.end_transaction(producer_id, is_committed=is_committed)
 
     @property
     def has_open_transactions(self) -> bool:
-        """See `Machine`."""
-        return bool(self.machine.has_open_transactions)
+        return self.machine.has_open_transactions
 
-    def loaded(self, now: Now) -> Outcome:
-        """See `Machine`."""
+    def on_loaded(self, now: Now) -> Outcome:
         self.calls["loaded"] += 1
-        outcome: Outcome = self.machine.loaded(now)
-        return outcome
+        return self.machine.on_loaded(now)
 
     def unload(self) -> list[tuple[int, object]]:
-        """See `Machine`."""
         self.calls["unload"] += 1
-        answers: list[tuple[int, object]] = self.machine.unload()
-        return answers
+        return self.machine.unload()
 
     @property
     def durable_keys(self) -> int:
-        """See `Machine`."""
-        return int(self.machine.durable_keys)
+        return self.machine.durable_keys
 
-    def copy_durable(self) -> Any:
-        """See `Machine`."""
+    def copy_durable(self) -> DurableSnapshot:
         return self.machine.copy_durable()
 
 
@@ -96,10 +82,11 @@ def files() -> FaultyFiles:
 async def test_what_stands_in_front_stays_there_through_a_reload_and_a_move(files: FaultyFiles) -> None:
     calls: Counter[str] = Counter()
     bench = Bench(
-        files, in_front=lambda machine: Tap(machine, calls) if type(machine) is Counters else machine
+        files,
+        decorate=lambda machine: CountingDecorator(machine, calls) if type(machine) is Counters else machine,
     )
     await bench.take_all()
-    partition = bench.counters.partition_of("a")
+    partition = bench.counters.find_partition("a")
     assert calls == {"loaded": len(bench.counters.partitions)}
 
     await bench.ask(bench.counters, "a", Add("a", 3))
@@ -113,8 +100,8 @@ async def test_what_stands_in_front_stays_there_through_a_reload_and_a_move(file
     assert calls["loaded"] == len(bench.counters.partitions) + 1
     assert calls["replay"] > 0
 
-    bench.counters.ownership.release(partition, 1, "it moves")
-    bench.counters.ownership.take(partition, 2)
+    bench.counters.lifecycle.release(partition, 1, "it moves")
+    bench.counters.lifecycle.take(partition, 2)
     await owned_again(bench, "a")
     assert calls["loaded"] == len(bench.counters.partitions) + 2
     handled = calls["handle"]
@@ -131,13 +118,13 @@ class Advance:
     ms: int
 
 
-class GroupTimes(Tap):
+class GroupTimes(CountingDecorator):
     """Gives each group a time of its own: that of the engine, and what it is ahead."""
 
     def __init__(self, machine: Any) -> None:
         super().__init__(machine, Counter())
         self._ahead_ms: Counter[str] = Counter()
-        self._deadlines: dict[TimerKey, int] = {}
+        self._deadlines: dict[GroupTimerKey, int] = {}
 
     def handle(self, request: Any, context: Context, now: Now) -> Outcome:
         """A request of one group is given the time of that group."""
@@ -147,20 +134,20 @@ class GroupTimes(Tap):
             return self._mapped(Outcome(timers=mine))
         return self._mapped(super().handle(request, context, self._at(getattr(request, "group_id", ""), now)))
 
-    def beat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
+    def try_heartbeat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
         """Whoever has a time of its own is asked the long way."""
         if request.group_id in self._ahead_ms:
             return None
-        return super().beat(request, context, monotonic_ms)
+        return super().try_heartbeat(request, context, monotonic_ms)
 
-    def fire(self, key: TimerKey, now: Now) -> Outcome:
+    def fire_timer(self, key: GroupTimerKey, now: Now) -> Outcome:
         """So is a timer of one group."""
         self._deadlines.pop(key, None)
-        return self._mapped(super().fire(key, self._at(key.group_id, now)))
+        return self._mapped(super().fire_timer(key, self._at(key.group_id, now)))
 
-    def loaded(self, now: Now) -> Outcome:
+    def on_loaded(self, now: Now) -> Outcome:
         """Nobody is ahead yet."""
-        return self._mapped(super().loaded(now))
+        return self._mapped(super().on_loaded(now))
 
     def _at(self, group_id: str, now: Now) -> Now:
         ahead_ms = self._ahead_ms.get(group_id, 0)
@@ -184,7 +171,9 @@ async def bench(files: FaultyFiles) -> AsyncIterator[Bench]:
     """Group time stands still in it, but for groups that are told otherwise."""
     held = HeldClock()
     held.hold()
-    bench = Bench(files, held, lambda machine: GroupTimes(machine) if type(machine) is Shard else machine)
+    bench = Bench(
+        files, held, lambda machine: GroupTimes(machine) if type(machine) is GroupShard else machine
+    )
     await bench.take_all()
     yield bench
     await bench.close()
@@ -192,12 +181,13 @@ async def bench(files: FaultyFiles) -> AsyncIterator[Bench]:
 
 async def join(bench: Bench, group_id: str) -> JoinGroupResponse:
     """Makes a Stable group of one member, in its own time."""
-    _, asker = bench.put(bench.groups, group_id, join_request(group_id))
-    assert asker.place is not None
+    _, deferral = bench.put(bench.groups, group_id, join_request(group_id))
     while await state(bench, group_id) == "PreparingRebalance":
-        bench.groups.receive(group_id, Advance(group_id, group_config().group_initial_rebalance_delay_ms))
+        bench.groups.receive_message(
+            group_id, Advance(group_id, group_config().group_initial_rebalance_delay_ms)
+        )
         await one_turn()
-    joined = await asker.place.answer()
+    joined = await deferral.reply.wait()
     assert isinstance(joined, JoinGroupResponse)
     sync = sync_request(group_id, joined.member_id, joined.generation_id, {joined.member_id: b"all"})
     await bench.ask(bench.groups, group_id, sync)
@@ -211,13 +201,13 @@ async def state(bench: Bench, group_id: str) -> str:
 
 
 async def test_a_group_may_have_a_time_of_its_own_beside_others_of_its_partition(bench: Bench) -> None:
-    partition = bench.groups.partition_of("moved")
-    other = next(name for name in map(str, range(100)) if bench.groups.partition_of(name) is partition)
+    partition = bench.groups.find_partition("moved")
+    other = next(name for name in map(str, range(100)) if bench.groups.find_partition(name) is partition)
     await join(bench, "moved")
     joined = await join(bench, other)
     assert (await state(bench, "moved"), await state(bench, other)) == ("Stable", "Stable")
 
-    bench.groups.receive("moved", Advance("moved", SESSION_TIMEOUT_MS))
+    bench.groups.receive_message("moved", Advance("moved", SESSION_TIMEOUT_MS))
     async with asyncio.timeout(TIMEOUT_S):
         while await state(bench, "moved") != "Empty":
             await one_turn()

@@ -6,23 +6,22 @@ from typing import Final
 
 import pytest
 
-from coordinator import clock
-from coordinator.engine.group_clock import ProcessTime
-from coordinator.engine.partition import Partition
-from coordinator.engine.timers import Timers
-from storage.errors import SyncFailed
+from coordinator.core import clock
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.timers import ProcessClock, Timers
 from storage.log import PartitionLog
+from storage.storage_errors import SyncFailed
 from storage.syncer import SyncResult
-from tests.engine.bench import Bench
-from tests.engine.counter import Add, AwaitValue, Counters
-from tests.engine.test_second_machine import NOT_COORDINATOR, owned_again
+from tests.runtime.bench import Bench
+from tests.runtime.counter import Add, AwaitValue, Counters
+from tests.runtime.test_second_machine import NOT_COORDINATOR, owned_again
 
 FIRST, SECOND = "a", "b"
 DEFECT: Final = RuntimeError("a defect")
 
 
-def partitions(bench: Bench) -> tuple[Partition[Counters], Partition[Counters]]:
-    found = bench.counters.partition_of(FIRST), bench.counters.partition_of(SECOND)
+def partitions(bench: Bench) -> tuple[CoordinatorPartition[Counters], CoordinatorPartition[Counters]]:
+    found = bench.counters.find_partition(FIRST), bench.counters.find_partition(SECOND)
     assert found[0] is not found[1]
     return found
 
@@ -55,28 +54,26 @@ async def test_a_partition_that_fails_after_it_has_written_keeps_no_other_from_w
             raise failures.pop()
 
     if when == "synced":
-        bench.counters.advanced = fail
+        bench.counters.on_readable_advanced = fail
     else:
-        write, failed = bench.counters.append, bench.counters.ownership.failed
+        write, failed = bench.counters.append, bench.counters.lifecycle.failed
 
-        def refuse(partition: Partition[Counters], wall_ms: int) -> bool:
+        def refuse(partition: CoordinatorPartition[Counters], wall_ms: int) -> bool:
             if partition is first and failures:
                 raise SyncFailed("/data", "refused")
             return write(partition, wall_ms)
 
-        def fail_again(partition: Partition[Counters], error: Exception) -> None:
-            monkeypatch.setattr(bench.counters.ownership, "failed", failed)
+        def fail_again(partition: CoordinatorPartition[Counters], error: Exception) -> None:
+            monkeypatch.setattr(bench.counters.lifecycle, "failed", failed)
             raise failures.pop()
 
-        monkeypatch.setattr(bench.counters.ownership, "failed", fail_again)
+        monkeypatch.setattr(bench.counters.lifecycle, "failed", fail_again)
         bench.counters.append = refuse
     _, one = bench.put(bench.counters, FIRST, AwaitValue(FIRST, 100))
     _, other = bench.put(bench.counters, FIRST, Add(FIRST, 1))
     assert await bench.ask(bench.counters, SECOND, Add(SECOND, 2)) == 2
-    assert one.place is not None
-    assert other.place is not None
-    assert await one.place.answer() == NOT_COORDINATOR
-    await other.place.answer()
+    assert await one.reply.wait() == NOT_COORDINATOR
+    await other.reply.wait()
     await owned_again(bench, FIRST)
     assert isinstance(await bench.ask(bench.counters, FIRST, Add(FIRST, 1)), int)
 
@@ -91,7 +88,7 @@ async def test_a_timer_that_fails_keeps_no_other_from_firing() -> None:
 
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda *_: None)
-    timers = Timers(loop, ProcessTime(clock.Arrival()), fire)
+    timers = Timers(loop, ProcessClock(clock.Arrival()), fire)
     now_ms = clock.monotonic_ms()
     timers.set("fails", now_ms)
     timers.set("next", now_ms)

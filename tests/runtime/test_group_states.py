@@ -6,21 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.engine.loader import Load
-from coordinator.engine.state_records import batches_of
-from coordinator.group.durable import DurableGroup, DurableState
-from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.machine.outcome import Fact
-from protocol.records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    encode_key,
-    encode_value,
-)
-from protocol.records.consumer_group import (
+from coordinator.core.outcome import Fact
+from coordinator.group.durable_groups import DurableGroups, DurableGroupSnapshot
+from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.runtime.partition_loader import PartitionLoad
+from coordinator.runtime.state_keeper import encode_state_batches
+from protocol.records.group_record_schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -34,15 +25,21 @@ from protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     CurrentTopicPartitions,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
     TargetTopicPartitions,
 )
+from protocol.records.group_record_serde import encode_key, encode_value
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
 from storage.state_file import STATE_SUFFIX, StatePoint
-from tests.engine.states import written_state
 from tests.group.new_shard import new_shard
-from tests.storage.compacting import compact
+from tests.runtime.states import written_state
+from tests.storage.compaction.compacting import compact
 from tests.storage.faulty_files import FaultyFiles
 
 DIRECTORY = "/data/__consumer_offsets-0"
@@ -205,11 +202,11 @@ class FilesWithoutStates(FaultyFiles):
         self.names = {path: inode for path, inode in files.names.items() if STATE_SUFFIX not in path}
 
 
-def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGroup], Load]:
+def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGroupSnapshot], PartitionLoad]:
     shard = new_shard()
-    reading = Load(log, shard, files, GroupRecordCodec())
-    list(reading.steps())
-    return shard.durable_state(), reading
+    reading = PartitionLoad(log, shard, files, GroupRecordCodec())
+    list(reading.run_steps())
+    return shard.snapshot_durable(), reading
 
 
 def offset_value(offset: int) -> OffsetCommitValue:
@@ -218,8 +215,8 @@ def offset_value(offset: int) -> OffsetCommitValue:
 
 def take_state(log: PartitionLog, files: FaultyFiles) -> None:
     shard = new_shard()
-    list(Load(log, shard, files, GroupRecordCodec()).steps())
-    point = StatePoint.of(log, log.log_end_offset)
+    list(PartitionLoad(log, shard, files, GroupRecordCodec()).run_steps())
+    point = StatePoint.at_offset(log, log.log_end_offset)
     if point is not None:
         state = shard.copy_durable()
         written_state(
@@ -228,7 +225,7 @@ def take_state(log: PartitionLog, files: FaultyFiles) -> None:
             point,
             GroupRecordCodec().contents,
             len(state),
-            list(batches_of(state, GroupRecordCodec())),
+            list(encode_state_batches(state, GroupRecordCodec())),
         )
 
 
@@ -253,10 +250,10 @@ def test_a_state_and_what_follows_make_what_the_whole_log_makes(steps: list[Step
         elif isinstance(step, Compact):
             before = loaded(log, FilesWithoutStates(files))[0]
             now_ms += step.hours * HOUR_MS
-            log.cleaned_to = compact(log, log.cleaned_to, now_ms).end_offset
+            log.cleaned_offset = compact(log, log.cleaned_offset, now_ms).end_offset
             assert loaded(log, files)[0] == before
         else:
-            log.truncate_to(max(log.cleaned_to, log.log_end_offset - step.records))
+            log.truncate_to(max(log.cleaned_offset, log.log_end_offset - step.records))
         assert loaded(log, files)[0] == loaded(log, FilesWithoutStates(files))[0]
 
 
@@ -286,17 +283,19 @@ def test_no_state_brings_back_what_was_deleted_after_it(by: str) -> None:
         for offset in range(30):
             write(busy, offset)
         cleaned_to = compact(log, cleaned_to, hours * HOUR_MS).end_offset
-    assert all(record.value for batch in log.batches() for record in batch.records()), "a tombstone is left"
+    assert all(record.value for batch in log.iterate_batches() for record in batch.records()), (
+        "a tombstone is left"
+    )
     assert not files.exists(state)
     if by == "broker":  # one that knows nothing of states, but records how far it has compacted
         files.write(state, kept)
-        log.cleaned_to = cleaned_to
+        log.cleaned_offset = cleaned_to
     assert set(loaded(log, files)[0]) == {"idle", "busy"}
 
 
 @given(st.lists(FACTS, max_size=20))
 def test_the_facts_of_a_state_make_it_again(facts: list[Fact]) -> None:
-    state, again = DurableState(), DurableState()
+    state, again = DurableGroups(), DurableGroups()
     for fact in facts:
         state.replay(fact)
     copied = state.copy()
@@ -337,11 +336,11 @@ def test_the_state_of_a_daemon_without_consumer_groups_is_not_believed() -> None
     epoch = ConsumerGroupMetadataValue(epoch=7, metadata_hash=5)
     log.append_records([raw(Fact(ConsumerGroupMetadataKey(group_id="g"), epoch)), raw(commit)])
     wanted, _ = loaded(log, files)
-    point = StatePoint.of(log, log.log_end_offset)
+    point = StatePoint.at_offset(log, log.log_end_offset)
     assert point is not None
-    without = DurableState()
+    without = DurableGroups()
     without.replay(commit)
-    batches = list(batches_of(without, GroupRecordCodec()))
+    batches = list(encode_state_batches(without, GroupRecordCodec()))
     path = written_state(files, log, point, EARLIER_CONTENTS, len(without), batches)
     found, reading = loaded(log, files)
     assert found == wanted

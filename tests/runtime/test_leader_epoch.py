@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.engine.leader_epoch import begin_leader_epoch
+from coordinator.runtime.partition_loader import begin_leader_epoch
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
@@ -29,11 +29,11 @@ def test_batches_carry_the_epoch_and_consumers_are_told_where_each_ended(files: 
         begin_leader_epoch(log)
         for number in range(count):
             log.append_records([record(number)])
-    assert [batch.header.partition_leader_epoch for batch in log.batches()] == [0, 0, 1, 1, 1]
-    assert [log.leader_epochs.end_offset(epoch, 5) for epoch in (0, 1)] == [(0, 2), (1, 5)]
+    assert [batch.header.partition_leader_epoch for batch in log.iterate_batches()] == [0, 0, 1, 1, 1]
+    assert [log.leader_epochs.find_end_offset(epoch, 5) for epoch in (0, 1)] == [(0, 2), (1, 5)]
     log.close()
     again = opened(files)
-    assert again.leader_epochs.end_offset(0, 5) == (0, 2)
+    assert again.leader_epochs.find_end_offset(0, 5) == (0, 2)
     again.close()
 
 
@@ -50,7 +50,7 @@ def test_an_epoch_outlives_a_power_cut_as_soon_as_it_has_begun(files: FaultyFile
     assert survivor.leader_epochs.current == 3
     found = LeaderEpochs.read(survivor.files, DIRECTORY)
     assert found is not None
-    assert (found.current, found.end_offset(0, 1)) == (3, (0, 1))
+    assert (found.current, found.find_end_offset(0, 1)) == (3, (0, 1))
     survivor.close()
     log.close()
 

@@ -7,17 +7,17 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator.engine.loader import Load
-from coordinator.engine.machine import InternalTopic
-from coordinator.engine.partition import Partition
-from coordinator.engine.state_records import batches_of
-from coordinator.machine.outcome import Context, Now
-from coordinator.names import LogFlush
+from coordinator.core.outcome import Context, Now
+from coordinator.core.shared_types import LogFlush
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.machine import InternalTopic
+from coordinator.runtime.partition_loader import PartitionLoad
+from coordinator.runtime.state_keeper import encode_state_batches
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.state_file import StatePoint, state_head, state_path
-from tests.engine.bench import COUNTERS
-from tests.engine.counter import Add, AddWithin, CounterCodec, Counters, End, Forget, refuse
+from storage.state_file import StatePoint, encode_state_header, format_state_path
+from tests.runtime.bench import COUNTERS
+from tests.runtime.counter import Add, AddWithin, CounterCodec, Counters, End, Forget, refuse
 from tests.storage.faulty_files import FaultyFiles
 
 CONFIG = LogConfig(segment_bytes=600)
@@ -43,14 +43,14 @@ class Process:
         if not files.exists("/data"):
             files.mkdir("/data")
         self.log = PartitionLog.open(files, DIRECTORY, CONFIG)
-        self.partition: Partition[Any] = Partition(self._topic(), 0)
+        self.partition: CoordinatorPartition[Any] = CoordinatorPartition(self._topic(), 0)
         self.machine = Counters(0, 1)
-        load = Load(self.log, self.machine, files, CounterCodec())
-        for _ in load.steps():
+        load = PartitionLoad(self.log, self.machine, files, CounterCodec())
+        for _ in load.run_steps():
             pass
         self.state_end_offset = load.state_end_offset
         self.partition.log, self.partition.machine = self.log, self.machine
-        self.partition.use_producers(load.producers)
+        self.partition.set_producers(load.producers)
 
     def _topic(self) -> InternalTopic[Any]:
         return InternalTopic(
@@ -60,26 +60,26 @@ class Process:
     def do(self, step: object) -> None:
         """Takes one step."""
         if isinstance(step, EndIteration):
-            self.partition.write(1000)
+            self.partition.append_buffered(1000)
         elif isinstance(step, TakeState):
             self.take_state()
         else:
-            self.partition.keep(self.machine.handle(step, Context(1, 0, "", ""), NOW))
+            self.partition.buffer_outcome(self.machine.handle(step, Context(1, 0, "", ""), NOW))
 
     def take_state(self) -> None:
         """As `StateKeeper` does."""
-        self.partition.write(1000)
-        point = StatePoint.of(self.log, self.log.log_end_offset)
+        self.partition.append_buffered(1000)
+        point = StatePoint.at_offset(self.log, self.log.log_end_offset)
         if point is None or self.partition.has_open_transactions:
             return
         codec, facts = CounterCodec(), list(self.machine.copy_durable().facts())
-        head = state_head(point, codec.contents, len(facts))
-        data = b"".join([head, *batches_of(self.machine.copy_durable(), codec)])
-        self.files.write_atomically(state_path(self.log, point.end_offset), data)
+        head = encode_state_header(point, codec.contents, len(facts))
+        data = b"".join([head, *encode_state_batches(self.machine.copy_durable(), codec)])
+        self.files.write_atomically(format_state_path(self.log, point.end_offset), data)
 
     def killed(self) -> "Process":
         """The next process, which has all that was written."""
-        self.partition.write(1000)
+        self.partition.append_buffered(1000)
         self.log.sync()
         return Process(self.files.crash())
 
@@ -88,7 +88,7 @@ def seen(process: Process) -> tuple[object, ...]:
     """What the machine says, and what waits for the end of its transaction. A load reads what is superseded first:
     only what counts when its transaction ends has an order."""
     machine = process.machine
-    pending = list(machine.open.pending())
+    pending = list(machine.open.iterate_pending())
     superseded = sorted(each for each in pending if each.is_superseded)
     counting = [each for each in pending if not each.is_superseded]
     return machine.values, superseded, counting, open_transactions(process)
@@ -98,7 +98,7 @@ def open_transactions(process: Process) -> dict[int, int]:
     """First offsets by producer id; once all is written, the log has those that were expected."""
     producers = process.partition.producers
     assert producers is not None
-    assert producers.state.open_transactions == process.partition.expected.open_transactions
+    assert producers.state.open_transactions == process.partition.expected_producers.open_transactions
     return dict(producers.state.open_transactions)
 
 
@@ -106,7 +106,7 @@ def epochs(process: Process) -> dict[int, tuple[int, int]]:
     """Epochs of producers and their coordinators."""
     return {
         producer_id: (entry.epoch, entry.coordinator_epoch)
-        for producer_id, entry in process.partition.expected.entries()
+        for producer_id, entry in process.partition.expected_producers.iterate_entries()
     }
 
 
@@ -144,7 +144,7 @@ def test_a_process_goes_on_where_the_one_before_it_was_killed(
         live.do(step)
         loaded.do(step)
     for process in (live, loaded):
-        process.partition.write(1000)
+        process.partition.append_buffered(1000)
     assert seen(loaded) == seen(live)
     assert loaded.log.log_end_offset == live.log.log_end_offset
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from coordinator.engine.load_queue import LoadQueue, Opening
+from coordinator.runtime.worker_threads import LoadQueue, Opening
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record
@@ -52,7 +52,7 @@ async def test_a_small_log_overtakes_a_large_one(queue: Queue) -> None:
         while not small_is_read:
             steps += 1
             if steps == 1:
-                queue.queue.add(lambda: log_of(1), read_small)
+                queue.queue.add_log(lambda: log_of(1), read_small)
             yield
 
     def read_small(opening: Opening) -> Iterator[None]:
@@ -60,25 +60,25 @@ async def test_a_small_log_overtakes_a_large_one(queue: Queue) -> None:
         yield
         small_is_read = True
 
-    queue.queue.add(lambda: log_of(100), read_large)
+    queue.queue.add_log(lambda: log_of(100), read_large)
     await queue.done()
     assert small_is_read
     assert steps
 
 
 async def test_why_a_log_cannot_be_opened_is_for_its_reader_to_know(queue: Queue) -> None:
-    told: list[BaseException | None] = []
+    errors: list[BaseException | None] = []
 
     def fail() -> PartitionLog:
         raise OSError("no")
 
     def read(opening: Opening) -> Iterator[None]:
-        told.append(opening.exception())
+        errors.append(opening.exception())
         yield
 
-    queue.queue.add(fail, read)
+    queue.queue.add_log(fail, read)
     await queue.done()
-    assert [str(error) for error in told] == ["no"]
+    assert [str(error) for error in errors] == ["no"]
 
 
 async def test_the_loop_goes_on_while_a_log_is_being_opened(queue: Queue) -> None:
@@ -91,7 +91,7 @@ async def test_the_loop_goes_on_while_a_log_is_being_opened(queue: Queue) -> Non
     def read(opening: Opening) -> Iterator[None]:
         yield
 
-    queue.queue.add(open_slowly, read)
+    queue.queue.add_log(open_slowly, read)
     await asyncio.sleep(0)
     assert not queue.empty.is_set()
     may_open.set()
@@ -116,15 +116,15 @@ async def test_a_stop_closes_what_is_opened_too_late_and_opens_nothing_more() ->
         opened.append(2)
         yield
 
-    queue.queue.add(open_slowly, read)
-    queue.queue.add(open_another, read)
+    queue.queue.add_log(open_slowly, read)
+    queue.queue.add_log(open_another, read)
     await asyncio.to_thread(is_asked.wait, TIMEOUT_S)
     stopping = asyncio.create_task(queue.queue.stop())
     await asyncio.sleep(0)
     may_open.set()
     await asyncio.wait_for(stopping, TIMEOUT_S)
     await asyncio.sleep(0)
-    queue.queue.add(open_another, read)
+    queue.queue.add_log(open_another, read)
     assert late.is_closed
     assert not opened
 
@@ -141,20 +141,20 @@ async def test_a_reader_that_fails_keeps_no_other_log_from_being_read(queue: Que
         yield
         is_read = True
 
-    queue.queue.add(lambda: log_of(1), fail)
-    queue.queue.add(lambda: log_of(2), read)
+    queue.queue.add_log(lambda: log_of(1), fail)
+    queue.queue.add_log(lambda: log_of(2), read)
     await queue.done()
     assert is_read
 
 
 async def test_a_reader_learns_that_no_thread_could_be_started(queue: Queue) -> None:
-    told: list[BaseException | None] = []
+    errors: list[BaseException | None] = []
 
     def read(opening: Opening) -> Iterator[None]:
-        told.append(opening.exception())
+        errors.append(opening.exception())
         yield
 
     queue.opener.shutdown()
-    queue.queue.add(lambda: log_of(1), read)
+    queue.queue.add_log(lambda: log_of(1), read)
     await queue.done()
-    assert isinstance(told[0], RuntimeError)
+    assert isinstance(errors[0], RuntimeError)

@@ -4,21 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.engine.loader import Load, LoadFailed
-from coordinator.engine.newest_values import MissingKey, NewestValues
-from coordinator.group.durable import DurableState
-from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.machine.outcome import Fact
-from protocol.records import (
+from coordinator.core.outcome import Fact
+from coordinator.group.durable_groups import DurableGroups
+from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.runtime.partition_loader import LoadFailed, MissingKey, NewestValues, PartitionLoad
+from protocol.records.group_record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
-    Key,
     OffsetCommitKey,
     OffsetCommitValue,
-    Value,
-    encode_key,
-    encode_value,
 )
+from protocol.records.group_record_serde import Key, Value, encode_key, encode_value
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
@@ -59,27 +55,27 @@ def opened() -> tuple[FaultyFiles, PartitionLog]:
 def test_a_load_gives_what_replaying_every_record_gives(
     history: list[tuple[Key, int | None, bool]], batch_size: int
 ) -> None:
-    state = DurableState()
+    state = DurableGroups()
     files, log = opened()
     for key, number, _ in history:
         state.replay(Fact(key, None if number is None else value_of(key, number), 3))
     for start in range(0, len(history), batch_size):
         log.append_records([record(*entry) for entry in history[start : start + batch_size]])
     shard = new_shard()
-    *_, records = Load(log, shard, files, GroupRecordCodec()).steps()
-    assert shard.durable_state() == state.snapshot()
+    *_, records = PartitionLoad(log, shard, files, GroupRecordCodec()).run_steps()
+    assert shard.snapshot_durable() == state.snapshot()
     assert records == len(history)
 
 
 def test_types_that_are_not_known_are_noted_and_not_kept() -> None:
     newest = NewestValues(GroupRecordCodec())
-    newest.put([(b"\0\x0bshare", b"\0\0state")] * 3)
+    newest.apply_records([(b"\0\x0bshare", b"\0\0state")] * 3)
     assert (len(newest), list(newest.unknown_types)) == (0, [11])
 
 
 def test_a_record_without_a_key_is_no_record_of_a_group() -> None:
     with pytest.raises(MissingKey):
-        NewestValues(GroupRecordCodec()).put([(None, b"\0\0")])
+        NewestValues(GroupRecordCodec()).apply_records([(None, b"\0\0")])
 
 
 @pytest.mark.parametrize(
@@ -96,8 +92,8 @@ def test_what_cannot_be_a_group_stops_the_load(bad: Record) -> None:
     files, log = opened()
     log.append_records([bad])
     with pytest.raises(LoadFailed):
-        list(Load(log, new_shard(), files, GroupRecordCodec()).steps())
+        list(PartitionLoad(log, new_shard(), files, GroupRecordCodec()).run_steps())
     if bad.key is not None and bad.value is not None and bad.key.startswith(b"\0\2"):
         # A compaction would have removed it.
         log.append_records([bad._replace(value=None)])
-        list(Load(log, new_shard(), files, GroupRecordCodec()).steps())
+        list(PartitionLoad(log, new_shard(), files, GroupRecordCodec()).run_steps())

@@ -6,13 +6,13 @@ from typing import Any, NoReturn
 
 import pytest
 
-from coordinator.answers import PARKED
-from coordinator.engine.partition import PartitionState
-from coordinator.group.events import Event, MemberJoined, RebalanceStarted
-from coordinator.machine.outcome import Now
+from coordinator.core.outcome import Now
+from coordinator.core.response_status import BLOCKED
+from coordinator.group.group_event_types import GroupEvent, MemberJoined, RebalanceStarted
+from coordinator.runtime.coordinator_partition import PartitionState
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from tests.engine.bench import Bench
-from tests.engine.counter import Add, Counted
+from tests.runtime.bench import Bench
+from tests.runtime.counter import Add, Counted
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -53,17 +53,17 @@ def join(member_id: str) -> JoinGroupRequest:
 
 async def test_every_observer_is_told_every_event_once_in_order_by_number_and_time(bench: Bench) -> None:
     second = Ledger()
-    told_before = len(bench.told)
+    events_before = len(bench.events)
     bench.engine.observers.append(second.observe)
     for amount in range(3):
         await bench.ask(bench.counters, "a", Add("a", amount))
         bench.put(bench.groups, "g", join(f"nobody-{amount}"))
         await bench.ask(bench.counters, "b", Add("b", amount))
-    assert second.entries == bench.told[told_before:]
+    assert second.entries == bench.events[events_before:]
     numbers = [number for number, _, _ in second.entries]
-    assert numbers == list(range(told_before, told_before + len(numbers)))
+    assert numbers == list(range(events_before, events_before + len(numbers)))
     assert sum(isinstance(event, Counted) for _, _, event in second.entries) == 6
-    assert sum(isinstance(event, Event) for _, _, event in second.entries) == 3
+    assert sum(isinstance(event, GroupEvent) for _, _, event in second.entries) == 3
     assert second.instants == sorted(second.instants)
 
 
@@ -75,12 +75,12 @@ async def test_an_observer_that_fails_harms_neither_the_others_nor_the_coordinat
     bench.engine.observers.append(fail)
     bench.engine.observers.append(behind.observe)
     answer, _ = bench.put(bench.groups, "g", join(""))
-    assert answer is PARKED
-    told = [event for _, _, event in behind.entries]
-    assert [type(event) for event in told] == [MemberJoined, RebalanceStarted]
-    assert {event.generation_id for event in told} == {0}
-    assert {event.member.client_id for event in told} == {"client"}
-    assert behind.entries == bench.told[-len(told) :]
+    assert answer is BLOCKED
+    observed = [event for _, _, event in behind.entries]
+    assert [type(event) for event in observed] == [MemberJoined, RebalanceStarted]
+    assert {event.generation_id for event in observed} == {0}
+    assert {event.member.client_id for event in observed} == {"client"}
+    assert behind.entries == bench.events[-len(observed) :]
     assert all(partition.state is PartitionState.OWNED for partition in bench.groups.partitions)
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
     assert caplog.records

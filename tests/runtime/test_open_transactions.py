@@ -7,11 +7,11 @@ from typing import NamedTuple
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator.engine.loader import Load
-from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Fact
-from protocol.records import OffsetCommitKey, OffsetCommitValue
+from coordinator.core.outcome import Fact
+from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.group.group_shard import GroupShard
+from coordinator.runtime.partition_loader import PartitionLoad
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
 from storage.batch import encode_batch
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
@@ -62,7 +62,7 @@ def fact_of(step: Write) -> Fact:
     return Fact(key, OffsetCommitValue(offset=step.offset, metadata="", commit_timestamp=1000), 3)
 
 
-def loaded_shard(steps: Sequence[Write | End]) -> Shard:
+def loaded_shard(steps: Sequence[Write | End]) -> GroupShard:
     """What a load makes of a log with these records."""
     files = FaultyFiles()
     files.mkdir("/data")
@@ -70,13 +70,13 @@ def loaded_shard(steps: Sequence[Write | End]) -> Shard:
     for step in steps:
         log.append(batch_of(step))
     shard = new_shard()
-    for _ in Load(log, shard, files, GroupRecordCodec()).steps():
+    for _ in PartitionLoad(log, shard, files, GroupRecordCodec()).run_steps():
         pass
     log.close()
     return shard
 
 
-def replay(shard: Shard, steps: Sequence[Write | End]) -> None:
+def replay(shard: GroupShard, steps: Sequence[Write | End]) -> None:
     """The same records, one by one."""
     for step in steps:
         if isinstance(step, Write):
@@ -85,9 +85,9 @@ def replay(shard: Shard, steps: Sequence[Write | End]) -> None:
             shard.end_transaction(step.producer, is_committed=step.kind == COMMIT)
 
 
-def offsets_of(shard: Shard) -> dict[int, int]:
+def offsets_of(shard: GroupShard) -> dict[int, int]:
     """Committed offsets by partition."""
-    groups = shard.durable_state()
+    groups = shard.snapshot_durable()
     return {} if not groups else {key[1]: value.offset for key, value in groups["g"].offsets.items()}
 
 
@@ -160,13 +160,13 @@ def test_what_is_pending_at_the_end_of_a_log_ends_as_if_it_had_been_replayed(
 ) -> None:
     shard, replayed = loaded_shard(before), new_shard()
     replay(replayed, before)
-    assert shard.durable_state() == replayed.durable_state()
+    assert shard.snapshot_durable() == replayed.snapshot_durable()
     replay(shard, after)
     replay(replayed, after)
-    assert shard.durable_state() == replayed.durable_state()
+    assert shard.snapshot_durable() == replayed.snapshot_durable()
     assert offsets_of(shard) == model([*before, *after])
     assert shard.has_open_transactions == replayed.has_open_transactions
-    shard._groups.durable.offsets.check()
+    shard._groups.durable.offsets.check_invariants()
 
 
 def test_a_deletion_takes_a_pending_offset_along() -> None:
@@ -174,8 +174,8 @@ def test_a_deletion_takes_a_pending_offset_along() -> None:
     pending, deleted = new_shard(), new_shard()
     replay(pending, [Write(0, 5, 7)])
     assert pending.has_open_transactions
-    assert pending.durable_state()["g"].pending[7, "orders", 0].offset == 5
+    assert pending.snapshot_durable()["g"].pending[7, "orders", 0].offset == 5
     replay(deleted, [Write(0, 5, 7), Write(0, None)])
     assert not deleted.has_open_transactions
     replay(deleted, [End(7, COMMIT)])
-    assert deleted.durable_state() == {}
+    assert deleted.snapshot_durable() == {}

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from coordinator.engine.partition import Partition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import UNASSIGNED_OFFSET, Record
-from tests.engine.bench import COUNTERS, Bench
-from tests.engine.counter import Add, Counters
-from tests.engine.test_second_machine import NOT_COORDINATOR, TIMEOUT_S, one_turn, owned_again
+from tests.runtime.bench import COUNTERS, Bench
+from tests.runtime.counter import Add, Counters
+from tests.runtime.test_second_machine import NOT_COORDINATOR, TIMEOUT_S, one_turn, owned_again
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -25,7 +25,7 @@ async def closed(log: PartitionLog) -> None:
             await one_turn()
 
 
-async def in_state(partition: Partition[Counters], state: PartitionState) -> None:
+async def in_state(partition: CoordinatorPartition[Counters], state: PartitionState) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while partition.state is not state:
             await one_turn()
@@ -34,16 +34,16 @@ async def in_state(partition: Partition[Counters], state: PartitionState) -> Non
 async def test_a_released_log_is_closed_when_compaction_lets_go_of_it(files: FaultyFiles) -> None:
     bench = Bench(files)
     await bench.take_all()
-    partition = bench.counters.partition_of("a")
+    partition = bench.counters.find_partition("a")
     log = partition.log
     assert log is not None
     log.pin()
-    bench.counters.ownership.release(partition, 1, "it moves")
+    bench.counters.lifecycle.release(partition, 1, "it moves")
     await asyncio.sleep(0.05)
     assert not log.is_closed
     log.unpin()
     await closed(log)
-    bench.counters.ownership.take(partition, epoch=2)
+    bench.counters.lifecycle.take(partition, epoch=2)
     await owned_again(bench, "a")
     await bench.close()
 
@@ -53,7 +53,7 @@ async def test_a_partition_that_could_not_be_read_is_taken_again(files: FaultyFi
     bench = Bench(files)
     await bench.take_all()
     assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
-    number = bench.counters.partition_of("a").number
+    number = bench.counters.find_partition("a").number
     await bench.close()
     directory = f"/data/{COUNTERS}-{number}"
     path = f"{directory}/{0:020d}.log"
@@ -68,9 +68,9 @@ async def test_a_partition_that_could_not_be_read_is_taken_again(files: FaultyFi
     assert partition.state is PartitionState.FAILED
     failed = partition.log
     files.write(path, whole)
-    bench.counters.ownership.take(partition, epoch=0)
+    bench.counters.lifecycle.take(partition, epoch=0)
     assert partition.state is PartitionState.FAILED
-    bench.counters.ownership.take(partition, epoch=1)
+    bench.counters.lifecycle.take(partition, epoch=1)
     assert failed is None or failed.is_closed
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 4
@@ -83,7 +83,7 @@ async def test_a_partition_whose_log_is_being_opened_anew(files: FaultyFiles, wa
     bench = Bench(files)
     await bench.take_all()
     assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
-    partition = bench.counters.partition_of("a")
+    partition = bench.counters.find_partition("a")
     files.fail("fdatasync", times=10**9)
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == NOT_COORDINATOR
     await in_state(partition, PartitionState.READ_ONLY)
@@ -92,13 +92,13 @@ async def test_a_partition_whose_log_is_being_opened_anew(files: FaultyFiles, wa
     assert partition.readable_offset == partition.position == 1
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == NOT_COORDINATOR
     if way == "released":
-        bench.counters.ownership.release(partition, 1, "it moves")
+        bench.counters.lifecycle.release(partition, 1, "it moves")
         assert partition.state is PartitionState.ABSENT
         assert partition.readable_offset == 0
         files.faults.clear()
-        bench.counters.ownership.take(partition, epoch=2)
+        bench.counters.lifecycle.take(partition, epoch=2)
     elif way == "contradicted":
-        bench.counters.contradicted(partition, AssertionError("broken"))
+        bench.counters.on_internal_error(partition, AssertionError("broken"))
         assert partition.machine is None
     files.faults.clear()
     await owned_again(bench, "a")

@@ -2,21 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from coordinator.answers import HELD, PARKED
-from coordinator.engine.partition import Partition, PartitionState
-from coordinator.engine.replication import Replication, Ticket
-from coordinator.engine.runtime import Runtime
-from protocol.errors import ErrorCode
+from coordinator.core.response_status import AWAITING_DISK, BLOCKED
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.replication import Replication, Ticket
+from coordinator.runtime.runtime import Runtime
+from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
-from storage.outgoing import Outgoing
+from storage.replication_queue import ReplicationQueue
 from storage.topic_partition import TopicPartition
-from tests.engine.bench import Bench
-from tests.engine.counter import Add, AwaitValue, Counters, Refused
+from tests.runtime.bench import Bench
+from tests.runtime.counter import Add, AwaitValue, Counters, Refused
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -27,7 +28,7 @@ class Asked:
     appended: list[tuple[int, int, bytes]] = field(default_factory=list)
     tickets: list[Ticket] = field(default_factory=list)
 
-    def append(
+    def submit_append(
         self,
         partition: TopicPartition,
         token: int,
@@ -40,7 +41,7 @@ class Asked:
         if ticket is not None:
             self.tickets.append(ticket)
 
-    def prove(self, partition: TopicPartition, token: int, ticket: Ticket) -> None:
+    def submit_proof(self, partition: TopicPartition, token: int, ticket: Ticket) -> None:
         self.tickets.append(ticket)
 
 
@@ -57,13 +58,13 @@ class Replicated:
 
         def opened(number: int) -> PartitionLog:
             log = open_log(number)
-            log.durability.replicated(log.log_end_offset, log.log_end_offset)
-            log.durability.outgoing = Outgoing(token=7)
-            self.replication.opened(TopicPartition(topic.name, number), log)
+            log.durability.on_replicated(log.log_end_offset, log.log_end_offset)
+            log.durability.replication_queue = ReplicationQueue(token=7)
+            self.replication.on_opened(TopicPartition(topic.name, number), log)
             return log
 
         self.bench.engine.runtimes.pop(topic.name)
-        self.counters: Runtime[Counters] = self.bench.engine.add(
+        self.counters: Runtime[Counters] = self.bench.engine.add_topic(
             replace(topic, replication=self.replication, open_log=opened)
         )
 
@@ -71,7 +72,7 @@ class Replicated:
         """The engine has everything."""
         tickets, self.asked.tickets = self.asked.tickets, []
         for ticket in tickets:
-            self.replication.done(ticket)
+            self.replication.on_confirmed(ticket)
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ async def replicated(files: FaultyFiles) -> AsyncIterator[Replicated]:
     await replicated.bench.close()
 
 
-def is_in(partition: Partition[Counters], state: PartitionState) -> bool:
+def is_in(partition: CoordinatorPartition[Counters], state: PartitionState) -> bool:
     return partition.state is state
 
 
@@ -94,19 +95,18 @@ async def turns() -> None:
 
 
 async def test_an_answer_leaves_when_the_engine_has_its_records(replicated: Replicated) -> None:
-    answer, asker = replicated.bench.put(replicated.counters, "a", Add("a", 3))
-    assert answer is HELD
-    assert asker.place is not None
+    answer, deferral = replicated.bench.put(replicated.counters, "a", Add("a", 3))
+    assert answer is AWAITING_DISK
     await turns()
-    assert not asker.place.is_filled
+    assert not deferral.reply.is_sent
     [(base_offset, next_offset, data)] = replicated.asked.appended
-    partition = replicated.counters.partition_of("a")
+    partition = replicated.counters.find_partition("a")
     assert partition.log is not None
-    assert data == b"".join(batch.data for batch in partition.log.batches())
+    assert data == b"".join(batch.data for batch in partition.log.iterate_batches())
     assert (base_offset, next_offset) == (0, partition.log.log_end_offset)
     assert partition.readable_offset == 0
     replicated.confirm_all()
-    assert await asker.place.answer() == 3
+    assert await deferral.reply.wait() == 3
     assert partition.readable_offset == next_offset
 
 
@@ -115,54 +115,49 @@ async def test_what_only_reads_waits_for_a_proof_that_begins_later(replicated: R
     await turns()
     assert len(replicated.asked.tickets) == 1
     answer, reader = replicated.bench.put(replicated.counters, "a", AwaitValue("a", 1))
-    assert answer is HELD
+    assert answer is AWAITING_DISK
     early = replicated.asked.tickets.pop()
-    replicated.replication.done(early)
-    assert first.place is not None
-    assert reader.place is not None
-    assert first.place.is_filled
-    assert not reader.place.is_filled
+    replicated.replication.on_confirmed(early)
+    assert first.reply.is_sent
+    assert not reader.reply.is_sent
     await turns()
     assert len(replicated.asked.appended) == 1
     replicated.confirm_all()
-    assert reader.place.is_filled
+    assert reader.reply.is_sent
 
 
 async def test_a_partition_whose_append_fails_is_given_up_and_to_be_taken_anew(
     replicated: Replicated,
 ) -> None:
-    _, asker = replicated.bench.put(replicated.counters, "a", Add("a", 3))
+    _, deferral = replicated.bench.put(replicated.counters, "a", Add("a", 3))
     parked_answer, parked = replicated.bench.put(replicated.counters, "a", AwaitValue("a", 100))
-    assert parked_answer is PARKED
+    assert parked_answer is BLOCKED
     await turns()
     [ticket] = replicated.asked.tickets
-    replicated.replication.failed(ticket, "another owns it")
-    partition = replicated.counters.partition_of("a")
+    replicated.replication.on_failed(ticket, "another owns it")
+    partition = replicated.counters.find_partition("a")
     assert replicated.doubted == [partition.name]
     assert is_in(partition, PartitionState.ABSENT)
-    for waiting in (asker, parked):
-        assert waiting.place is not None
-        assert await waiting.place.answer() == Refused(ErrorCode.NOT_COORDINATOR)
-    replicated.counters.ownership.take(partition, epoch=partition.epoch + 1)
+    for waiting in (deferral, parked):
+        assert await waiting.reply.wait() == Refused(ErrorCode.NOT_COORDINATOR)
+    replicated.counters.lifecycle.take(partition, epoch=partition.epoch + 1)
     assert is_in(partition, PartitionState.LOADING)
 
 
 async def test_a_log_that_cannot_be_submitted_is_given_up_and_keeps_no_other(replicated: Replicated) -> None:
-    lost, other = (replicated.counters.partition_of(key).name for key in ("a", "b"))
-    append = replicated.asked.append
+    lost, other = (replicated.counters.find_partition(key).name for key in ("a", "b"))
+    append = replicated.asked.submit_append
 
     def fail(partition: TopicPartition, *rest: Any) -> None:
         if partition == lost:
             raise RuntimeError("a defect")
         append(partition, *rest)
 
-    replicated.asked.append = fail  # type: ignore[method-assign, assignment]
-    answers = [replicated.bench.put(replicated.counters, key, Add(key, 3))[1].place for key in ("a", "b")]
+    replicated.asked.submit_append = fail  # type: ignore[method-assign, assignment]
+    refused, added = (replicated.bench.put(replicated.counters, key, Add(key, 3))[1] for key in ("a", "b"))
     await turns()
     replicated.confirm_all()
     assert lost != other
     assert replicated.doubted == [lost]
-    assert answers[0] is not None
-    assert answers[1] is not None
-    assert await answers[0].answer() == Refused(ErrorCode.NOT_COORDINATOR)
-    assert await answers[1].answer() == 3
+    assert await refused.reply.wait() == Refused(ErrorCode.NOT_COORDINATOR)
+    assert await added.reply.wait() == 3

@@ -2,22 +2,22 @@
 
 import asyncio
 
-from coordinator.answers import HELD, PARKED
-from coordinator.engine.partition import PartitionState
-from coordinator.group.requests import FetchOffsets, TopicsChanged
+from coordinator.core.outcome import Message
+from coordinator.core.response_status import AWAITING_DISK, BLOCKED
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.group.group_requests import FetchOffsets, TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS
-from coordinator.machine.outcome import Message
-from coordinator.names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from tests.engine.bench import COUNTERS, Bench
-from tests.engine.counter import Add, AwaitValue, Break, Counted, Refused, Ring, Square, Tell
-from tests.server.harness import Client, serving
+from tests.broker.harness import Client, serving
+from tests.runtime.bench import COUNTERS, Bench
+from tests.runtime.counter import Add, AwaitValue, Break, Counted, Refused, Ring, Square, Tell
 from tests.storage.faulty_files import FaultyFiles
 
 TIMEOUT_S = 60
@@ -41,7 +41,7 @@ async def committed(bench: Bench) -> int | None:
 
 async def owned_again(bench: Bench, name: str) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while bench.counters.partition_of(name).state is not PartitionState.OWNED:
+        while bench.counters.find_partition(name).state is not PartitionState.OWNED:
             await one_turn()
 
 
@@ -50,19 +50,17 @@ async def one_turn() -> None:
 
 
 async def test_an_answer_is_held_until_it_is_durable_and_parked_until_there_is_one(bench: Bench) -> None:
-    answer, asker = bench.put(bench.counters, "a", Add("a", 3))
-    assert answer is HELD
-    assert asker.place is not None
-    assert not asker.place.parks
+    answer, deferral = bench.put(bench.counters, "a", Add("a", 3))
+    assert answer is AWAITING_DISK
+    assert not deferral.reply.blocks
     parked, waiting = bench.put(bench.counters, "a", AwaitValue("a", 5))
-    assert parked is PARKED
-    assert waiting.place is not None
-    assert waiting.place.parks
-    assert await asker.place.answer() == 3
-    assert not waiting.place.is_filled
+    assert parked is BLOCKED
+    assert waiting.reply.blocks
+    assert await deferral.reply.wait() == 3
+    assert not waiting.reply.is_sent
     assert await bench.ask(bench.counters, "a", Add("a", 2)) == 5
-    assert await waiting.place.answer() == 5
-    assert bench.engine.waiters == 0
+    assert await waiting.reply.wait() == 5
+    assert bench.engine.waiter_count == 0
 
 
 async def test_both_live_side_by_side_through_a_kill(files: FaultyFiles) -> None:
@@ -73,8 +71,7 @@ async def test_both_live_side_by_side_through_a_kill(files: FaultyFiles) -> None
     _, unanswered = bench.put(bench.counters, "a", Add("a", 100))
     again = Bench(bench.kill())
     await again.take_all()
-    assert unanswered.place is not None
-    assert not unanswered.place.is_filled
+    assert not unanswered.reply.is_sent
     assert await again.ask(again.counters, "a", Add("a", 0)) == 3
     assert await committed(again) == 42
     await again.close()
@@ -85,8 +82,7 @@ async def test_a_failing_disk_costs_one_partition_and_is_read_again(bench: Bench
     _, parked = bench.put(bench.counters, "a", AwaitValue("a", 1000))
     files.fail("fdatasync")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == NOT_COORDINATOR
-    assert parked.place is not None
-    assert await parked.place.answer() == NOT_COORDINATOR
+    assert await parked.reply.wait() == NOT_COORDINATOR
     await bench.ask(bench.groups, "g", commit(7))
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 0)) in (3, 4)
@@ -102,32 +98,31 @@ async def test_a_machine_that_contradicts_itself_is_made_anew(bench: Bench) -> N
 
 async def test_a_partition_is_moved(bench: Bench, files: FaultyFiles) -> None:
     assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
-    partition = bench.counters.partition_of("a")
+    partition = bench.counters.find_partition("a")
     _, parked = bench.put(bench.counters, "a", AwaitValue("a", 1000))
-    bench.counters.ownership.release(partition, 1, "it moves")
-    assert parked.place is not None
-    assert await parked.place.answer() == NOT_COORDINATOR
+    bench.counters.lifecycle.release(partition, 1, "it moves")
+    assert await parked.reply.wait() == NOT_COORDINATOR
     assert partition.state is PartitionState.ABSENT
 
     other = Bench(files)
-    other.counters.ownership.take(other.counters.partition_of("a"), epoch=1)
+    other.counters.lifecycle.take(other.counters.find_partition("a"), epoch=1)
     await asyncio.wait_for(other.loaded.wait(), TIMEOUT_S)
     assert await other.ask(other.counters, "a", Add("a", 1)) == 4
-    other.counters.ownership.release(other.counters.partition_of("a"), 2, "it moves back")
+    other.counters.lifecycle.release(other.counters.find_partition("a"), 2, "it moves back")
     await other.close()
 
-    bench.counters.ownership.take(partition, epoch=1)  # old news
+    bench.counters.lifecycle.take(partition, epoch=1)  # old news
     assert partition.state is PartitionState.ABSENT
-    bench.counters.ownership.take(partition, epoch=2)
+    bench.counters.lifecycle.take(partition, epoch=2)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 5
 
 
 async def test_a_partition_that_is_released_while_it_is_read_is_not_owned(files: FaultyFiles) -> None:
     bench = Bench(files)
-    partition = bench.counters.partition_of("a")
-    bench.counters.ownership.take(partition, epoch=0)
-    bench.counters.ownership.release(partition, 1, "it moves")
+    partition = bench.counters.find_partition("a")
+    bench.counters.lifecycle.take(partition, epoch=0)
+    bench.counters.lifecycle.release(partition, 1, "it moves")
     await asyncio.wait_for(bench.loaded.wait(), TIMEOUT_S)
     assert partition.state is PartitionState.ABSENT
     assert partition.machine is None
@@ -136,24 +131,24 @@ async def test_a_partition_that_is_released_while_it_is_read_is_not_owned(files:
 
 
 async def test_a_release_that_comes_late_is_old_news(bench: Bench) -> None:
-    partition = bench.counters.partition_of("a")
-    bench.counters.ownership.take(partition, epoch=5)
+    partition = bench.counters.find_partition("a")
+    bench.counters.lifecycle.take(partition, epoch=5)
     for late in (3, 5):
-        bench.counters.ownership.release(partition, late, "it moves")
+        bench.counters.lifecycle.release(partition, late, "it moves")
         assert partition.state is PartitionState.OWNED
         assert await bench.ask(bench.counters, "a", Add("a", 1)) == late // 2
-    bench.counters.ownership.release(partition, 7, "it moves")
+    bench.counters.lifecycle.release(partition, 7, "it moves")
     assert partition.state is PartitionState.ABSENT
-    bench.counters.ownership.release(partition, 9, "it moves on")
-    bench.counters.ownership.take(partition, epoch=8)  # overtaken by what came before
+    bench.counters.lifecycle.release(partition, 9, "it moves on")
+    bench.counters.lifecycle.take(partition, epoch=8)  # overtaken by what came before
     assert partition.state is PartitionState.ABSENT
 
 
 async def test_a_partition_that_is_taken_again_while_it_is_read_is_owned(files: FaultyFiles) -> None:
     bench = Bench(files)
-    partition = bench.counters.partition_of("a")
-    bench.counters.ownership.take(partition, epoch=0)
-    bench.counters.ownership.take(partition, epoch=1)
+    partition = bench.counters.find_partition("a")
+    bench.counters.lifecycle.take(partition, epoch=0)
+    bench.counters.lifecycle.take(partition, epoch=1)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
     await bench.close()
@@ -212,7 +207,7 @@ async def test_what_all_are_told_reaches_those_that_were_being_read(files: Fault
     taken = bench.take_all()
     task = asyncio.ensure_future(taken)
     await asyncio.sleep(0)
-    bench.counters.tell_all(Add("a", 1))
+    bench.counters.notify_all(Add("a", 1))
     await task
     values = [partition.machine.values["a"] for partition in bench.counters.partitions if partition.machine]
     assert values == [1, 1]
@@ -223,11 +218,11 @@ async def test_events_are_numbered_without_a_gap_over_all_machines(bench: Bench)
     await bench.ask(bench.counters, "a", Add("a", 1))
     await bench.ask(bench.groups, "g", commit(1))
     await bench.ask(bench.counters, "b", Add("b", 2))
-    numbers = [number for number, _, _ in bench.told]
+    numbers = [number for number, _, _ in bench.events]
     assert numbers == list(range(len(numbers)))
-    counted = [(partition, event) for _, partition, event in bench.told if isinstance(event, Counted)]
+    counted = [(partition, event) for _, partition, event in bench.events if isinstance(event, Counted)]
     assert [event for _, event in counted] == [Counted("a", 1), Counted("b", 2)]
-    assert len(bench.told) > len(counted)
+    assert len(bench.events) > len(counted)
 
 
 async def test_what_was_not_synced_when_a_partition_went_is_not_durable_when_it_comes_back(
@@ -240,8 +235,8 @@ async def test_what_was_not_synced_when_a_partition_went_is_not_durable_when_it_
     async with serving("/data", properties, files=files) as server, Client(server) as client:
         await client.call(commit(42), 2)
         (partition,) = server.runtime.partitions
-        server.runtime.ownership.release(partition, 1, "it moves")
-        server.runtime.ownership.take(partition, epoch=2)
+        server.runtime.lifecycle.release(partition, 1, "it moves")
+        server.runtime.lifecycle.take(partition, epoch=2)
         async with asyncio.timeout(TIMEOUT_S):
             while partition.machine is None:
                 await one_turn()
@@ -251,13 +246,13 @@ async def test_what_was_not_synced_when_a_partition_went_is_not_durable_when_it_
 
 async def test_damage_that_is_met_after_a_release_costs_nothing(files: FaultyFiles) -> None:
     bench = Bench(files)
-    partition = bench.counters.partition_of("a")
+    partition = bench.counters.find_partition("a")
     files.fail("open", times=1)
-    bench.counters.ownership.take(partition, epoch=0)
-    bench.counters.ownership.release(partition, 1, "it moves")
+    bench.counters.lifecycle.take(partition, epoch=0)
+    bench.counters.lifecycle.release(partition, 1, "it moves")
     await asyncio.wait_for(bench.loaded.wait(), TIMEOUT_S)
     assert partition.state is PartitionState.ABSENT
-    bench.counters.ownership.take(partition, epoch=2)
+    bench.counters.lifecycle.take(partition, epoch=2)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
     await bench.close()
@@ -269,7 +264,7 @@ async def test_messages_keep_their_order_and_one_that_goes_nowhere_stops_nobody(
     bench.put(bench.counters, "a", Tell(Message(COUNTERS, "b", Add("b", 10))))
     assert await bench.ask(bench.counters, "a", Add("a", 5)) == 5
     assert await bench.ask(bench.counters, "b", AwaitValue("b", 11)) == 11
-    values = [event.value for _, _, event in bench.told if isinstance(event, Counted) and event.name == "b"]
+    values = [event.value for _, _, event in bench.events if isinstance(event, Counted) and event.name == "b"]
     assert values == [1, 11]
 
 
@@ -277,8 +272,8 @@ async def test_a_contradiction_does_not_swallow_what_was_told_with_it(files: Fau
     bench = Bench(files)
     task = asyncio.ensure_future(bench.take_all())
     await one_turn()
-    bench.counters.tell_all(Break())
-    bench.counters.tell_all(Add("a", 1))
+    bench.counters.notify_all(Break())
+    bench.counters.notify_all(Add("a", 1))
     await task
     async with asyncio.timeout(TIMEOUT_S):
         while not all(part.machine and part.machine.values.get("a") for part in bench.counters.partitions):
@@ -290,11 +285,11 @@ async def test_what_was_told_before_a_partition_went_is_not_told_when_it_comes_b
     files: FaultyFiles,
 ) -> None:
     bench = Bench(files)
-    partition = bench.counters.partition_of("a")
-    bench.counters.ownership.take(partition, epoch=0)
-    bench.counters.tell_all(Add("a", 1))
-    bench.counters.ownership.release(partition, 1, "it moves")
-    bench.counters.ownership.take(partition, epoch=2)
+    partition = bench.counters.find_partition("a")
+    bench.counters.lifecycle.take(partition, epoch=0)
+    bench.counters.notify_all(Add("a", 1))
+    bench.counters.lifecycle.release(partition, 1, "it moves")
+    bench.counters.lifecycle.take(partition, epoch=2)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 0)) == 0
     await bench.close()

@@ -11,16 +11,16 @@ from random import Random
 
 import pytest
 
-from coordinator import async_files
-from coordinator.async_files import AsyncFiles
-from coordinator.engine.state_writer import write_state
+from coordinator.core import async_files
+from coordinator.core.async_files import AsyncFiles
+from coordinator.runtime.state_keeper import write_state
 from storage.batch import encode_batch
 from storage.files import Files, OsFile, OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
 from storage.state_file import StatePoint, find_state, remove_states
-from tests.engine.states import goes_on, written_state
+from tests.runtime.states import goes_on, written_state
 from tests.storage.batches import record
 from tests.storage.faulty_files import CrashError, FaultyFiles
 
@@ -33,7 +33,7 @@ MANY_CALLS = 40
 
 @pytest.fixture(autouse=True)
 def each_batch_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(async_files, "WRITE_BYTES", 100)
+    monkeypatch.setattr(async_files, "WRITE_BUFFER_BYTES", 100)
 
 
 def opened(files: Files, records: int = 0, directory: str = DIRECTORY) -> PartitionLog:
@@ -55,7 +55,7 @@ def with_state(end_offset: int = 12) -> FaultyFiles:
 
 
 def point_of(log: PartitionLog, end_offset: int) -> StatePoint:
-    point = StatePoint.of(log, end_offset)
+    point = StatePoint.at_offset(log, end_offset)
     assert point is not None
     return point
 
@@ -72,7 +72,7 @@ def ends_at(files: FaultyFiles) -> int:
     log = opened(files)
     state, _ = find_state(files, log, CONTENTS)
     assert state is not None
-    found = [record for batch in state.batches() for record in batch]
+    found = [record for batch in state.iterate_batches() for record in batch]
     assert [found.value for found in found] == [str(state.end_offset).encode()] * RECORDS
     return state.end_offset
 

@@ -1,10 +1,9 @@
 import asyncio
 from collections.abc import Callable, Hashable
 
-from coordinator import clock
-from coordinator.engine.group_clock import GroupClock, ProcessTime
-from coordinator.engine.timers import Timers
-from tests.engine.held_clock import HeldClock
+from coordinator.core import clock
+from coordinator.runtime.timers import GroupClock, ProcessClock, Timers
+from tests.runtime.held_clock import HeldClock
 
 
 class Fired:
@@ -26,7 +25,7 @@ class Fired:
 
 
 def timers_of(fire: Callable[[Hashable], None], group_clock: GroupClock | None = None) -> Timers:
-    return Timers(asyncio.get_running_loop(), group_clock or ProcessTime(clock.Arrival()), fire)
+    return Timers(asyncio.get_running_loop(), group_clock or ProcessClock(clock.Arrival()), fire)
 
 
 async def test_timers_fire_in_the_order_of_their_deadlines() -> None:

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from coordinator.engine import state_keeper
-from coordinator.engine.partition import Partition, PartitionState
-from coordinator.names import CONSUMER_OFFSETS
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.runtime import state_keeper
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 from storage.batch import BatchHeader
 from storage.producers.producer_state import (
     CoordinatorFenced,
@@ -14,8 +14,8 @@ from storage.producers.producer_state import (
     InvalidTransactionState,
 )
 from storage.state_file import find_state
-from tests.engine.bench import COUNTERS, Bench
-from tests.engine.counter import (
+from tests.runtime.bench import COUNTERS, Bench
+from tests.runtime.counter import (
     DEBTS,
     Add,
     AddWithin,
@@ -27,7 +27,7 @@ from tests.engine.counter import (
     Forget,
     Owe,
 )
-from tests.engine.test_second_machine import (
+from tests.runtime.test_second_machine import (
     NOT_COORDINATOR,
     TIMEOUT_S,
     commit,
@@ -41,8 +41,8 @@ PRODUCER, OTHER = 7, 8
 LEVEL_1, LEVEL_2 = 1, 2
 
 
-def counters_of(bench: Bench) -> Partition[Counters]:
-    return bench.counters.partition_of("a")
+def counters_of(bench: Bench) -> CoordinatorPartition[Counters]:
+    return bench.counters.find_partition("a")
 
 
 def machine_of(bench: Bench) -> Counters:
@@ -55,7 +55,7 @@ def headers(bench: Bench) -> list[BatchHeader]:
     """Of the batches in the log of counter `a`."""
     log = counters_of(bench).log
     assert log is not None
-    return [batch.header for batch in log.batches()]
+    return [batch.header for batch in log.iterate_batches()]
 
 
 def kinds(bench: Bench) -> list[str]:
@@ -155,13 +155,12 @@ async def test_what_consumers_of_committed_records_see_ends_where_a_transaction_
     await bench.ask(bench.counters, "a", AddWithin("a", 1, OTHER))
     await bench.ask(bench.counters, "a", End(OTHER))
     assert (partition.last_stable_offset, partition.readable_offset) == (1, 4)
-    _, asker = bench.put(bench.counters, "a", End(PRODUCER, is_committed=False))
+    _, deferral = bench.put(bench.counters, "a", End(PRODUCER, is_committed=False))
     assert partition.last_stable_offset == 1
-    assert asker.place is not None
-    await asker.place.answer()
+    await deferral.reply.wait()
     assert (partition.last_stable_offset, partition.readable_offset) == (5, 5)
     assert partition.producers is not None
-    assert [one.producer_id for one in partition.producers.aborted_within(0, 5)] == [PRODUCER]
+    assert [one.producer_id for one in partition.producers.find_aborted_within(0, 5)] == [PRODUCER]
 
 
 async def test_what_the_disk_refuses_is_not_known_of_a_producer_either(
@@ -180,7 +179,7 @@ async def test_what_the_disk_refuses_is_not_known_of_a_producer_either(
 async def test_there_are_no_producers_while_a_partition_is_read(bench: Bench) -> None:
     await bench.ask(bench.counters, "a", AddWithin("a", 5, PRODUCER))
     partition = counters_of(bench)
-    bench.counters.ownership.reload(partition)
+    bench.counters.lifecycle.reload(partition)
     assert partition.state is PartitionState.LOADING
     assert partition.producers is None
     assert partition.last_stable_offset == partition.readable_offset
@@ -215,8 +214,7 @@ async def test_power_fails_between_a_record_and_its_marker(files: FaultyFiles, i
     await one_turn()
     assert kinds(bench) == ["plain", "transaction", "marker"]
     again = await taken(bench.kill())
-    assert unanswered.place is not None
-    assert not unanswered.place.is_filled
+    assert not unanswered.reply.is_sent
     assert kinds(again) == ["plain", "transaction"]
     assert open_transactions(again) == {PRODUCER: 1}
     assert await value(again) == 3
@@ -257,23 +255,23 @@ async def test_a_killed_process_leaves_what_is_open_to_the_next_one(files: Fault
     # An older record of a transaction that is committed later is not the newest one.
     await again.ask(again.counters, "a", End(PRODUCER))
     assert await value(again) == 20
-    assert all(not partition.has_open_transactions for partition in again.engine.partitions())
+    assert all(not partition.has_open_transactions for partition in again.engine.list_partitions())
     await again.close()
 
 
 async def test_an_open_transaction_moves_with_its_partition(bench: Bench, files: FaultyFiles) -> None:
     await bench.ask(bench.counters, "a", AddWithin("a", 10, PRODUCER))
     partition = counters_of(bench)
-    bench.counters.ownership.release(partition, 1, "it moves")
+    bench.counters.lifecycle.release(partition, 1, "it moves")
     assert partition.producers is None
     other = Bench(files)
-    other.counters.ownership.take(counters_of(other), epoch=1)
+    other.counters.lifecycle.take(counters_of(other), epoch=1)
     await asyncio.wait_for(other.loaded.wait(), TIMEOUT_S)
     assert open_transactions(other) == {PRODUCER: 0}
     await other.ask(other.counters, "a", End(PRODUCER))
-    other.counters.ownership.release(counters_of(other), 2, "it moves back")
+    other.counters.lifecycle.release(counters_of(other), 2, "it moves back")
     await other.close()
-    bench.counters.ownership.take(partition, epoch=2)
+    bench.counters.lifecycle.take(partition, epoch=2)
     await owned_again(bench, "a")
     assert await value(bench) == 10
     assert [header.partition_leader_epoch for header in headers(bench)] == [0, 1]
@@ -283,19 +281,19 @@ async def test_an_open_transaction_moves_with_its_partition(bench: Bench, files:
 async def test_no_state_is_taken_while_a_transaction_is_open(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_keeper, "RECORDS_AT_A_STOP", 1)
-    states = bench.counters.ownership.states
+    monkeypatch.setattr(state_keeper, "MIN_RECORDS_AT_STOP", 1)
+    states = bench.counters.lifecycle.states
     await bench.ask(bench.counters, "a", Add("a", 3))
     await bench.ask(bench.counters, "a", AddWithin("x", 1, PRODUCER))
-    assert states.take_last() == []
+    assert states.capture_final_states() == []
     # The machine has nothing to wait for any more; the log does.
     await bench.ask(bench.counters, "a", Forget("x"))
     assert not machine_of(bench).has_open_transactions
-    assert states.take_last() == []
+    assert states.capture_final_states() == []
     await bench.ask(bench.counters, "a", End(PRODUCER))
-    (state,) = states.take_last()
+    (state,) = states.capture_final_states()
     assert state.point.end_offset == 4
-    await states.write_last([state])
+    await states.write_final_states([state])
 
     await bench.ask(bench.counters, "a", AddWithin("a", 10, OTHER))
     log = counters_of(bench).log
@@ -325,11 +323,11 @@ async def test_each_machine_that_may_write_has_a_leader_epoch_of_its_own(files: 
     await bench.ask(bench.counters, "a", Add("a", 1))
     again = await taken(bench.kill())
     assert machine_of(again).leader_epoch == 3
-    log, group_log = counters_of(again).log, again.groups.partition_of("g").log
+    log, group_log = counters_of(again).log, again.groups.find_partition("g").log
     assert log is not None
     assert group_log is not None
     assert log.leader_epochs.current == 3
-    assert log.leader_epochs.end_offset(0, log.log_end_offset) == (0, 1)
+    assert log.leader_epochs.find_end_offset(0, log.log_end_offset) == (0, 1)
     assert group_log.leader_epochs.current == 0
     await again.close()
 
@@ -339,7 +337,7 @@ async def test_a_machine_is_not_made_before_its_leader_epoch_is_durable(files: F
     partition = counters_of(bench)
     await bench.ask(bench.counters, "a", Add("a", 1))
     files.fail("replace")
-    bench.counters.ownership.reload(partition)
+    bench.counters.lifecycle.reload(partition)
     async with asyncio.timeout(TIMEOUT_S):
         while not files.has_failed:
             await one_turn()
@@ -361,12 +359,11 @@ async def test_a_message_goes_to_a_receiver_once_it_is_durable_and_again_when_it
         if len(received) == 1:
             raise ValueError("the first one is too much for it")
 
-    bench.engine.receive_by(DEBTS, receive)
-    _, asker = bench.put(bench.counters, "a", Owe(2))
+    bench.engine.register_receiver(DEBTS, receive)
+    _, deferral = bench.put(bench.counters, "a", Owe(2))
     await one_turn()
     assert received == []
-    assert asker.place is not None
-    await asker.place.answer()
+    await deferral.reply.wait()
     await one_turn()
     assert received == [("", 0), ("", 0)]
     await bench.ask(bench.counters, "a", Break())
@@ -377,7 +374,7 @@ async def test_a_message_goes_to_a_receiver_once_it_is_durable_and_again_when_it
 
 async def test_a_message_of_what_was_lost_never_leaves(bench: Bench, files: FaultyFiles) -> None:
     received: list[tuple[str, object]] = []
-    bench.engine.receive_by(DEBTS, lambda key, request: received.append((key, request)))
+    bench.engine.register_receiver(DEBTS, lambda key, request: received.append((key, request)))
     files.fail("write")
     assert await bench.ask(bench.counters, "a", Owe()) == NOT_COORDINATOR
     await owned_again(bench, "a")
@@ -389,4 +386,4 @@ async def test_a_message_of_what_was_lost_never_leaves(bench: Bench, files: Faul
 async def test_a_topic_has_one_receiver(bench: Bench) -> None:
     for topic in (COUNTERS, CONSUMER_OFFSETS):
         with pytest.raises(AssertionError):
-            bench.engine.receive_by(topic, lambda key, request: None)
+            bench.engine.register_receiver(topic, lambda key, request: None)

@@ -11,14 +11,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from coordinator.group.events import (
+from coordinator.core.outcome import Fact, Outcome
+from coordinator.core.wire_name import get_wire_name
+from coordinator.group.event_details import AwaitedMember, Departure, MemberAssignment, MemberName, Trigger
+from coordinator.group.group_event_types import (
     AssignmentApplied,
     AssignmentFetched,
     AssignmentReceived,
     CommitRefused,
-    Event,
     GroupDeleted,
     GroupEmptied,
+    GroupEvent,
     GroupLoaded,
     GroupStabilized,
     LeaderReplaced,
@@ -35,25 +38,19 @@ from coordinator.group.events import (
     StaticMemberReplaced,
     SyncReceived,
 )
-from coordinator.group.member_name import MemberName
-from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
-from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Fact, Outcome
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
 from protocol.codec import decode, encode
 from protocol.consumer_protocol import TopicPartitions, decode_assignment, decode_subscription
-from protocol.errors import ErrorCode
-from protocol.malformed import Malformed
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
-from protocol.records import (
+from protocol.primitives import Malformed
+from protocol.records.group_record_schemas import (
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    decode_key,
-    decode_value,
-    encode_key,
-    encode_value,
 )
+from protocol.records.group_record_serde import decode_key, decode_value, encode_key, encode_value
 from protocol.schema import layout
 
 WALL_EPOCH_MS = 1_700_000_000_000
@@ -194,7 +191,7 @@ def _member(member: MemberMetadata) -> str:
     return "{" + " ".join(words) + "}"
 
 
-def event(entry: Event) -> str:
+def event(entry: GroupEvent) -> str:
     """A fact for people."""
     member = {} if entry.member is None else entry.member._asdict() | {"leader_id": entry.member.member_id}
     values = member | asdict(entry)
@@ -207,12 +204,12 @@ def event(entry: Event) -> str:
     words = [f"{name}={_plain(values[name], name)}" for name in shown if _matters(name, values.get(name))]
     if isinstance(entry, RebalanceStarted):
         words.append(f"reason={_plain(entry.trigger.reason)}")
-    return " ".join(["event", type(entry).__name__, entry.group_id or "''", *words])
+    return " ".join(["event", get_wire_name(type(entry)), entry.group_id or "''", *words])
 
 
 _COMMON = ("group_id", "generation_id", "member")
 _MEMBER = ("member_id", "group_instance_id", "client_id")
-_SHOWN: Mapping[type[Event], str] = {
+_SHOWN: Mapping[type[GroupEvent], str] = {
     MemberIdRequired: "member_id state",
     StaticMemberReplaced: "group_instance_id old_member_id member_id client_id state",
     RebalanceAvoided: "group_instance_id member_id generation_id",
@@ -253,11 +250,11 @@ def _plain(value: Any, name: str = "") -> str:
             return member_id
         case Trigger(cause, _, actor):
             return f"'{cause.value}'" + ("" if actor is None else f" by {actor.member_id}")
-        case Assigned(member, _, assignment):
+        case MemberAssignment(member, _, assignment):
             return f"{member.member_id}{' (new)' if value.is_new else ''} {_bytes('assignment', assignment)}"
         case Departure(member, cause, _):
             return f"{member.member_id} ({cause.value})"
-        case Awaited(member, request, silent_ms, session_left_ms, left_ms):
+        case AwaitedMember(member, request, silent_ms, session_left_ms, left_ms):
             spans = f"silent {span(silent_ms)}, session {span(session_left_ms)}, at most {span(left_ms)}"
             return f"{request.value} of {member.member_id} ({spans})"
         case int() if name.endswith("_ms"):
@@ -274,7 +271,7 @@ def _plain(value: Any, name: str = "") -> str:
     return f"'{value}'" if isinstance(value, str) and " " in value else str(value)
 
 
-def timer(key: TimerKey) -> str:
+def timer(key: GroupTimerKey) -> str:
     """`heartbeat g A-1`, `join g`."""
     return " ".join(part for part in (key.kind.name.lower(), key.group_id, key.member_id) if part)
 
@@ -290,7 +287,7 @@ def outcome(result: Outcome, names: dict[int, tuple[str, int]], now_ms: int) -> 
         kind = "commit" if result.marker.is_committed else "abort"
         lines.append(f"marker {kind} of producer {result.marker.producer_id}")
     for key, deadline in result.timers.items():
-        if key.kind not in (TimerKind.EXPIRE_OFFSETS, TimerKind.REPORT):
+        if key.kind not in (GroupTimerKind.EXPIRE_OFFSETS, GroupTimerKind.REPORT):
             lines.append(
                 f"timer {timer(key)} " + ("off" if deadline is None else f"in {span(deadline - now_ms)}")
             )

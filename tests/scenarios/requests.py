@@ -17,7 +17,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.group.requests import EndTransaction, FetchOffsets, Request, TopicsChanged
+from coordinator.group.group_requests import EndTransaction, FetchOffsets, Request, TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,

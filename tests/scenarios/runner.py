@@ -17,10 +17,9 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coordinator.group.requests import Request, TopicsChanged
-from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Now, Outcome
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Context, Now, Outcome
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind, Request, TopicsChanged
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.group.config import group_config
 from tests.group.entries import Entry, entries_of, replay
@@ -45,7 +44,7 @@ class Story:
         self.config = group_config()
         self.now_ms = 0
         self.log: list[Entry] = []
-        self.timers: dict[TimerKey, int] = {}
+        self.timers: dict[GroupTimerKey, int] = {}
         self.clients: dict[str, Client] = {}
         self.waiters: dict[int, tuple[str, int]] = {}
         self.asked = 0
@@ -63,7 +62,7 @@ class Story:
         self.timers.clear()
         self.waiters.clear()
         replay(self.shard, self.log)
-        return self.follow(self.shard.loaded(self.now()))
+        return self.follow(self.shard.on_loaded(self.now()))
 
     def follow(self, outcome: Outcome) -> list[str]:
         """Do what the shell does with an outcome; its lines."""
@@ -118,7 +117,7 @@ class Story:
             key = min(self.timers, key=lambda key: self.timers[key])
             self.now_ms = self.timers.pop(key)
             fired = [f"  {line}" for line in self.fire(key)]
-            if key.kind is TimerKind.REPORT and key == last:
+            if key.kind is GroupTimerKind.REPORT and key == last:
                 repeated += 1
             elif fired:
                 lines += [f"  and {repeated} more"] if repeated else []
@@ -128,9 +127,9 @@ class Story:
         self.now_ms = end
         return lines
 
-    def fire(self, key: TimerKey) -> list[str]:
+    def fire(self, key: GroupTimerKey) -> list[str]:
         """A timer's time has come; its lines."""
-        return self.follow(self.shard.fire(key, self.now()))
+        return self.follow(self.shard.fire_timer(key, self.now()))
 
     def reload(self, _: list[str]) -> list[str]:
         """`reload`: the partition moves away and comes back."""
@@ -197,7 +196,7 @@ class Story:
         self.shard.check_invariants()
         loaded = new_shard(self.config)
         replay(loaded, self.log)
-        assert loaded.durable_state() == self.shard.durable_state(), "the log tells another story"
+        assert loaded.snapshot_durable() == self.shard.snapshot_durable(), "the log tells another story"
 
 
 def run(lines: Iterable[str]) -> list[str]:

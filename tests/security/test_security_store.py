@@ -6,17 +6,29 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.ongoing_failures import OngoingFailures
-from coordinator.security.acl import AclBinding, Operation, PatternType, Permission, ResourceType
-from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.security_state import SecurityState
-from coordinator.server.security_store import SecurityStore
+from coordinator.core.daemon_log import OngoingFailures
+from coordinator.security.core.acl import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from coordinator.security.core.sasl_mechanisms import ScramCredential, ScramMechanism
+from coordinator.security.core.security_state import SecurityState
+from coordinator.security.security_store import SecurityStore
 from storage.data_directory import DataDirectory
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
 from tests.storage.faulty_files import FaultyFiles
 
 ACL = AclBinding(
-    ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW
+    ResourceType.TOPIC,
+    "orders",
+    PatternType.LITERAL,
+    "User:alice",
+    "*",
+    AclOperation.READ,
+    AclPermissionType.ALLOW,
 )
 OTHER = ACL._replace(principal="User:bob")
 ALICE, BOB = (("alice", ScramMechanism.SCRAM_SHA_256), ("bob", ScramMechanism.SCRAM_SHA_256))
@@ -41,46 +53,46 @@ def kept(files: FaultyFiles) -> SecurityState:
 async def test_what_is_answered_is_durable(files: FaultyFiles) -> None:
     security = store(files)
     wanted = SecurityState(frozenset({ACL}), {ALICE: FIRST})
-    await security.change(wanted)
+    await security.change_state(wanted)
     assert security.state == kept(files) == wanted
 
 
 async def test_changes_at_the_same_time_do_not_undo_each_other(files: FaultyFiles) -> None:
     security = store(files)
-    await security.change(SecurityState(frozenset({ACL}), {ALICE: FIRST, BOB: FIRST}))
+    await security.change_state(SecurityState(frozenset({ACL}), {ALICE: FIRST, BOB: FIRST}))
     base = security.state
     await asyncio.gather(
-        security.change(replace(base, acls=base.acls | {OTHER})),
-        security.change(replace(base, acls=base.acls - {ACL})),
-        security.change(replace(base, scram={**base.scram, ALICE: SECOND})),
-        security.change(replace(base, scram={ALICE: FIRST})),
+        security.change_state(replace(base, acls=base.acls | {OTHER})),
+        security.change_state(replace(base, acls=base.acls - {ACL})),
+        security.change_state(replace(base, scram={**base.scram, ALICE: SECOND})),
+        security.change_state(replace(base, scram={ALICE: FIRST})),
     )
     assert security.state == kept(files) == SecurityState(frozenset({OTHER}), {ALICE: SECOND})
 
 
 async def test_a_change_that_the_disk_refuses_is_none(files: FaultyFiles) -> None:
     security = store(files)
-    await security.change(SecurityState(frozenset({ACL})))
+    await security.change_state(SecurityState(frozenset({ACL})))
     assert security.authorizer is not None
     epoch = security.authorizer.epoch
     files.is_full = True
     large = frozenset(OTHER._replace(resource_name=f"orders-{number}") for number in range(1000))
     with pytest.raises(OSError, match="space"):
-        await security.change(SecurityState(large))
+        await security.change_state(SecurityState(large))
     assert security.state == kept(files) == SecurityState(frozenset({ACL}))
     assert security.authorizer.epoch == epoch
     files.is_full = False
-    await security.change(SecurityState(frozenset({OTHER})))
+    await security.change_state(SecurityState(frozenset({OTHER})))
     assert security.state == kept(files) == SecurityState(frozenset({OTHER}))
     assert security.authorizer.epoch != epoch
 
 
 async def test_a_change_that_was_refused_late_is_none_after_the_next_start(files: FaultyFiles) -> None:
     security = store(files)
-    await security.change(SecurityState(frozenset({ACL})))
+    await security.change_state(SecurityState(frozenset({ACL})))
     files.fail("fsync_directory")
     with pytest.raises(OSError, match="error"):
-        await security.change(SecurityState())
+        await security.change_state(SecurityState())
     assert files.has_failed
     assert security.state == SecurityState(frozenset({ACL}))
     document = json.loads(files.kill().read("/data/security.json"))
@@ -89,10 +101,10 @@ async def test_a_change_that_was_refused_late_is_none_after_the_next_start(files
 
 async def test_one_that_waits_is_finished_before_the_end(files: FaultyFiles) -> None:
     security = store(files)
-    change = asyncio.ensure_future(security.change(SecurityState(frozenset({ACL}))))
+    change = asyncio.ensure_future(security.change_state(SecurityState(frozenset({ACL}))))
     await asyncio.sleep(0)
     await security.stop()
     assert kept(files) == SecurityState(frozenset({ACL}))
     await change
     with pytest.raises(OSError, match="stops"):
-        await security.change(SecurityState())
+        await security.change_state(SecurityState())

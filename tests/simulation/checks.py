@@ -17,11 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.requests import FetchOffsets, TopicsChanged
-from coordinator.group.shard import Shard
-from coordinator.group.timer_key import TimerKey
-from coordinator.machine.outcome import Fact, Now, Outcome
+from coordinator.core.outcome import Fact, Now, Outcome
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_requests import FetchOffsets, GroupTimerKey, TopicsChanged
+from coordinator.group.group_shard import GroupShard
 from protocol.consumer_protocol import decode_assignment
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -30,7 +29,7 @@ from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRes
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from protocol.records import GroupMetadataKey, OffsetCommitKey
+from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey
 from tests.group.new_shard import new_shard
 from tests.simulation.disk import Disk, producer_of, writes
 
@@ -101,7 +100,9 @@ class Checks:
             entry.promised = {place: history.promised for place, history in self._histories.items()}
         self._asked[waiter] = entry
 
-    def happened(self, cause: Any, waiter: int, outcome: Outcome, shard: Shard, disk: Disk, now: Now) -> None:
+    def happened(
+        self, cause: Any, waiter: int, outcome: Outcome, shard: GroupShard, disk: Disk, now: Now
+    ) -> None:
         """An outcome came out and its records were appended."""
         shard.check_invariants()
         for to, message in outcome.replies:
@@ -120,7 +121,8 @@ class Checks:
             self._shadow.end_transaction(marker.producer_id, is_committed=marker.is_committed)
         if writes(outcome):
             demand(
-                self._shadow.durable_state() == shard.durable_state(), "live state is not what the log says"
+                self._shadow.snapshot_durable() == shard.snapshot_durable(),
+                "live state is not what the log says",
             )
             self._prints.append(fingerprint(shard))
             demand(len(self._prints) == disk.end, "the disk has another number of batches")
@@ -157,7 +159,7 @@ class Checks:
         self._answered.clear()
         self._incarnation += 1
 
-    def loaded(self, shard: Shard, disk: Disk) -> None:
+    def loaded(self, shard: GroupShard, disk: Disk) -> None:
         """The log, or what is left of it, was read into a new core."""
         del self._prints[disk.end :]
         if self._prints:
@@ -269,13 +271,13 @@ class Checks:
             self._lives[key.group] += 1
             return
         by_request = isinstance(cause, OffsetDeleteRequest | DeleteGroupsRequest | TopicsChanged)
-        demand(by_request or isinstance(cause, TimerKey), f"{cause} removes an offset")
+        demand(by_request or isinstance(cause, GroupTimerKey), f"{cause} removes an offset")
         demand(by_request or self._is_old(key, now.wall_ms), f"{key} went before its time")
         self._histories[key.group, key.topic, key.partition].removed = self._order
 
     def _is_old(self, key: OffsetCommitKey, wall_ms: int) -> bool:
         """Whether an offset's retention is over, counted from its commit or from when its group emptied."""
-        durable = self._shadow.durable_state().get(key.group)
+        durable = self._shadow.snapshot_durable().get(key.group)
         committed = None if durable is None else durable.offsets.get((key.topic, key.partition))
         if durable is None or committed is None:
             raise Violation(f"{key} is removed but was not there")
@@ -301,6 +303,6 @@ def accepted(
                 yield place, partition.committed_offset
 
 
-def fingerprint(shard: Shard) -> int:
+def fingerprint(shard: GroupShard) -> int:
     """A number that stands for the durable state."""
-    return hash(repr(shard.durable_state()))
+    return hash(repr(shard.snapshot_durable()))

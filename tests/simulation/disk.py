@@ -3,9 +3,9 @@
 from random import Random
 from typing import NamedTuple, TypeAlias
 
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Marker, Outcome
-from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+from coordinator.core.outcome import NO_PRODUCER_ID, Fact, Outcome, TransactionMarker
+from coordinator.group.group_shard import GroupShard
+from protocol.records.group_record_serde import UnknownKey, decode_key, decode_value, encode_key, encode_value
 
 Stored: TypeAlias = tuple[bytes, bytes | None]
 
@@ -15,7 +15,7 @@ class Batch(NamedTuple):
 
     records: list[Stored]
     producer_id: int
-    marker: Marker | None
+    marker: TransactionMarker | None
 
 
 class AppendFailed(Exception):
@@ -63,7 +63,7 @@ class Disk:
         self.durable = self.end
         return lost
 
-    def load_into(self, shard: Shard, end: int | None = None) -> None:
+    def load_into(self, shard: GroupShard, end: int | None = None) -> None:
         """Replay the first `end` batches, from their bytes."""
         for batch in self.batches[:end]:
             for stored in batch.records:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from coordinator.group.shard import Shard
+from coordinator.group.group_shard import GroupShard
 from protocol.consumer_protocol import decode_assignment
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from tests.group.config import group_config
@@ -30,7 +30,7 @@ class Simulation:
     def __init__(
         self,
         seed: int,
-        shard: Callable[..., Shard] = Shard,
+        shard: Callable[..., GroupShard] = GroupShard,
         shell: Callable[..., Any] = Shell,
         show: Callable[[str], None] | None = None,
         faults: Callable[..., Faults] = Faults,

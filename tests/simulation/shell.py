@@ -12,15 +12,15 @@ from uuid import UUID
 
 from msgspec.structs import asdict
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.events import Event
-from coordinator.group.requests import FetchOffsets
-from coordinator.group.shard import BEATS, Shard
-from coordinator.group.timer_key import TimerKey
+from coordinator.core.outcome import Context, Now, Outcome
+from coordinator.core.wire_name import get_wire_name
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_event_types import GroupEvent
+from coordinator.group.group_requests import FetchOffsets, GroupTimerKey
+from coordinator.group.group_shard import HEARTBEAT_FAST_PATHS, GroupShard
 from coordinator.group.topics_image import NO_TOPICS
-from coordinator.machine.outcome import Context, Now, Outcome
 from protocol.codec import decode, encode
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -41,13 +41,13 @@ class Shell:
     """One coordinator process with one partition; it can crash and come back."""
 
     def __init__(
-        self, world: World, config: GroupConfig, shard: Callable[..., Shard], checks: Checks
+        self, world: World, config: GroupConfig, shard: Callable[..., GroupShard], checks: Checks
     ) -> None:
         self.world = world
         self.config = config
         self.checks = checks
         self.disk = Disk(world.random)
-        self.shard: Shard | None = None
+        self.shard: GroupShard | None = None
         self.up = True
         self.wall_offset_ms = 0
         self.paused_until_ms = 0
@@ -60,7 +60,7 @@ class Shell:
         self._parked: dict[Connection, int] = {}
         self._asked: dict[int, tuple[Connection, Request]] = {}
         self._gate: deque[tuple[int, int, Any]] = deque()
-        self._timers: dict[TimerKey, int] = {}
+        self._timers: dict[GroupTimerKey, int] = {}
         self._syncing = False
         self._load()
 
@@ -121,11 +121,11 @@ class Shell:
         self.disk.load_into(self.shard)
         self.checks.loaded(self.shard, self.disk)
         self.world.say("coordinator", f"loaded {self.disk.end} batches")
-        self._follow("loaded", 0, self.shard.loaded(self.now()))
+        self._follow("loaded", 0, self.shard.on_loaded(self.now()))
         for connection in list(self._connections):
             self._work_off(connection)
 
-    def _new_shard(self) -> Shard:
+    def _new_shard(self) -> GroupShard:
         return self._make(self.config, NO_TOPICS, CONSUMER_CONFIG)
 
     # --- requests
@@ -178,8 +178,8 @@ class Shell:
         context = Context(waiter, request.version, request.client_id, "/127.0.0.1", uuid)
         self.checks.asked(waiter, message)
         well = None
-        if type(message) in BEATS:
-            well = self.shard.beat(message, context, self.now().monotonic_ms)
+        if type(message) in HEARTBEAT_FAST_PATHS:
+            well = self.shard.try_heartbeat(message, context, self.now().monotonic_ms)
         if well is None:
             outcome = self.shard.handle(message, context, self.now())
         else:
@@ -197,7 +197,7 @@ class Shell:
     def _follow(self, cause: Any, waiter: int, outcome: Outcome) -> None:
         assert self.shard is not None
         for event in outcome.events:
-            self.world.say(event.group_id, type(event).__name__ + _details(event))
+            self.world.say(event.group_id, get_wire_name(type(event)) + _details(event))
         try:
             if writes(outcome):
                 self.disk.append(outcome)
@@ -231,7 +231,7 @@ class Shell:
                 return
             key = min(due)[1]
             del self._timers[key]
-            self._follow(key, 0, self.shard.fire(key, self.now()))
+            self._follow(key, 0, self.shard.fire_timer(key, self.now()))
 
     def _sync(self) -> None:
         if not self._syncing and self.disk.durable < self.disk.end:
@@ -274,7 +274,7 @@ class Shell:
             self.world.after(0, lambda: self._work_off(connection))
 
 
-def _details(event: Event) -> str:
+def _details(event: GroupEvent) -> str:
     """The event's fields but the group, as far as they say something."""
     return "".join(
         f" {name}={value.name if isinstance(value, ErrorCode) else value}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.group.shard import Shard
+from coordinator.group.group_shard import GroupShard
 from tests.simulation.brokers.broker import Broker
 from tests.simulation.brokers.brokers import Brokers
 from tests.simulation.brokers.run import BrokerSimulation
@@ -49,13 +49,13 @@ class GoesOn(Broker):
 class KeepsWhatItRead(Broker):
     """Who gets the partition back has what it had then, and does not read the log."""
 
-    kept: Shard | None = None
+    kept: GroupShard | None = None
 
     def release(self, why: str) -> None:
         self.kept = self.shard
         super().release(why)
 
-    def _new_shard(self) -> Shard:
+    def _new_shard(self) -> GroupShard:
         return self.kept or super()._new_shard()
 
     def _load(self) -> None:
@@ -63,7 +63,7 @@ class KeepsWhatItRead(Broker):
             super()._load()
         elif self.is_owner and self.shard is None:
             self.shard = self.kept
-            self._follow("kept", 0, self.shard.loaded(self.now()))
+            self._follow("kept", 0, self.shard.on_loaded(self.now()))
 
 
 class WritesInItsOldEpoch(Broker):

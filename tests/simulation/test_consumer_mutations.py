@@ -5,28 +5,26 @@ Each fault is one that a real mistake could bring in; a rule that finds none of 
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from msgspec import structs
 
+from coordinator.core.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
+from coordinator.group import group_shard
 from coordinator.group.consumer import (
-    classic_member,
-    heartbeat,
-    reconcile,
-    session,
-    step,
-    target_computed,
+    classic_member_requests,
+    consumer_group,
+    consumer_heartbeat,
+    pending_update,
+    reconciliation,
 )
-from coordinator.group.consumer.target import TARGET_WORK
-from coordinator.group.requests import EndTransaction, Request
-from coordinator.group.shard import RESULTS, Shard
-from coordinator.group.timer_key import TimerKind
-from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
+from coordinator.group.consumer.target_assignment import TARGET_WORK
+from coordinator.group.group_requests import EndTransaction, GroupTimerKind, Request
+from coordinator.group.group_shard import WORK_RESULT_HANDLERS, GroupShard
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from protocol.records.consumer_group import ConsumerGroupRegularExpressionKey
+from protocol.records.group_record_schemas import ConsumerGroupRegularExpressionKey
 from tests.simulation.consumers.run import ConsumerSimulation
 from tests.simulation.planted_faults import find_violation
 from tests.simulation.test_mutations import Mutant
@@ -52,7 +50,9 @@ class ForgetsSessions(Mutant):
     """Who is silent stays a member."""
 
     def spoil(self, outcome: Outcome, request: object) -> Outcome:
-        timers = {key: at for key, at in outcome.timers.items() if key.kind is not TimerKind.CONSUMER_SESSION}
+        timers = {
+            key: at for key, at in outcome.timers.items() if key.kind is not GroupTimerKind.CONSUMER_SESSION
+        }
         return structs.replace(outcome, timers=timers)
 
 
@@ -80,7 +80,7 @@ class ForgetsTransactions(Mutant):
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         if isinstance(request, EndTransaction):
-            request = replace(request, is_committed=False)
+            request = structs.replace(request, is_committed=False)
         return super().handle(request, context, now)
 
 
@@ -98,7 +98,7 @@ class ForgetsWork(Mutant):
         return structs.replace(outcome, work=[])
 
 
-def finding(shard: Callable[..., Shard] = Shard, first_seed: int = 0) -> str:
+def finding(shard: Callable[..., GroupShard] = GroupShard, first_seed: int = 0) -> str:
     """What the checker says of the first run that breaks a rule."""
     return find_violation(lambda seed: ConsumerSimulation(seed, shard).run(STEPS), SEEDS, first_seed)
 
@@ -123,11 +123,11 @@ def test_a_faulty_core_is_found(mutant: Any, rule: str, first_seed: int) -> None
 
 def test_partitions_that_others_have_yet_to_give_up_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody's partition is free as soon as it is not in its target."""
-    real = reconcile.reconciled
+    real = reconciliation.reconcile_member
     monkeypatch.setattr(
-        step,
-        "reconciled",
-        lambda member, goal, owned: real(member, replace(goal, is_held=lambda *_: False), owned),
+        pending_update,
+        "reconcile_member",
+        lambda member, goal, owned: real(member, structs.replace(goal, is_held=lambda *_: False), owned),
     )
     said = finding(first_seed=29)
     assert re.search("both own|another's too", said), said
@@ -135,19 +135,21 @@ def test_partitions_that_others_have_yet_to_give_up_are_missed(monkeypatch: pyte
 
 def test_a_member_that_need_not_confirm_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a member has to give up counts as given up at once."""
-    real = reconcile.reconciled
-    monkeypatch.setattr(step, "reconciled", lambda member, goal, owned: real(member, goal, ()))
+    real = reconciliation.reconcile_member
+    monkeypatch.setattr(
+        pending_update, "reconcile_member", lambda member, goal, owned: real(member, goal, ())
+    )
     said = finding(first_seed=36)
     assert re.search("both own", said), said
 
 
 def test_a_member_that_may_keep_its_partitions_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "watch_revocation", lambda *_: None)
+    monkeypatch.setattr(consumer_heartbeat, "watch_revocation", lambda *_: None)
     assert "may take forever" in finding(first_seed=37)
 
 
 def test_classic_members_that_hear_of_no_rebalance_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classic_member, "_has_to_rejoin", lambda *_: False)
+    monkeypatch.setattr(classic_member_requests, "_has_to_rejoin", lambda *_: False)
     said = finding(first_seed=6)
     assert re.search("is not at its target|run$|are assigned, not|Reconciling", said), said
 
@@ -155,25 +157,25 @@ def test_classic_members_that_hear_of_no_rebalance_are_found(monkeypatch: pytest
 def test_parked_heartbeats_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the first one that waits for a target is answered."""
 
-    def first_only(groups: Any, done: Any, turn: Any) -> None:
-        awaited = groups.targets.get(done.work.argument.group_id)
+    def first_only(groups: Any, done: Any, builder: Any) -> None:
+        awaited = groups.pending_targets.get(done.work.argument.group_id)
         if awaited is not None:
             del awaited.parked[1:]
-        target_computed.target_computed(groups, done, turn)
+        group_shard.on_target_computed(groups, done, builder)
 
-    monkeypatch.setitem(RESULTS, TARGET_WORK, first_only)
+    monkeypatch.setitem(WORK_RESULT_HANDLERS, TARGET_WORK, first_only)
     said = finding(first_seed=13)
     assert re.search("never answered|unload forgot", said), said
 
 
 def test_sessions_that_are_not_restarted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Heartbeats are no sign of life: members that are there are fenced, again and again."""
-    real = session.restart_session
+    real = consumer_group.restart_consumer_session
 
     def only_first(group: Any, member_id: str, *rest: Any) -> None:
         if member_id not in group.sessions:
             real(group, member_id, *rest)
 
-    monkeypatch.setattr(heartbeat, "restart_session", only_first)
+    monkeypatch.setattr(consumer_heartbeat, "restart_consumer_session", only_first)
     said = finding(first_seed=21)
     assert re.search("epochs go on changing|run$|no member", said), said

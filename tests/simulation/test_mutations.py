@@ -6,18 +6,16 @@ Each fault is one that a real mistake could bring in; a rule that finds none of 
 import re
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.group import NowOf
-from coordinator.group.requests import FetchOffsets, Request
-from coordinator.group.shard import Shard
-from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
+from coordinator.core.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_interface import GroupTimeSource
+from coordinator.group.group_requests import FetchOffsets, GroupTimerKey, GroupTimerKind, Request
+from coordinator.group.group_shard import GroupShard
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
@@ -31,14 +29,14 @@ SEEDS = 60
 STEPS = 600
 
 
-class Mutant(Shard):
+class Mutant(GroupShard):
     """A core whose outcomes go through `spoil`."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         return self.spoil(super().handle(request, context, now), request)
 
-    def fire(self, key: TimerKey, now: Now, now_of: NowOf | None = None) -> Outcome:
-        return self.spoil(super().fire(key, now, now_of), None)
+    def fire_timer(self, key: GroupTimerKey, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
+        return self.spoil(super().fire_timer(key, now, time_source), None)
 
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
         return outcome
@@ -129,7 +127,7 @@ class AcknowledgesNothing(Mutant):
 
 class NeverExpiresMembers(Mutant):
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
-        timers = {key: at for key, at in outcome.timers.items() if key.kind is not TimerKind.HEARTBEAT}
+        timers = {key: at for key, at in outcome.timers.items() if key.kind is not GroupTimerKind.HEARTBEAT}
         return structs.replace(outcome, timers=timers)
 
 
@@ -146,9 +144,11 @@ class ForgetsTheParked(Mutant):
         return super().unload()[1:]
 
 
-def expires_early(config: GroupConfig, *_: object) -> Shard:
+def expires_early(config: GroupConfig, *_: object) -> GroupShard:
     """A core that keeps offsets for a minute whatever it is told."""
-    return new_shard(replace(config, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000))
+    return new_shard(
+        structs.replace(config, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
+    )
 
 
 class AnswersBeforeDurable(Shell):
@@ -160,7 +160,7 @@ class AnswersBeforeDurable(Shell):
             self._release(waiter, message)
 
 
-def finding(shard: Callable[..., Shard], shell: type[Shell] = Shell, first_seed: int = 0) -> str:
+def finding(shard: Callable[..., GroupShard], shell: type[Shell] = Shell, first_seed: int = 0) -> str:
     """What the checker says of the first run that breaks a rule."""
     return find_violation(lambda seed: Simulation(seed, shard, shell).run(STEPS), SEEDS, first_seed)
 
@@ -188,4 +188,4 @@ def test_a_faulty_core_is_found(mutant: Any, rule: str, first_seed: int) -> None
 
 
 def test_a_shell_that_answers_too_early_is_found() -> None:
-    assert "violation" in finding(Shard, AnswersBeforeDurable, first_seed=16)
+    assert "violation" in finding(GroupShard, AnswersBeforeDurable, first_seed=16)

@@ -5,12 +5,12 @@ import re
 import pytest
 from msgspec import structs
 
-from coordinator.group.requests import Request as GroupRequest
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Context, Now, Outcome
-from coordinator.server.marker_writer import TransactionEnd
-from coordinator.transactions.requests import Request
-from coordinator.transactions.shard import TransactionShard
+from coordinator.apis.transaction_markers import TransactionEnd
+from coordinator.core.outcome import Context, Now, Outcome
+from coordinator.group.group_requests import Request as GroupRequest
+from coordinator.group.group_shard import GroupShard
+from coordinator.transactions.transaction_requests import Request
+from coordinator.transactions.transaction_shard import TransactionShard
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from storage.producers.producer_state import ProducerState
@@ -40,7 +40,7 @@ def aborts_committed_offsets(name: TopicPartition, end: TransactionEnd) -> Trans
     return end._replace(is_committed=False) if name.topic == "__consumer_offsets" else end
 
 
-class CountsAtOnce(Shard):
+class CountsAtOnce(GroupShard):
     """Offsets of a transaction count when they come."""
 
     def handle(self, request: GroupRequest, context: Context, now: Now) -> Outcome:
@@ -53,7 +53,7 @@ class CountsAtOnce(Shard):
 class IgnoresOpenTransactions(ProducerState):
     """Everything durable is stable."""
 
-    def last_stable_offset(self, high_watermark: int) -> int:
+    def find_last_stable_offset(self, high_watermark: int) -> int:
         return high_watermark
 
 
@@ -86,7 +86,7 @@ class TakesAnyEpoch(TransactionShard):
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         if isinstance(request, EndTxnRequest):
-            current = self.durable_state().get(request.transactional_id)
+            current = self.snapshot_durable().get(request.transactional_id)
             if current is not None and current.producer_id == request.producer_id:
                 request.producer_epoch = current.producer_epoch
         return super().handle(request, context, now)
@@ -101,14 +101,14 @@ class VerifiesNothing(Partition):
 class ForgetsMarkersOnLoad(TransactionShard):
     """What had ended before a restart is not brought to its partitions."""
 
-    def loaded(self, now: Now) -> Outcome:
-        return structs.replace(super().loaded(now), messages=())
+    def on_loaded(self, now: Now) -> Outcome:
+        return structs.replace(super().on_loaded(now), messages=())
 
 
 class NoTimeout(TransactionShard):
     """Nobody ends what its producer left open."""
 
-    def fire(self, key: object, now: Now) -> Outcome:
+    def fire_timer(self, key: object, now: Now) -> Outcome:
         return Outcome()
 
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from tests.server.harness import Client
+from tests.broker.harness import Client
 from tests.soak.promises import Place
 
 _LIST_VERSION: Final = 4

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from storage.checkpoint import RECOVERY_POINTS, write_offsets
-from storage.inspection.directory_reader import LogFiles, find_logs
-from storage.inspection.findings import Finding
-from storage.inspection.verification import Verification
+from storage.inspection.log_findings import LogFinding
+from storage.inspection.log_reader import LogListing, find_logs
+from storage.inspection.verification import LogVerification
 from storage.log import PartitionLog
+from storage.offset_checkpoint import RECOVERY_POINTS, write_offsets
 from storage.record import Record
 from storage.stored_batch import StoredBatch
 from storage.topic_partition import TopicPartition
@@ -26,7 +26,7 @@ def stored(sizes: list[int], recovery_point: int | None = None) -> tuple[FaultyF
     """A closed log of several segments in a data directory, synced up to its end or to a lower offset."""
     files, log = filled(sizes)
     log.close()
-    batches = list(log.batches())
+    batches = list(log.iterate_batches())
     point = log.log_end_offset if recovery_point is None else recovery_point
     write_offsets(files, f"{DATA}/{RECOVERY_POINTS}", {NAME: point})
     return files, batches
@@ -48,7 +48,7 @@ def sync_all(files: FaultyFiles) -> None:
     files.disk_names = dict(files.names)
 
 
-def the_log(files: FaultyFiles) -> LogFiles:
+def the_log(files: FaultyFiles) -> LogListing:
     (log,) = find_logs(files, DIRECTORY)
     return log
 
@@ -57,14 +57,14 @@ def records_of(batches: Iterable[StoredBatch]) -> list[Record]:
     return [item for batch in batches for item in batch.records()]
 
 
-def findings(files: FaultyFiles) -> list[Finding]:
-    return list(Verification(files, the_log(files)).findings())
+def findings(files: FaultyFiles) -> list[LogFinding]:
+    return list(LogVerification(files, the_log(files)).find_problems())
 
 
 def opened(files: FaultyFiles, recovery_point: int) -> list[Record]:
     """What the engine reads of the log; it can be appended to as well. Raises LogDamaged."""
     log = PartitionLog.open(files, DIRECTORY, SMALL, recovery_point=recovery_point)
-    contents = records_of(log.batches())
+    contents = records_of(log.iterate_batches())
     end_offset = log.log_end_offset
     assert log.append_records([record(end_offset)]).base_offset == end_offset
     return contents

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from storage.errors import FileClosed
-from storage.files import TEMPORARY_SUFFIX, Space
+from storage.files import TEMPORARY_SUFFIX, VolumeSpace
+from storage.storage_errors import FileClosed
 from tests.storage.inode import Inode
 
 OPERATIONS = frozenset(
@@ -273,10 +273,10 @@ class FaultyFiles:
     def modified_ms(self, path: str) -> int:
         return self._modified_ms.get(self._inode(path), 0)
 
-    def space(self, path: str) -> Space:
+    def space(self, path: str) -> VolumeSpace:
         self.call("space")
         used_bytes = sum(len(inode.data) for inode in self.names.values())
-        return Space(VOLUME_BYTES, 0 if self.is_full else VOLUME_BYTES - used_bytes)
+        return VolumeSpace(VOLUME_BYTES, 0 if self.is_full else VOLUME_BYTES - used_bytes)
 
     def lock(self, path: str) -> "FaultyLock":
         self.call("lock")
@@ -363,6 +363,9 @@ class FaultyFile:
 
     def size(self) -> int:
         return len(self._inode.data)
+
+    def duplicate(self) -> "FaultyFile":
+        return FaultyFile(self._files, self.path, self._inode)
 
     def close(self) -> None:
         self._is_closed = True

@@ -28,7 +28,7 @@ def filled(
 
 def contents(log: PartitionLog, from_offset: int | None = None) -> list[Record]:
     """All records, through the loading iterator."""
-    return [item for batch in log.batches(from_offset) for item in batch.records()]
+    return [item for batch in log.iterate_batches(from_offset) for item in batch.records()]
 
 
 def expected(end: int, start: int = 0) -> list[Record]:

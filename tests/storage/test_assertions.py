@@ -4,43 +4,40 @@ Each fault is one that a real mistake could bring in. An assertion that finds no
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
 
-from storage.batch import BatchHeader, encode_batch, rewrite_batch
-from storage.checkpoint import write_offsets
+from storage.batch import BatchHeader, assign_offsets, encode_batch, rewrite_batch
 from storage.compaction import compaction
-from storage.compaction.cleanable import Cleanable, cleanable
-from storage.compaction.cleaned_segment import CleanedSegment
-from storage.compaction.survivors import Survivors
+from storage.compaction.compaction import CleanedSegment, LogToClean, find_log_to_clean
+from storage.compaction.compaction_filter import CompactionFilter, KeyOffsetMap
 from storage.data_directory import DataDirectory
-from storage.errors import LogContradicted
+from storage.durability import LogDurability, SyncPlan
 from storage.files import Files
-from storage.index import OffsetIndex, TimeIndex
-from storage.inspection.directory_reader import find_logs
+from storage.inspection.log_reader import find_logs
 from storage.inspection.segment_scan import Piece, SegmentScan
-from storage.journal.frame import Entry
+from storage.journal.journal_frame import JournalEntry
 from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.log_segments import LogSegments
-from storage.meta_properties import MetaProperties
+from storage.log_segments import LogSegments, walk_segments
+from storage.metadata_files import MetaProperties
+from storage.offset_checkpoint import write_offsets
 from storage.record import Record
-from storage.recovery.recovery import Recovered, recover
-from storage.recovery.tail_scan import TailScan
-from storage.repair.repair import Repair, RepairedSegment, epochs_text
-from storage.repair.repair_in_place import repair_in_place
+from storage.recovery.recovery import RecoveredLog, TailScan, _recover_segments, recover_log
+from storage.repair.repair import LogRepair, RepairedSegment, format_leader_epochs
+from storage.repair.repair_in_place import _InPlaceRepair, repair_in_place
 from storage.retention import count_below, count_deletable
-from storage.segment import Segment
+from storage.segment import LogSegment
+from storage.segment_index import OffsetIndex, SegmentIndexes, TimeIndex
 from storage.state_file import StatePoint
+from storage.storage_errors import LogContradicted
 from storage.stored_batch import StoredBatch
-from storage.sync_plan import SyncPlan
 from storage.topic_partition import TopicPartition
-from storage.walk import walk_segments
-from tests.engine.states import written_state
-from tests.storage.compacting import compact
+from tests.runtime.states import written_state
+from tests.storage.compaction.compacting import compact
 from tests.storage.faulty_files import FaultyFile, FaultyFiles
 
 META = MetaProperties("cluster", 1, "directory")
@@ -90,46 +87,53 @@ def repair(files: FaultyFiles, log: PartitionLog) -> None:
     path = log.segments[1].path
     files.names[path].data[70] ^= 1
     (found,) = find_logs(files, log.directory)
-    repair_in_place(files, found, lambda log: Repair(files, log))
+    repair_in_place(files, found, lambda log: LogRepair(files, log))
 
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 
 
 def skips_an_unsynced_segment(patch: pytest.MonkeyPatch) -> None:
-    sound = LogSegments.unsynced
-    patch.setattr(LogSegments, "unsynced", lambda self: sound(self)[1:])
+    sound = LogSegments.find_unsynced
+    patch.setattr(LogSegments, "find_unsynced", lambda self: sound(self)[1:])
 
 
 def begins_a_segment_elsewhere(patch: pytest.MonkeyPatch) -> None:
-    sound = Segment.create.__func__  # type: ignore[attr-defined]
+    sound = LogSegment.create.__func__  # type: ignore[attr-defined]
 
-    def create(cls: type[Segment], files: Files, directory: str, base_offset: int) -> Segment:
-        made: Segment = sound(cls, files, directory, base_offset + (1 if base_offset else 0))
+    def create(cls: type[LogSegment], files: Files, directory: str, base_offset: int) -> LogSegment:
+        made: LogSegment = sound(cls, files, directory, base_offset + (1 if base_offset else 0))
         return made
 
-    patch.setattr(Segment, "create", classmethod(create))
+    patch.setattr(LogSegment, "create", classmethod(create))
+
+
+def places_a_batch_at_another_offset(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        "storage.log.assign_offsets",
+        lambda batch, base_offset, *rest: assign_offsets(batch, base_offset + 1, *rest),
+    )
 
 
 def loses_count_of_offsets(patch: pytest.MonkeyPatch) -> None:
-    sound = Segment.append
+    sound = LogSegment.append
 
-    def append(self: Segment, *batch: Any) -> None:
+    def append(self: LogSegment, *batch: Any) -> None:
         next_offset = self.next_offset
         sound(self, *batch)
         self.next_offset = next_offset
 
-    patch.setattr(Segment, "append", append)
+    patch.setattr(LogSegment, "append", append)
 
 
 def loses_count_of_bytes(patch: pytest.MonkeyPatch) -> None:
-    sound = Segment.append
+    sound = LogSegment.append
 
-    def append(self: Segment, *batch: Any) -> None:
+    def append(self: LogSegment, *batch: Any) -> None:
         sound(self, *batch)
         self.size -= 1
 
-    patch.setattr(Segment, "append", append)
+    patch.setattr(LogSegment, "append", append)
 
 
 def leaves_what_was_cut(patch: pytest.MonkeyPatch) -> None:
@@ -137,11 +141,11 @@ def leaves_what_was_cut(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_index_entries_of_what_was_cut(patch: pytest.MonkeyPatch) -> None:
-    def rebuild_indexes(self: Segment, index_interval_bytes: int) -> None:
+    def rebuild_indexes(self: LogSegment, index_interval_bytes: int) -> None:
         for batch in self.walk():
             self.next_offset = batch.header.next_offset
 
-    patch.setattr(Segment, "rebuild_indexes", rebuild_indexes)
+    patch.setattr(LogSegment, "rebuild_indexes", rebuild_indexes)
 
 
 def forgets_the_greatest_time(patch: pytest.MonkeyPatch) -> None:
@@ -172,10 +176,10 @@ def deletes_what_nobody_could_read(patch: pytest.MonkeyPatch) -> None:
 
 
 def compacts_what_is_not_sealed(patch: pytest.MonkeyPatch) -> None:
-    def all_of_it(log: PartitionLog, cleaned_to: int, up_to: int, now_ms: int) -> Cleanable:
-        return cleanable(log, cleaned_to, up_to, now_ms)._replace(end_offset=log.log_end_offset)
+    def all_of_it(log: PartitionLog, cleaned_to: int, up_to: int, now_ms: int) -> LogToClean:
+        return find_log_to_clean(log, cleaned_to, up_to, now_ms)._replace(end_offset=log.log_end_offset)
 
-    patch.setattr("tests.storage.compacting.cleanable", all_of_it)
+    patch.setattr("tests.storage.compaction.compacting.find_log_to_clean", all_of_it)
 
 
 def reads_backwards(patch: pytest.MonkeyPatch) -> None:
@@ -186,29 +190,29 @@ def reads_backwards(patch: pytest.MonkeyPatch) -> None:
 
 
 def passes_over_a_batch(patch: pytest.MonkeyPatch) -> None:
-    sound = compaction._with_last
+    sound = compaction._mark_last
 
     def with_last(batches: Iterator[StoredBatch]) -> Iterator[tuple[StoredBatch, bool]]:
         next(batches)
         return sound(batches)
 
-    patch.setattr(compaction, "_with_last", with_last)
+    patch.setattr(compaction, "_mark_last", with_last)
 
 
 def moves_offsets(patch: pytest.MonkeyPatch) -> None:
     def rewrite(header: BatchHeader, *kept: Any) -> bytes:
         return rewrite_batch(header._replace(last_offset_delta=header.last_offset_delta - 1), *kept)
 
-    patch.setattr("storage.compaction.survivors.rewrite_batch", rewrite)
+    patch.setattr("storage.compaction.compaction_filter.rewrite_batch", rewrite)
 
 
 def drops_the_end_of_a_segment(patch: pytest.MonkeyPatch) -> None:
-    sound = Survivors.of
+    sound = CompactionFilter.filter_batch
 
-    def of(self: Survivors, batch: StoredBatch, *, keeps_range: bool) -> bytes | None:
+    def of(self: CompactionFilter, batch: StoredBatch, *, keeps_range: bool) -> bytes | None:
         return None if keeps_range else sound(self, batch, keeps_range=False)
 
-    patch.setattr(Survivors, "of", of)
+    patch.setattr(CompactionFilter, "filter_batch", of)
 
 
 def names_a_segment_otherwise(patch: pytest.MonkeyPatch) -> None:
@@ -220,17 +224,17 @@ def writes_half_of_a_segment(patch: pytest.MonkeyPatch) -> None:
         self._file.write(bytes(self._buffer[: len(self._buffer) // 2]))
         self._buffer.clear()
 
-    patch.setattr(CleanedSegment, "_write", write)
+    patch.setattr(CleanedSegment, "_flush", write)
 
 
 def ends_the_log_too_early(patch: pytest.MonkeyPatch) -> None:
-    sound = TailScan.run
+    sound = TailScan.scan_segments
 
     def run(self: TailScan) -> None:
         sound(self)
         self.log_end_offset -= 1
 
-    patch.setattr(TailScan, "run", run)
+    patch.setattr(TailScan, "scan_segments", run)
 
 
 def forgets_where_the_log_begins(patch: pytest.MonkeyPatch) -> None:
@@ -241,11 +245,11 @@ def forgets_where_the_log_begins(patch: pytest.MonkeyPatch) -> None:
         recovery_point: int,
         start: int,
         was_clean: bool,
-        entries: Sequence[Entry],
-    ) -> Recovered:
-        return recover(files, directory, config, recovery_point, 0, was_clean, entries)
+        entries: Sequence[JournalEntry],
+    ) -> RecoveredLog:
+        return recover_log(files, directory, config, recovery_point, 0, was_clean, entries)
 
-    patch.setattr("storage.log.recover", from_zero)
+    patch.setattr("storage.log.recover_log", from_zero)
 
 
 def closes_without_a_sync(patch: pytest.MonkeyPatch) -> None:
@@ -254,37 +258,37 @@ def closes_without_a_sync(patch: pytest.MonkeyPatch) -> None:
 
 
 def passes_over_what_it_should_save(patch: pytest.MonkeyPatch) -> None:
-    sound = SegmentScan.pieces
+    sound = SegmentScan.scan_pieces
 
     def pieces(self: SegmentScan) -> Iterator[Piece]:
         for number, piece in enumerate(sound(self)):
             if number != 1:
                 yield piece
 
-    patch.setattr(SegmentScan, "pieces", pieces)
+    patch.setattr(SegmentScan, "scan_pieces", pieces)
 
 
 def never_gets_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SegmentScan, "_next_sound", lambda self, position: position)
+    patch.setattr(SegmentScan, "_find_next_sound", lambda self, position: position)
 
 
 def saves_only_the_first_segment(patch: pytest.MonkeyPatch) -> None:
-    sound = Repair.segments
+    sound = LogRepair.repair_segments
 
-    def segments(self: Repair, directory: str) -> Iterator[RepairedSegment]:
+    def segments(self: LogRepair, directory: str) -> Iterator[RepairedSegment]:
         yield next(sound(self, directory))
 
-    patch.setattr(Repair, "segments", segments)
+    patch.setattr(LogRepair, "repair_segments", segments)
 
 
 def loses_count_of_what_it_saves(patch: pytest.MonkeyPatch) -> None:
-    sound = Repair._keep
+    sound = LogRepair._append_batch
 
-    def keep(self: Repair, *batch: Any) -> None:
+    def keep(self: LogRepair, *batch: Any) -> None:
         sound(self, *batch)
         self.result.log_end_offset += 1000
 
-    patch.setattr(Repair, "_keep", keep)
+    patch.setattr(LogRepair, "_append_batch", keep)
 
 
 def copies_half_of_what_it_replaces(patch: pytest.MonkeyPatch) -> None:
@@ -296,38 +300,39 @@ def copies_half_of_what_it_replaces(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FaultyFile, "write", write)
 
 
-FAULTS: list[tuple[Fault, str]] = [
-    (skips_an_unsynced_segment, "log_segments.py, add"),
-    (begins_a_segment_elsewhere, "segment.py, append"),
-    (loses_count_of_offsets, "log.py, _roll"),
-    (loses_count_of_bytes, "segment.py, seal"),
-    (leaves_what_was_cut, "segment.py, truncate"),
-    (keeps_index_entries_of_what_was_cut, "segment.py, cut_at"),
-    (forgets_the_greatest_time, "segment_indexes.py, write"),
-    (looks_up_too_far, "segment.py, position_of"),
-    (promises_too_much, "durability.py, complete"),
-    (deletes_one_segment_too_many, "log.py, _delete_first"),
-    (deletes_what_nobody_could_read, "log.py, apply_retention"),
-    (compacts_what_is_not_sealed, "compaction.py, _map"),
-    (reads_backwards, "key_offsets.py, take"),
-    (passes_over_a_batch, "survivors.py, finish"),
-    (moves_offsets, "compaction.py, _fill"),
-    (drops_the_end_of_a_segment, "compaction.py, _fill"),
-    (names_a_segment_otherwise, "cleaned_segment.py, add"),
-    (writes_half_of_a_segment, "cleaned_segment.py, take_the_place_of"),
-    (ends_the_log_too_early, "recovery.py, _recover"),
-    (forgets_where_the_log_begins, "data_directory.py, _note"),
-    (closes_without_a_sync, "data_directory.py, close"),
-    (passes_over_what_it_should_save, "repair.py, _segment"),
-    (never_gets_on, "segment_scan.py, pieces"),
-    (saves_only_the_first_segment, "repair_in_place.py, run"),
-    (loses_count_of_what_it_saves, "repair.py, _segment"),
-    (copies_half_of_what_it_replaces, "repair_in_place.py, _copy_aside"),
+FAULTS: list[tuple[Fault, Callable[..., object]]] = [
+    (skips_an_unsynced_segment, LogSegments.add_active),
+    (begins_a_segment_elsewhere, LogSegment.append),
+    (places_a_batch_at_another_offset, PartitionLog.append_encoded),
+    (loses_count_of_offsets, PartitionLog._roll),
+    (loses_count_of_bytes, LogSegment.seal),
+    (leaves_what_was_cut, LogSegment.truncate),
+    (keeps_index_entries_of_what_was_cut, LogSegment.truncate_to_offset),
+    (forgets_the_greatest_time, SegmentIndexes.write),
+    (looks_up_too_far, LogSegment.find_position),
+    (promises_too_much, LogDurability.complete_sync),
+    (deletes_one_segment_too_many, PartitionLog._delete_segments),
+    (deletes_what_nobody_could_read, PartitionLog.apply_retention),
+    (compacts_what_is_not_sealed, compaction.Compaction._map_keys),
+    (reads_backwards, KeyOffsetMap.add_batch),
+    (passes_over_a_batch, CompactionFilter.finish),
+    (moves_offsets, compaction.Compaction._write_surviving_batches),
+    (drops_the_end_of_a_segment, compaction.Compaction._write_surviving_batches),
+    (names_a_segment_otherwise, CleanedSegment.append_batch),
+    (writes_half_of_a_segment, CleanedSegment.replace_segments),
+    (ends_the_log_too_early, _recover_segments),
+    (forgets_where_the_log_begins, DataDirectory._note_offsets),
+    (closes_without_a_sync, DataDirectory.close),
+    (passes_over_what_it_should_save, LogRepair._repair_segment),
+    (never_gets_on, SegmentScan.scan_pieces),
+    (saves_only_the_first_segment, _InPlaceRepair.run_repair),
+    (loses_count_of_what_it_saves, LogRepair._repair_segment),
+    (copies_half_of_what_it_replaces, _InPlaceRepair._copy_aside),
 ]
 
 
-def finding(patch: pytest.MonkeyPatch, fault: Fault) -> str:
-    """File and function of the assertion that did not hold."""
+def finding(patch: pytest.MonkeyPatch, fault: Fault) -> CodeType | None:
+    """The code of the function whose assertion did not hold."""
     fault(patch)
     problem: BaseException
     try:
@@ -337,22 +342,23 @@ def finding(patch: pytest.MonkeyPatch, fault: Fault) -> str:
     except AssertionError as error:
         problem = error
     else:
-        return "nothing"
+        return None
     place = problem.__traceback__
     assert place is not None
     while place.tb_next is not None:
         place = place.tb_next
-    code = place.tb_frame.f_code
-    return f"{Path(code.co_filename).name}, {code.co_name}"
+    return place.tb_frame.f_code
 
 
 @pytest.mark.parametrize(("fault", "place"), FAULTS, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_fault_is_found(fault: Fault, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert finding(monkeypatch, fault) == place
+def test_a_fault_is_found(
+    fault: Fault, place: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert finding(monkeypatch, fault) is place.__code__
 
 
 def test_an_engine_without_a_fault_is_not_accused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert finding(monkeypatch, lambda patch: None) == "nothing"
+    assert finding(monkeypatch, lambda patch: None) is None
 
 
 @pytest.mark.parametrize(
@@ -361,7 +367,7 @@ def test_an_engine_without_a_fault_is_not_accused(monkeypatch: pytest.MonkeyPatc
         lambda files, log: write_offsets(files, "/points", {NAME: -1}),
         lambda files, log: write_offsets(files, "/points", {TopicPartition("two words", 0): 1}),
         lambda files, log: LeaderEpochs([EpochStart(2, 0), EpochStart(1, 5)]),
-        lambda files, log: epochs_text([EpochStart(2, 0), EpochStart(2, 5)]),
+        lambda files, log: format_leader_epochs([EpochStart(2, 0), EpochStart(2, 5)]),
         lambda files, log: written_state(
             files, log, StatePoint(4, 0, 7), "numbers", 2, [encode_batch([RECORD])]
         ),

@@ -16,17 +16,19 @@ from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
 from storage.batch import (
     HEADER_BYTES,
+    TRANSACTIONAL,
     assign_offsets,
     check_crc,
     decode_records,
     encode_batch,
+    encode_key_value_batch,
     read_header,
     rewrite_batch,
     walk_batches,
 )
 from storage.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from storage.errors import CorruptBatch, UnsupportedMagic
-from storage.record import Record
+from storage.record import KeyValue, Record
+from storage.storage_errors import CorruptBatch, UnsupportedMagic
 from tests.storage.batches import DRAWN_RECORDS, RECORDS, at_offsets, record
 from tests.storage.kafka_python import DefaultRecordBatch
 
@@ -121,6 +123,32 @@ def test_a_batch_comes_back_in_every_codec(codec: int, records: list[Record], ba
     assert header.size_bytes == len(batch)
     assert (header.base_offset, header.next_offset) == (base_offset, base_offset + len(records))
     assert decode_records(batch) == at_offsets(records, base_offset)
+
+
+@pytest.mark.parametrize("codec", range(5))
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_a_batch_of_key_values_is_that_of_the_records(codec: int, is_transactional: bool) -> None:
+    pairs: list[KeyValue] = [(b"one", b"1"), (b"two", None), (bytes(9000), b"3")]
+    encoded = encode_key_value_batch(
+        pairs,
+        1_700_000_000_000,
+        base_offset=2**40,
+        leader_epoch=7,
+        producer_id=5,
+        producer_epoch=3,
+        base_sequence=0,
+        attributes=codec | (TRANSACTIONAL if is_transactional else 0),
+    )
+    assert encoded == encode_batch(
+        [Record(-1, 1_700_000_000_000, key, value) for key, value in pairs],
+        2**40,
+        leader_epoch=7,
+        producer_id=5,
+        producer_epoch=3,
+        base_sequence=0,
+        is_transactional=is_transactional,
+        codec=codec,
+    )
 
 
 def test_a_batch_of_no_records_is_refused() -> None:

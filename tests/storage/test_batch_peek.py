@@ -2,18 +2,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.batch import HEADER_BYTES, MAGIC, encode_batch, read_header
-from storage.batch_peek import (
-    START_BYTES,
+from storage.batch import (
+    BYTES_UP_TO_MAGIC,
+    HEADER_BYTES,
+    MAGIC,
+    encode_batch,
     peek_codec,
     peek_count,
     peek_is_transactional,
     peek_magic,
     peek_size,
+    read_header,
 )
 from storage.compression import ZSTD
-from storage.errors import CorruptBatch
 from storage.record import Record
+from storage.storage_errors import CorruptBatch
 
 RECORDS = [Record(-1, 5, b"key", b"value")] * 3
 
@@ -55,4 +58,4 @@ def test_any_bytes_may_be_looked_at(data: bytes) -> None:
         size = peek_size(data)
     except CorruptBatch:
         return
-    assert size is None or START_BYTES < size <= len(data)
+    assert size is None or BYTES_UP_TO_MAGIC < size <= len(data)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.compression import GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
-from storage.errors import CorruptBatch, DecompressedTooLarge
+from storage.storage_errors import CorruptBatch, DecompressedTooLarge
 
 CODECS = [GZIP, SNAPPY, LZ4, ZSTD]
 

@@ -6,11 +6,17 @@ from pathlib import Path
 import pytest
 
 from storage.data_directory import DataDirectory
-from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable, LogDamaged, SyncFailed
 from storage.files import Files, OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
+from storage.storage_errors import (
+    DamagedFile,
+    DataDirectoryLocked,
+    DataDirectoryUnusable,
+    LogDamaged,
+    SyncFailed,
+)
 from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import CrashError, FaultyFiles
@@ -44,7 +50,7 @@ def test_a_new_directory_is_marked_in_kafkas_form(tmp_path: Path) -> None:
         "directory.id=J8aAPcfLQt2bqs1JT_rMgQ",
     }
     assert not directory.was_clean
-    assert directory.partitions() == []
+    assert directory.list_partitions() == []
     directory.close({})
 
 
@@ -74,7 +80,7 @@ def test_properties_that_make_no_sense_are_refused() -> None:
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     directory = opened(OsFiles(), str(tmp_path))
     program = (
-        "from storage.data_directory import *; from storage.errors import *\n"
+        "from storage.data_directory import *; from storage.storage_errors import *\n"
         "from storage.files import OsFiles\n"
         "import sys\n"
         "try: DataDirectory.open(OsFiles(), sys.argv[1], MetaProperties('c', 1, 'd'))\n"
@@ -113,7 +119,7 @@ def test_partitions_are_found_by_their_directories() -> None:
     for name in ("orders-10", "orders-9", "a-b-0", "plain", "x-1-future", f"old-0.{'0' * 32}-delete", "y--1"):
         files.mkdir(f"/data/{name}")
     files.write("/data/file-0", b"")
-    names = [str(partition) for partition in directory.partitions()]
+    names = [str(partition) for partition in directory.list_partitions()]
     assert names == ["a-b-0", "orders-9", "orders-10", "y--1"]
 
 
@@ -184,7 +190,7 @@ def test_a_topic_deleted_and_created_again_starts_from_nothing() -> None:
     log.sync()
     directory.write_checkpoints({ORDERS: log})
     directory.delete_logs({ORDERS: log})
-    assert directory.partitions() == []
+    assert directory.list_partitions() == []
     again = with_records(directory, count=1)
     again.sync()
     after = opened(files.crash()).open_log(ORDERS, CONFIG)
@@ -204,10 +210,10 @@ def test_a_deletion_that_a_crash_interrupts_leaves_a_whole_log_or_none() -> None
             directory.delete_logs({ORDERS: log})
         for after in (files.crash(), files.kill()):
             again = opened(after)
-            if again.partitions():
+            if again.list_partitions():
                 assert contents(again.open_log(ORDERS, CONFIG)) == expected(3)
             assert not [name for name in after.listdir("/data") if name.endswith("-delete")]
-            outcomes.add(len(again.partitions()))
+            outcomes.add(len(again.list_partitions()))
     assert outcomes == {0, 1}
 
 
@@ -218,13 +224,13 @@ def test_the_topic_id_is_kept_in_kafkas_form() -> None:
     directory.open_log(ORDERS, CONFIG, topic_id)
     text = files.read("/data/orders-eu-3/partition.metadata")
     assert text == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
-    assert directory.topic_id(ORDERS) == topic_id
+    assert directory.find_topic_id(ORDERS) == topic_id
     for length in range(len(text) - 1):
         for padding in (b"", bytes(10)):
             files.write("/data/orders-eu-3/partition.metadata", text[:length] + padding)
-            assert directory.topic_id(ORDERS) is None
+            assert directory.find_topic_id(ORDERS) is None
     directory.open_log(ORDERS, CONFIG, topic_id)
-    assert directory.topic_id(ORDERS) == topic_id
+    assert directory.find_topic_id(ORDERS) == topic_id
 
 
 @pytest.mark.parametrize(
@@ -236,7 +242,7 @@ def test_partition_metadata_that_makes_no_sense_is_refused(text: str) -> None:
     directory.open_log(ORDERS, CONFIG)
     files.write("/data/orders-eu-3/partition.metadata", text.encode())
     with pytest.raises(DamagedFile):
-        directory.topic_id(ORDERS)
+        directory.find_topic_id(ORDERS)
 
 
 def test_the_catalogue_is_replaced_whole() -> None:
@@ -301,12 +307,12 @@ def test_small_files_of_a_log_that_cannot_be_written_wait() -> None:
     directory = opened(files)
     log = directory.open_log(ORDERS, CONFIG, bytes(15) + b"\x07")
     assert contents(log) == expected(1)
-    assert len(log.recovery_report.put_off) == 2
-    assert directory.topic_id(ORDERS) is None
+    assert len(log.recovery_report.postponed_errors) == 2
+    assert directory.find_topic_id(ORDERS) is None
     log.close(clean=False)
     files.is_full = False
     log = directory.open_log(ORDERS, CONFIG, bytes(15) + b"\x07")
-    assert directory.topic_id(ORDERS) == bytes(15) + b"\x07"
+    assert directory.find_topic_id(ORDERS) == bytes(15) + b"\x07"
     assert files.read(f"/data/{ORDERS}/leader-epoch-checkpoint") == b"0\n1\n0 0\n"
     directory.close({ORDERS: log})
 
@@ -317,7 +323,7 @@ def test_a_new_log_on_a_full_disk_is_none() -> None:
     files.is_full = True
     with pytest.raises(OSError, match="space"):
         directory.open_log(ORDERS, CONFIG)
-    assert directory.partitions() == []
+    assert directory.list_partitions() == []
 
 
 def test_a_catalogue_that_is_the_same_is_not_written_again() -> None:

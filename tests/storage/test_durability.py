@@ -1,13 +1,12 @@
 """What of a log may be promised, after syncs and failed ones."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from storage.errors import AppendFailed, LogContradicted, LogPoisoned, SyncFailed
 from storage.files import remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.storage_errors import AppendFailed, LogContradicted, LogPoisoned, SyncFailed
 from tests.storage.batches import record
 from tests.storage.numbered_log import SMALL, contents, expected, filled
 
@@ -100,7 +99,7 @@ def test_a_sync_under_way_survives_the_deletion_of_its_log() -> None:
     _, log = filled([2])
     plan = log.begin_sync()
     assert plan is not None
-    log.let_go()
+    log.close_deleted()
     remove_directory(log.files, log.directory)
     plan.run(set())
     assert log.complete_sync(plan, None) is None
@@ -180,10 +179,10 @@ def test_an_append_that_is_only_tried_leaves_nothing() -> None:
     files, log = filled([1, 2])
     path = log.segments[-1].path
     size = files.size(path)
-    log.try_append(10_000)
+    log.probe_append(10_000)
     files.is_full = True
     with pytest.raises(AppendFailed, match="no space"):
-        log.try_append(10_000)
+        log.probe_append(10_000)
     assert files.size(path) == size
     files.is_full = False
     log.append_records([record(3)])

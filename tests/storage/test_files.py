@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from coordinator import clock
-from storage.errors import FileClosed
-from storage.files import Files, OsFiles, doom_directory, remove_directory
+from coordinator.core import clock
+from storage.files import Files, OsFiles, mark_directory_deleted, remove_directory
 from storage.memory_files import MemoryFiles
+from storage.storage_errors import FileClosed
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -41,6 +41,23 @@ def test_appends_are_read_back_where_they_are(place: tuple[Files, str]) -> None:
     again.write(b"three")
     assert files.read(f"{directory}/a") == b"onetwothree"
     again.close()
+
+
+def test_a_duplicate_can_be_read_after_the_file_is_closed_and_removed(place: tuple[Files, str]) -> None:
+    files, directory = place
+    file = files.open_append(f"{directory}/a")
+    file.write(b"one")
+    first, second = file.duplicate(), file.duplicate()
+    file.close()
+    first.close()
+    first.close()
+    files.unlink(f"{directory}/a")
+    other = files.open_append(f"{directory}/b")
+    other.write(b"two")
+    assert second.pread(3, 0) == b"one"
+    second.close()
+    assert other.pread(3, 0) == b"two"
+    other.close()
 
 
 def test_a_truncated_file_continues_where_it_was_cut(place: tuple[Files, str]) -> None:
@@ -121,7 +138,7 @@ def test_a_deleted_directory_is_gone_with_its_files(place: tuple[Files, str]) ->
     files, directory = place
     files.mkdir(f"{directory}/orders-0")
     files.write(f"{directory}/orders-0/a", b"")
-    remove_directory(files, doom_directory(files, f"{directory}/orders-0"))
+    remove_directory(files, mark_directory_deleted(files, f"{directory}/orders-0"))
     assert files.listdir(directory) == []
 
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from storage.batch import encode_batch
 from storage.compression import GZIP, NONE
-from storage.errors import CorruptBatch, LogDamaged
+from storage.key_value_reader import KeyValuePair, KeyValueRun, read_key_values
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.pairs import Pair, PlainRun, walk_pairs
 from storage.record import Record
+from storage.storage_errors import CorruptBatch, LogDamaged
 from storage.stored_batch import StoredBatch
 from tests.storage.batches import RECORDS, record
-from tests.storage.compacting import COMMIT, compact, marker
+from tests.storage.compaction.compacting import COMMIT, compact, marker
 from tests.storage.faulty_files import FaultyFiles
 
 DIRECTORY = "/data/log-0"
@@ -66,16 +66,16 @@ def written(history: list[Batch]) -> tuple[FaultyFiles, PartitionLog]:
     return files, log
 
 
-Outcome = tuple[list[Pair], tuple[str, int | None] | None]
+Outcome = tuple[list[KeyValuePair], tuple[str, int | None] | None]
 """What is read before damage is met, and where that is."""
 
 
-def pairs_of(part: PlainRun | StoredBatch) -> list[Pair]:
-    return part.pairs if isinstance(part, PlainRun) else [(one.key, one.value) for one in part.records()]
+def pairs_of(part: KeyValueRun | StoredBatch) -> list[KeyValuePair]:
+    return part.pairs if isinstance(part, KeyValueRun) else [(one.key, one.value) for one in part.records()]
 
 
-def outcome(parts: Iterator[PlainRun | StoredBatch]) -> Outcome:
-    found: list[Pair] = []
+def outcome(parts: Iterator[KeyValueRun | StoredBatch]) -> Outcome:
+    found: list[KeyValuePair] = []
     try:
         for part in parts:
             try:
@@ -88,11 +88,11 @@ def outcome(parts: Iterator[PlainRun | StoredBatch]) -> Outcome:
 
 
 def by_pairs(log: PartitionLog, offset: int) -> Outcome:
-    return outcome(walk_pairs(log, offset))
+    return outcome(read_key_values(log, offset))
 
 
 def by_batches(log: PartitionLog, offset: int) -> Outcome:
-    return outcome(iter(log.batches(offset)))
+    return outcome(iter(log.iterate_batches(offset)))
 
 
 @given(HISTORY, st.booleans(), st.data())
@@ -108,15 +108,15 @@ def test_the_same_records_from_any_offset(history: list[Batch], compacts: bool, 
 @given(HISTORY, st.data())
 def test_a_part_that_ends_before_the_log_does(history: list[Batch], data: st.DataObject) -> None:
     _, log = written(history)
-    ends = [log.log_start_offset, *(batch.header.next_offset for batch in log.batches())]
+    ends = [log.log_start_offset, *(batch.header.next_offset for batch in log.iterate_batches())]
     end_offset = data.draw(st.sampled_from(ends))
     part = [
         (one.key, one.value)
-        for batch in log.batches()
+        for batch in log.iterate_batches()
         if batch.header.next_offset <= end_offset
         for one in batch.records()
     ]
-    assert outcome(walk_pairs(log, log.log_start_offset, end_offset)) == (part, None)
+    assert outcome(read_key_values(log, log.log_start_offset, end_offset)) == (part, None)
 
 
 @given(st.lists(PLAIN | OTHERS, min_size=1, max_size=30), st.data())
@@ -143,11 +143,22 @@ def test_a_batch_that_lies_across_two_pieces_of_the_file() -> None:
     assert len(by_pairs(log, 5)[0]) == len(by_pairs(log, 0)[0]) - 4
 
 
+def test_keys_of_every_last_byte_with_values_of_many_sizes() -> None:
+    """The last byte of a key can look like the length of a value: the keys of commits end with a partition."""
+    files = FaultyFiles()
+    files.mkdir("/data")
+    log = PartitionLog.open(files, DIRECTORY, LogConfig(segment_bytes=100_000_000))
+    for last_byte in range(256):
+        log.append_records([Record(-1, 1000, bytes([last_byte]), b"v" * size) for size in range(64)])
+    expected = [(bytes([last_byte]), b"v" * size) for last_byte in range(256) for size in range(64)]
+    assert by_pairs(log, 0) == (expected, None)
+
+
 def test_no_run_follows_a_transaction() -> None:
     history = [Batch([record(number)]) for number in range(3)]
     history += [Batch([record(3)], is_transactional=True)]
     history += [Batch([record(number)]) for number in range(100)]
     _, log = written(history)
     assert len(log.segments) > 3
-    parts = list(walk_pairs(log, 0))
-    assert [isinstance(part, PlainRun) for part in parts] == [True] + [False] * 101
+    parts = list(read_key_values(log, 0))
+    assert [isinstance(part, KeyValueRun) for part in parts] == [True] + [False] * 101

@@ -1,11 +1,11 @@
 import pytest
 
 from storage.batch import read_header
-from storage.errors import DamagedFile
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
+from storage.storage_errors import DamagedFile
 from tests.storage.faulty_files import FaultyFiles
 
 DIRECTORY = "/data/orders-0"
@@ -44,9 +44,9 @@ def test_where_epochs_end() -> None:
     assert epochs is not None
     assert epochs.current == 7
     wanted = {-1: (-1, -1), 0: (0, 10), 2: (2, 25), 3: (3, 40), 5: (3, 40), 7: (7, 60), 8: (-1, -1)}
-    assert {epoch: epochs.end_offset(epoch, 60) for epoch in wanted} == wanted
-    assert epochs.end_offset(3, 30) == (3, 30)
-    assert [epochs.at(offset) for offset in (0, 10, 24, 25, 39, 40, 99)] == [2, 2, 2, 3, 3, 7, 7]
+    assert {epoch: epochs.find_end_offset(epoch, 60) for epoch in wanted} == wanted
+    assert epochs.find_end_offset(3, 30) == (3, 30)
+    assert [epochs.find_epoch(offset) for offset in (0, 10, 24, 25, 39, 40, 99)] == [2, 2, 2, 3, 3, 7, 7]
 
 
 def test_a_log_goes_on_in_the_epoch_that_it_was_left_in() -> None:
@@ -54,12 +54,12 @@ def test_a_log_goes_on_in_the_epoch_that_it_was_left_in() -> None:
     files.mkdir("/data")
     log = PartitionLog.open(files, DIRECTORY, LogConfig())
     log.append_records([Record(-1, 1000, b"key", b"value")])
-    assert (log.leader_epochs.current, log.leader_epochs.end_offset(0, 1)) == (0, (0, 1))
+    assert (log.leader_epochs.current, log.leader_epochs.find_end_offset(0, 1)) == (0, (0, 1))
     log.close()
     files.write(f"{DIRECTORY}/{LEADER_EPOCHS}", b"0\n2\n0 0\n4 1\n")
     log = PartitionLog.open(files, DIRECTORY, LogConfig())
     result = log.append_records([Record(-1, 1000, b"key", b"value")])
-    (batch,) = [batch for batch in log.batches() if batch.header.base_offset == result.base_offset]
+    (batch,) = [batch for batch in log.iterate_batches() if batch.header.base_offset == result.base_offset]
     assert read_header(batch.data).partition_leader_epoch == 4
     log.close()
     assert files.read(f"{DIRECTORY}/{LEADER_EPOCHS}") == b"0\n2\n0 0\n4 1\n"
@@ -84,7 +84,7 @@ def test_the_next_epoch_begins_where_the_log_ends(
     files = FaultyFiles()
     files.mkdir(DIRECTORY)
     files.fsync_directory("/data")
-    epochs.begun(log_end_offset, above=above).write_durably(files, DIRECTORY)
+    epochs.with_next_epoch(log_end_offset, above=above).write_durably(files, DIRECTORY)
     assert files.read(f"{DIRECTORY}/{LEADER_EPOCHS}") == begun.encode()
 
 
@@ -94,7 +94,7 @@ def test_a_checkpoint_that_cannot_be_replaced_stays() -> None:
     log = PartitionLog.open(files, DIRECTORY, LogConfig())
     files.fail("replace")
     with pytest.raises(OSError, match="error"):
-        log.leader_epochs.begun(0, above=-1).write_durably(files, DIRECTORY)
+        log.leader_epochs.with_next_epoch(0, above=-1).write_durably(files, DIRECTORY)
     again = LeaderEpochs.read(files, DIRECTORY)
     assert again is not None
     assert again.current == 0

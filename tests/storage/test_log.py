@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from storage.batch import encode_batch, walk_batches
-from storage.errors import AppendFailed, LogClosed
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.storage_errors import AppendFailed, LogClosed
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
+from tests.storage.lookups import run_lookup
 from tests.storage.numbered_log import SMALL, contents, expected, filled
 
 
@@ -28,7 +29,7 @@ def test_an_empty_log_begins_and_ends_at_zero(on_disk: PartitionLog) -> None:
     assert (on_disk.log_start_offset, on_disk.durable_offset, on_disk.log_end_offset) == (0, 0, 0)
     assert on_disk.read(0, 1000, up_to=0) == b""
     assert contents(on_disk) == []
-    assert on_disk.max_timestamp() is None
+    assert run_lookup(on_disk.find_max_timestamp()) is None
 
 
 def test_appends_get_consecutive_offsets_on_a_real_disk(on_disk: PartitionLog, tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_times_can_be_given_on_append() -> None:
     log.append(encode_batch([record(2)]), log_append_time_ms=5000)
     log.append(encode_batch([record(3)]), max_timestamp_ms=6000)
     assert [item.timestamp_ms for item in contents(log)] == [1000, 4242, 5000, 1003]
-    assert [batch.header.max_timestamp_ms for batch in log.batches()] == [1000, 4242, 5000, 6000]
+    assert [batch.header.max_timestamp_ms for batch in log.iterate_batches()] == [1000, 4242, 5000, 6000]
 
 
 @pytest.mark.parametrize(
@@ -162,6 +163,6 @@ def test_a_closed_log_refuses_appends() -> None:
 
 def test_a_log_that_was_let_go_takes_nothing() -> None:
     _, log = filled([2])
-    log.let_go()
+    log.close_deleted()
     with pytest.raises(LogClosed):
         log.append_records([record(2)])

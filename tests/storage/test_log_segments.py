@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from storage.batch import decode_records, encode_batch, read_header, rewrite_batch, walk_batches
 from storage.compression import NONE, ZSTD
-from storage.errors import LogDamaged, OffsetOutOfRange
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.storage_errors import LogDamaged, OffsetOutOfRange
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
+from tests.storage.lookups import run_lookup
 from tests.storage.numbered_log import SIZES, SMALL, contents, expected, filled
 
 
@@ -19,7 +20,7 @@ def test_a_read_gives_whole_batches_from_the_one_that_holds_the_offset(
     sizes: list[int], data: st.DataObject
 ) -> None:
     _, log = filled(sizes)
-    stored = b"".join(batch.data for batch in log.batches())
+    stored = b"".join(batch.data for batch in log.iterate_batches())
     starts = [header.base_offset for _, header in walk_batches(stored)]
     for _ in range(10):
         offset = data.draw(st.integers(0, log.log_end_offset - 1))
@@ -71,7 +72,7 @@ def test_a_first_batch_that_is_too_large_comes_only_on_request() -> None:
 @pytest.mark.parametrize("offset", [-1, 6])
 def test_a_read_outside_the_log_is_refused(offset: int) -> None:
     _, log = filled([5])
-    for call in (lambda: log.read(offset, 100, up_to=5), lambda: list(log.batches(offset))):
+    for call in (lambda: log.read(offset, 100, up_to=5), lambda: list(log.iterate_batches(offset))):
         with pytest.raises(OffsetOutOfRange) as caught:
             call()
         assert (caught.value.log_start_offset, caught.value.log_end_offset) == (0, 5)
@@ -89,7 +90,7 @@ def test_loading_starts_at_the_batch_that_holds_the_offset(sizes: list[int], dat
 
 def test_a_walk_ends_where_the_log_ended_when_it_began() -> None:
     _, log = filled([1, 1])
-    walk = log.batches()
+    walk = log.iterate_batches()
     first = next(walk)
     log.append_records([record(2)])
     assert [first.header.base_offset, *(batch.header.base_offset for batch in walk)] == [0, 1]
@@ -161,7 +162,7 @@ def test_a_truncated_log_ends_before_the_offset_and_goes_on(sizes: list[int], da
     files, log = filled(sizes)
     log.sync()
     offset = data.draw(st.integers(0, log.log_end_offset))
-    kept = [batch.header.next_offset for batch in log.batches() if batch.header.last_offset < offset]
+    kept = [batch.header.next_offset for batch in log.iterate_batches() if batch.header.last_offset < offset]
     log.truncate_to(offset)
     end = kept[-1] if kept else 0
     assert log.log_end_offset == end
@@ -187,14 +188,14 @@ def test_no_read_remembers_what_was_before_a_truncation() -> None:
 
 def test_damage_met_while_reading_names_file_and_byte() -> None:
     files, log = filled([1] * 5)
-    bad = list(log.batches())[3]
+    bad = list(log.iterate_batches())[3]
     inode = files.names[bad.path]
     inode.data[bad.position + 70] ^= 1
     with pytest.raises(LogDamaged) as caught:
         contents(log)
     assert (caught.value.path, caught.value.position) == (bad.path, bad.position)
     inode.data[bad.position + 16] = 0
-    for call in (lambda: log.read(3, 100, up_to=5), lambda: log.offset_for_timestamp(1003)):
+    for call in (lambda: log.read(3, 100, up_to=5), lambda: run_lookup(log.find_offset_for_timestamp(1003))):
         with pytest.raises(LogDamaged) as caught:
             call()
         assert caught.value.position == bad.position

@@ -7,9 +7,16 @@ from hypothesis import strategies as st
 
 from storage.batch import encode_batch
 from storage.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
+from storage.log_validator import validate_batch
 from storage.record import Record
-from storage.validate import validate_batch
+from storage.record_scan import DecompressionBudget, OverBudget
+from storage.storage_errors import (
+    CorruptBatch,
+    DecompressedTooLarge,
+    InvalidRecord,
+    StorageError,
+    UnsupportedMagic,
+)
 from tests.storage.batches import RECORDS, record
 
 
@@ -109,6 +116,14 @@ def test_a_bomb_is_refused() -> None:
     assert len(batch) < 1000
     with pytest.raises(DecompressedTooLarge):
         validate_batch(batch, limit_bytes=500_000)
+
+
+def test_the_batches_of_a_request_share_its_budget() -> None:
+    batch = encode_batch([Record(-1, 0, b"k", bytes(1_000_000))], codec=ZSTD)
+    budget = DecompressionBudget(bytes_left=1_500_000, items_left=1_000)
+    validate_batch(batch, budget=budget)
+    with pytest.raises(OverBudget):
+        validate_batch(batch, budget=budget)
 
 
 @given(st.binary(max_size=120))

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.checkpoint import read_offsets, write_offsets
-from storage.errors import DamagedFile
+from storage.offset_checkpoint import read_offsets, write_offsets
+from storage.storage_errors import DamagedFile
 from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles
 

@@ -4,14 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.errors import CorruptBatch
 from storage.record import (
+    SMALL_LIMIT,
+    KeyValue,
     Record,
     decode_record_section,
+    encode_key_values,
     encode_records,
     encode_records_at,
 )
+from storage.storage_errors import CorruptBatch
 from tests.storage.batches import DRAWN_RECORDS, RECORDS, TIMESTAMPS, at_offsets, keys_and_values, record
+
+LONG = st.integers(0, SMALL_LIMIT + 20).map(bytes)
 
 
 @given(DRAWN_RECORDS, TIMESTAMPS, st.integers(0, 2**62))
@@ -25,6 +30,33 @@ def test_a_section_comes_back(records: list[Record], base_timestamp_ms: int, bas
 def test_lengths_around_the_size_of_their_encoding_come_back(length: int) -> None:
     records = [Record(7, 5, bytes(length), bytes(length), (("h" * length, bytes(length)),))]
     assert decode_record_section(encode_records(records, 5), 1, 7, 5) == records
+
+
+KEY_VALUES = st.lists(
+    st.tuples(st.binary(max_size=40), st.none() | st.binary(max_size=40)) | st.tuples(LONG, LONG), min_size=1
+)
+
+
+@given(KEY_VALUES)
+def test_key_values_are_encoded_as_records_without_headers(pairs: list[KeyValue]) -> None:
+    records = [Record(-1, 5, key, value) for key, value in pairs]
+    assert encode_key_values(pairs) == encode_records(records, 5)
+
+
+@pytest.mark.parametrize("count", [SMALL_LIMIT - 1, SMALL_LIMIT + 1])
+def test_many_key_values_are_encoded_as_records(count: int) -> None:
+    pairs: list[KeyValue] = [(b"key", b"value")] * count
+    assert encode_key_values(pairs) == encode_records([Record(-1, 0, *pair) for pair in pairs], 0)
+
+
+@pytest.mark.parametrize("length", range(SMALL_LIMIT - 24, SMALL_LIMIT + 4))
+def test_a_key_value_around_the_size_of_the_table_is_encoded_as_a_record(length: int) -> None:
+    for pair in (
+        (bytes(length), b""),
+        (b"", bytes(length)),
+        (bytes(length // 2), bytes(length - length // 2)),
+    ):
+        assert encode_key_values([pair]) == encode_records([Record(-1, 0, *pair)], 0)
 
 
 @given(RECORDS)

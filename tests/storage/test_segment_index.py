@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.index import OffsetIndex, TimeIndex
+from storage.segment_index import OffsetIndex, TimeIndex
 
 STEPS = st.lists(st.tuples(st.integers(1, 100), st.integers(70, 5000)), max_size=30)
 
@@ -50,7 +50,7 @@ def test_the_first_entry_from_a_position(base_offset: int, steps: list[tuple[int
     for sought in (at, *(position for _, position in entries)):
         behind = [offset for offset, position in entries[:1] if position > sought]
         behind += [offset for offset, position in entries[1:] if position >= sought]
-        assert index.offset_from(sought) == (min(behind) if behind else None)
+        assert index.find_offset_from(sought) == (min(behind) if behind else None)
 
 
 @given(st.integers(0, 2**60), STEPS)
@@ -102,7 +102,7 @@ def test_a_time_lookup_never_passes_a_record_that_is_late_enough(times: list[int
         index.maybe_append(latest, latest_offset)
     decoded = TimeIndex.decode(700, index.encode() + bytes(24))
     assert decoded is not None
-    assert decoded.last() == (latest, latest_offset)
+    assert decoded.find_last_entry() == (latest, latest_offset)
     late_enough = [offset for offset, time in enumerate(times, start=700) if time >= target]
     found = decoded.lookup(target)
     assert not late_enough or found <= late_enough[0]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from storage.batch import encode_batch
-from storage.errors import DamagedFile
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from storage.state_file import State, StatePoint, find_state
-from tests.engine.states import written_state
+from storage.state_file import StateFile, StatePoint, find_state
+from storage.storage_errors import DamagedFile
+from tests.runtime.states import written_state
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
 
@@ -37,7 +37,7 @@ def opened(files: FaultyFiles, records: int = 0) -> PartitionLog:
 
 
 def write(files: FaultyFiles, log: PartitionLog, end_offset: int, contents: str = CONTENTS) -> str:
-    point = StatePoint.of(log, end_offset)
+    point = StatePoint.at_offset(log, end_offset)
     assert point is not None
     batches = [
         encode_batch([Record(-1, -1, b"end", str(end_offset).encode())]),
@@ -46,8 +46,8 @@ def write(files: FaultyFiles, log: PartitionLog, end_offset: int, contents: str 
     return written_state(files, log, point, contents, 4, batches)
 
 
-def read(state: State) -> list[Record]:
-    return [found for batch in state.batches() for found in batch]
+def read(state: StateFile) -> list[Record]:
+    return [found for batch in state.iterate_batches() for found in batch]
 
 
 def states(files: FaultyFiles) -> list[str]:
@@ -75,10 +75,10 @@ def test_a_newer_state_takes_the_place_of_the_older(files: FaultyFiles) -> None:
 def test_there_is_no_point_in_the_middle_of_a_batch(files: FaultyFiles) -> None:
     log = opened(files, 2)
     log.append_records([record(2), record(3)])
-    assert StatePoint.of(log, 3) is None
-    assert StatePoint.of(log, 4) is not None
-    assert StatePoint.of(log, 5) is None
-    assert StatePoint.of(log, 0) is None
+    assert StatePoint.at_offset(log, 3) is None
+    assert StatePoint.at_offset(log, 4) is not None
+    assert StatePoint.at_offset(log, 5) is None
+    assert StatePoint.at_offset(log, 0) is None
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.data_directory import DataDirectory
-from storage.errors import LogContradicted, LogPoisoned, SyncFailed
-from storage.journal.frame import Entry
+from storage.durability import SyncPlan
 from storage.journal.journal import Journal
+from storage.journal.journal_frame import JournalEntry
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
-from storage.sync_plan import SyncPlan
+from storage.metadata_files import MetaProperties
+from storage.storage_errors import LogContradicted, LogPoisoned, SyncFailed
 from storage.syncer import Syncer, SyncResult
 from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
@@ -117,7 +117,7 @@ def test_a_topic_that_is_deleted_while_it_is_written_keeps_nothing(
     log.append_records([record(0)])
     may_write, write = threading.Event(), Journal.write
 
-    def late(journal: Journal, entries: Sequence[Entry]) -> bool:
+    def late(journal: Journal, entries: Sequence[JournalEntry]) -> bool:
         assert may_write.wait(60)
         return write(journal, entries)
 
@@ -127,7 +127,7 @@ def test_a_topic_that_is_deleted_while_it_is_written_keeps_nothing(
     directory.delete_logs({orders: log})
     may_write.set()
     outcome.wait()
-    assert not directory.journal.logs()
+    assert not directory.journal.find_unsettled_logs()
 
 
 def test_a_log_whose_books_disagree_is_reported_and_the_thread_goes_on(syncer: Syncer) -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.uuid_text import uuid_from_text, uuid_to_text
+from storage.topic_partition import uuid_from_text, uuid_to_text
 
 
 def test_kafkas_well_known_ids() -> None:

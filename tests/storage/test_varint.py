@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.errors import CorruptBatch
-from storage.varint import MAX_VARLONG_BYTES, SMALL, decode_varint, encode_varint, varint_size
+from storage.record import MAX_VARLONG_BYTES, SMALL, decode_varint, encode_varint, varint_size
+from storage.storage_errors import CorruptBatch
 
 VARLONGS = st.integers(-(2**63), 2**63 - 1)
 

@@ -7,8 +7,8 @@ from storage.batch import encode_batch, read_header
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.producers.log_producers import LogProducers
-from storage.producers.marker import EndMarker, encode_marker
+from storage.producers.end_transaction_marker import EndMarker, encode_marker
+from storage.producers.producer_state_manager import ProducerStateManager
 from storage.record import Record
 from storage.transaction_index import AbortedTransaction
 
@@ -111,7 +111,7 @@ class TransactionalLog:
         self.config = config
         self.model = Model()
         self.log = PartitionLog.open(files, directory, config)
-        self.producers = LogProducers.load(self.log, HOUR_MS)
+        self.producers = ProducerStateManager.load(self.log, HOUR_MS)
 
     def plain(self, key: str = "key") -> None:
         """A batch of nobody."""
@@ -146,7 +146,7 @@ class TransactionalLog:
             is_transactional=event.is_transactional,
         )
         result = self.log.append(batch)
-        self.producers.appended(read_header(batch), result, event.offset)
+        self.producers.on_batch_appended(read_header(batch), result.base_offset, event.offset)
         self.model.events.append(event)
 
     def end(
@@ -158,7 +158,7 @@ class TransactionalLog:
         offset = self.log.log_end_offset
         marker = EndMarker(is_committed, coordinator_epoch)
         result = self.log.append(encode_marker(marker, producer_id, epoch, offset))
-        self.producers.ended(marker, producer_id, epoch, result, offset)
+        self.producers.on_marker_appended(marker, producer_id, epoch, result.base_offset, offset)
         self.model.events.append(
             Event(offset, 1, producer_id, epoch, -1, True, is_committed, coordinator_epoch)
         )
@@ -173,7 +173,7 @@ class TransactionalLog:
         self.log = PartitionLog.open(
             files, DIRECTORY, self.config, recovery_point=recovery_point, was_clean=was_clean
         )
-        self.producers = LogProducers.load(self.log, HOUR_MS)
+        self.producers = ProducerStateManager.load(self.log, HOUR_MS)
         self.model.cut(self.log.log_end_offset)
 
     def known(self) -> dict[int, Known]:
@@ -187,15 +187,15 @@ class TransactionalLog:
                 entry.transaction_offset,
                 entry.last_timestamp_ms,
             )
-            for producer_id, entry in self.producers.state.entries()
+            for producer_id, entry in self.producers.state.iterate_entries()
         }
 
     def check(self) -> None:
         """Whether it knows what the model does."""
         end_offset = self.log.log_end_offset
         assert self.known() == self.model.producers()
-        assert self.producers.last_stable_offset(end_offset) == self.model.last_stable_offset(end_offset)
+        assert self.producers.find_last_stable_offset(end_offset) == self.model.last_stable_offset(end_offset)
         assert list(self.producers.aborted) == self.model.aborted()
         for each in self.model.aborted():
-            assert each in self.producers.aborted_within(each.first_offset, each.first_offset + 1)
-            assert each in self.producers.aborted_within(each.last_offset, each.last_offset + 1)
+            assert each in self.producers.find_aborted_within(each.first_offset, each.first_offset + 1)
+            assert each in self.producers.find_aborted_within(each.last_offset, each.last_offset + 1)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[1]
+import tests
+
+ROOT: Final = Path(tests.__file__).parents[1]
 TIMEOUT_S: Final = 400
 _OUTCOME: Final = re.compile(r"^(PASSED|FAILED|ERROR) \S+?::(\w+)", re.MULTILINE)
 

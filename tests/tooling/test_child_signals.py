@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.small_run import small_run
+from tests.tooling.small_run import small_run
 
 SOURCE = """
 import subprocess, sys

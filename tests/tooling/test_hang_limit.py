@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.small_run import small_run
+from tests.tooling.small_run import small_run
 
 BEGINNING = """
 import signal, time

@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from coordinator.control.control import Control
-from coordinator.control.faults.rule import Do, FaultRule, Match
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.faults.fault_rule import ActionSpec, FaultRule, RequestMatch
+from tests.broker.harness import serving
 from tests.librdkafka import committed_offsets, end_offset
-from tests.server.harness import serving
 
 REFUSALS = 3
 PARTITION = TopicPartition("orders", 1)
@@ -45,11 +45,13 @@ async def test_the_end_of_an_unknown_partition_is_read_once_the_partition_exists
 
 
 async def test_offsets_are_fetched_once_the_coordinator_is_known(server: Server) -> None:
-    control = Control(server)
-    refuse = Do(at="request", error="NOT_COORDINATOR")
-    control.faults.make(FaultRule(name="moved", match=Match(api="OffsetFetch"), times=REFUSALS, do=refuse))
+    control = ControlPlane(server)
+    refuse = ActionSpec(at="request", error="NOT_COORDINATOR")
+    control.faults.install_fault(
+        FaultRule(name="moved", match=RequestMatch(api="OffsetFetch"), times=REFUSALS, do=refuse)
+    )
     with reader(server) as consumer:
         [found] = await asyncio.to_thread(committed_offsets, consumer, [PARTITION])
     assert found.offset < 0
-    assert control.faults.get("moved").hit == REFUSALS
+    assert control.faults.get_status("moved").hit == REFUSALS
     control.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.requirement import lacking
-from tests.test_tidy import ROOT
+from tests.tooling.test_tidy import ROOT
 
 DECLARED = "--topic orders:6"
 

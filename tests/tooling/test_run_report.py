@@ -1,13 +1,15 @@
 """The progress and the costs that a test run prints."""
 
+import os
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from benchmarks import neighbours
 from tests.run_report import ALLOWANCE_S, LIMITS, TOLERANCE, FolderCost, RunReport, folder_of
-from tests.small_run import small_run
+from tests.tooling.small_run import small_run
 
 BUSY = """
 import subprocess, sys, time
@@ -57,7 +59,7 @@ def test_the_summary_counts_tests_and_the_cpu_time_of_children(tmp_path: Path) -
     ("node_id", "folder"),
     [
         ("tests/group/consumer/test_join.py::test_a[1/2]", "group"),
-        ("tests/test_tidy.py::test_b", "test_tidy.py"),
+        ("tests/conftest.py::test_b", "conftest.py"),
     ],
 )
 def test_a_test_belongs_to_its_folder(node_id: str, folder: str) -> None:
@@ -87,3 +89,38 @@ def test_a_folder_over_its_limit_is_named(
     report = RunReport(pytestconfig)
     report.costs["group"] = FolderCost(tests=3, cpu_seconds=took)
     assert [line.split()[0] for line in report.compare(limits)] == (["group"] if is_over else [])
+
+
+@pytest.mark.parametrize(
+    ("busy_ticks", "own_cpu_seconds", "is_judged"),
+    [
+        (180, 1.8, True),
+        (180, 1.4, True),
+        (180, 1.2, False),
+        (20, 0.0, True),
+    ],
+)
+def test_a_run_that_shared_the_processors_is_not_judged(
+    busy_ticks: int,
+    own_cpu_seconds: float,
+    is_judged: bool,
+    pytestconfig: pytest.Config,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(neighbours, "_STAT", stat)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    stat.write_text("cpu  0 0 0 0 0 0 0 0\n")
+    report = RunReport(pytestconfig)
+    stat.write_text(f"cpu  {busy_ticks} 0 0 {200 - busy_ticks} 0 0 0 0\n")
+    report.costs["group"] = FolderCost(tests=3, cpu_seconds=own_cpu_seconds)
+    assert (report.contention() is None) == is_judged
+
+
+def test_a_run_on_some_of_the_processors_is_not_judged(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert RunReport(pytestconfig).contention() is not None

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.test_tidy import ROOT
 from tests.tiers import EXTENDED, REPRESENTATIVES, is_extended
+from tests.tooling.test_tidy import ROOT
 
 
 def has_tests(row: str) -> bool:
@@ -28,6 +28,7 @@ def collect(path: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 
+@pytest.mark.timeout(600)  # it collects tests in processes of their own
 def test_every_row_has_tests() -> None:
     assert [row for row in (*EXTENDED, *REPRESENTATIVES) if not has_tests(row)] == []
 
@@ -37,8 +38,8 @@ def test_every_row_has_tests() -> None:
     [
         "tests/nowhere/",
         "tests/test_nowhere.py",
-        "tests/test_tiers.py::test_nothing",
-        "tests/test_tiers.py::test_a_row_without_tests_is_seen[nothing]",
+        "tests/tooling/test_tiers.py::test_nothing",
+        "tests/tooling/test_tiers.py::test_a_row_without_tests_is_seen[nothing]",
     ],
 )
 def test_a_row_without_tests_is_seen(row: str) -> None:
@@ -52,7 +53,7 @@ def test_representatives_are_tests_that_would_be_extended() -> None:
 @pytest.mark.parametrize(
     ("node_id", "fixtures", "extended"),
     [
-        ("tests/group/test_join.py::test_a", (), False),
+        ("tests/group/classic/test_join.py::test_a", (), False),
         ("tests/interop/test_restart.py::test_a[java]", (), True),
         ("tests/pipeline/gold/test_lag.py::test_a", ("spark",), True),
         ("tests/tools/test_consumer_groups.py::test_a", (), False),

@@ -24,7 +24,7 @@ def test_lines_are_told_by_file_and_counts_by_package(
 ) -> None:
     files = {
         "storage/log.py": file(10, [3, 5, 6, 7], 8, ((2, 3), (8, -1), (8, 9))),
-        "storage/walk.py": file(10, []),
+        "storage/log_segments.py": file(10, []),
         "storage/repair/copy.py": file(0, []),
     }
     path = tmp_path / "report.json"

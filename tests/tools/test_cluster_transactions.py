@@ -12,7 +12,7 @@ from tests.shared_fixtures import shared
 from tests.tools.desk import WAIT_S, Desk
 from tests.tools.transactions import begun, described_producers, listed, write_unknown
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 PARTITIONS = 3
 
 

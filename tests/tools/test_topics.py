@@ -73,6 +73,7 @@ def test_the_filters_of_list_and_describe(desk: Desk, topic: str) -> None:
     desk.create_topic(f"{topic}-a")
     desk.create_topic(f"{topic}-b", 1, "flush.ms=77")
     assert _listed(desk, "--topic", f"{topic}-.*") == {f"{topic}-a", f"{topic}-b"}
+    desk.run("kafka-consumer-groups", "--describe", "--group", topic)  # asks for a coordinator
     assert "__consumer_offsets" in _listed(desk)
     assert "__consumer_offsets" not in _listed(desk, "--exclude-internal")
     for report in ("--under-replicated-partitions", "--unavailable-partitions", "--under-min-isr-partitions"):
@@ -82,6 +83,7 @@ def test_the_filters_of_list_and_describe(desk: Desk, topic: str) -> None:
     overrides = {row["Topic"]: row["Configs"] for row in _described(desk, "--topics-with-overrides")}
     assert "cleanup.policy=compact" in overrides["__consumer_offsets"]
     assert [name for name in overrides if "flush.ms=77" in overrides[name]] == [f"{topic}-b"]
+    assert overrides[f"{topic}-a"] == "min.insync.replicas=1"
 
 
 def test_configs_of_a_topic_are_described_and_altered(desk: Desk, topic: str) -> None:
@@ -102,9 +104,10 @@ def test_configs_of_a_topic_are_described_and_altered(desk: Desk, topic: str) ->
     assert done.status != 0
 
 
-def test_configs_of_the_broker_are_described(desk: Desk) -> None:
+def test_configs_of_the_broker_are_described(desk: Desk, topic: str) -> None:
     """All that the broker runs with, by Kafka's names."""
-    (node, *_) = _described(desk, "--topic", "__consumer_offsets")[1]["Leader"].split(",")
+    desk.create_topic(topic)
+    node = _described(desk, "--topic", topic)[1]["Leader"]
     everything = _configs(desk, "brokers", node, "--describe", "--all")
     assert everything["group.initial.rebalance.delay.ms"] == "0"
     assert everything["offsets.topic.num.partitions"].isdigit()

@@ -5,7 +5,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.kafka_log.connection import Connection
 from tests.tools.desk import WAIT_S, Desk

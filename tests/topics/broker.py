@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from coordinator.answers import PARKED, Later, Silence
+from coordinator.broker.server_settings import create_data_plane_config
 from coordinator.config.properties import Config
-from coordinator.machine.outcome import Context, Now
-from coordinator.names import Node
-from coordinator.server.config_views import topics_config
-from coordinator.topics.answer import Answer
-from coordinator.topics.consent import AskConsent, Consent
+from coordinator.core.outcome import Context, Now
+from coordinator.core.response_status import BLOCKED, DeferredResponse, NoResponse
+from coordinator.core.shared_types import Node
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.codec import codec
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -29,7 +29,7 @@ from protocol.messages.produce import (
 from storage.batch import encode_batch
 from storage.data_directory import DataDirectory
 from storage.files import Files, OsFiles
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
 from storage.record import Record
 from tests.topics.versions import newest
 
@@ -50,17 +50,17 @@ class Broker:
     ) -> None:
         """In: also what was set explicitly, by Kafka's names: the defaults of topics."""
         self.path = path
-        self.config = topics_config(config or Config(), explicit or {})
+        self.config = create_data_plane_config(config or Config(), explicit or {})
         self.files = files or OsFiles()
         self.now_ms = NOW_MS
         self.monotonic_ms = 0
         self.waiter = 0
         self.session_id = 0
-        self.answer = Answer(PARKED)
+        self.answer = Answer(BLOCKED)
         """The last one, for what is beside the response."""
-        self.coordinator: Callable[[AskConsent], Consent] = agrees
+        self.coordinator: Callable[[AddOrVerifyRequest], AddOrVerifyResult] = agrees
         """Who answers for the coordinators of transactions."""
-        self.questions: list[AskConsent] = []
+        self.questions: list[AddOrVerifyRequest] = []
         """What it was asked."""
         self.open()
 
@@ -76,11 +76,11 @@ class Broker:
 
     def stop(self) -> None:
         """A clean stop."""
-        self.directory.close(self.plane.logs(), self.plane.failed())
+        self.directory.close(self.plane.list_logs(), self.plane.list_failed_partitions())
 
     def crash(self) -> None:
         """Lets go of everything as a killed process does."""
-        for log in self.plane.logs().values():
+        for log in self.plane.list_logs().values():
             log.close(clean=False)
         self.directory.abandon()
 
@@ -111,15 +111,15 @@ class Broker:
         """What the clock shows."""
         return Now(self.monotonic_ms, self.now_ms)
 
-    def _ask(self, question: AskConsent) -> Consent:
+    def _ask(self, question: AddOrVerifyRequest) -> AddOrVerifyResult:
         self.questions.append(question)
         return self.coordinator(question)
 
     def ask(self, request: object, response: type[R], version: int | None = None) -> R:
         """The response, which must come at once, as the client reads it."""
         answer = self.send(request, version)
-        assert answer.response is not PARKED, "parked"
-        assert not isinstance(answer.response, Silence | Later), answer.response
+        assert answer.response is not BLOCKED, "parked"
+        assert not isinstance(answer.response, NoResponse | DeferredResponse), answer.response
         return self.received(answer.response, response, version)
 
     def received(self, message: object, response: type[R], version: int | None = None) -> R:
@@ -172,7 +172,7 @@ class Broker:
             assert response.error_code == 0, response
 
 
-def agrees(question: AskConsent) -> Consent:
+def agrees(question: AddOrVerifyRequest) -> AddOrVerifyResult:
     """A coordinator that has, or takes, whatever it is asked about."""
     return dict.fromkeys(question.partitions, ErrorCode.NONE)
 

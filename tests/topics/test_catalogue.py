@@ -5,9 +5,8 @@ from itertools import count
 import pytest
 
 from coordinator.config.properties import Config
-from coordinator.names import LogFlush
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from coordinator.core.shared_types import LogFlush
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -15,12 +14,12 @@ from protocol.messages.create_partitions import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from protocol.schema import ZERO_UUID
 from storage.data_directory import CATALOGUE, DataDirectory
-from storage.errors import DamagedFile
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
-from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_to_text
+from storage.metadata_files import MetaProperties
+from storage.storage_errors import DamagedFile
+from storage.topic_partition import TopicPartition, uuid_to_text
 from tests.storage.faulty_files import CrashError, FaultyFiles
 from tests.topics.broker import Broker, batch
 
@@ -46,7 +45,7 @@ def grow(broker: Broker, name: str, to: int) -> int:
 
 
 def end(broker: Broker, name: str, number: int = 0) -> int:
-    part = broker.plane.catalogue.partition(name, number)
+    part = broker.plane.catalogue.find_partition(name, number)
     assert part is not None
     return part.high_watermark
 
@@ -59,7 +58,7 @@ def test_topics_survive_a_restart(broker: Broker) -> None:
     broker.restart()
     assert topics(broker) == before
     assert end(broker, "orders", 2) == 4
-    topic = broker.plane.catalogue.get("orders")
+    topic = broker.plane.catalogue.find_topic("orders")
     assert topic is not None
     assert topic.overrides == {"retention.ms": "5"}
     assert topic.values.log.retention_ms == 5
@@ -122,16 +121,16 @@ def test_a_log_that_cannot_be_opened_takes_one_partition_offline() -> None:
     broker.create("orders", 2)
     broker.produce("orders", batch(), 0)
     broker.produce("orders", batch(), 1)
-    for log in broker.plane.logs().values():
+    for log in broker.plane.list_logs().values():
         log.sync()
-    broker.directory.write_checkpoints(broker.plane.logs())
+    broker.directory.write_checkpoints(broker.plane.list_logs())
     broker.crash()
     path = "/data/orders-0/00000000000000000000.log"
     data = bytearray(files.read(path))
     data[30] ^= 1
     files.write(path, bytes(data))
     broker.open()
-    assert set(broker.plane.failed()) == {TopicPartition("orders", 0)}
+    assert set(broker.plane.list_failed_partitions()) == {TopicPartition("orders", 0)}
     response = broker.ask(MetadataRequest(topics=None), MetadataResponse)
     assert [(p.error_code, p.leader_id) for p in response.topics[0].partitions] == [
         (ErrorCode.LEADER_NOT_AVAILABLE, -1),
@@ -150,13 +149,13 @@ def test_a_topic_with_a_damaged_partition_can_be_deleted_and_made_again() -> Non
     broker = Broker("/data", ALWAYS, files)
     broker.create("orders", 2)
     broker.produce("orders", batch(), 0)
-    for log in broker.plane.logs().values():
+    for log in broker.plane.list_logs().values():
         log.sync()
-    broker.directory.write_checkpoints(broker.plane.logs())
+    broker.directory.write_checkpoints(broker.plane.list_logs())
     broker.crash()
     files.write("/data/orders-0/00000000000000000000.log", b"\xff" * 80)
     broker.open()
-    assert broker.plane.failed()
+    assert broker.plane.list_failed_partitions()
     request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
     response = broker.ask(request, DeleteTopicsResponse, 5)
     assert response.responses[0].error_code == ErrorCode.NONE
@@ -242,9 +241,9 @@ def test_a_crash_at_any_call_leaves_a_change_done_or_undone(change: Callable[[Br
         broker.create("other")
         broker.produce("orders", batch(5))
         broker.produce("other", batch(3))
-        for log in broker.plane.logs().values():
+        for log in broker.plane.list_logs().values():
             log.sync()
-        broker.directory.write_checkpoints(broker.plane.logs())
+        broker.directory.write_checkpoints(broker.plane.list_logs())
         return broker
 
     for operation in ("write", "replace", "mkdir", "open", "fsync_directory", "unlink", "rmdir"):
@@ -260,7 +259,7 @@ def test_a_crash_at_any_call_leaves_a_change_done_or_undone(change: Callable[[Br
             else:
                 break
             after = Broker("/data", ALWAYS, broker.files.crash())
-            assert after.plane.failed() == {}
+            assert after.plane.list_failed_partitions() == {}
             found = topics(after)
             assert found["other"] == before["other"]
             assert end(after, "other") == 3

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.answers import PARKED
 from coordinator.config.properties import Config
-from coordinator.names import LogFlush
+from coordinator.core.response_status import BLOCKED
+from coordinator.core.shared_types import LogFlush
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -23,7 +23,7 @@ from protocol.messages.list_offsets import (
 )
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.producers.log_producers import LogProducers
+from storage.producers.producer_state_manager import ProducerStateManager
 from tests.topics.broker import NOW_MS, Broker, batch, produce_request
 from tests.topics.fetching import Where, by_partition, fetch_request, offsets
 from tests.topics.transacting import abort, commit, end, transactional, write
@@ -50,7 +50,7 @@ def fetch(
 def park(broker: Broker, offset: int, *, level: int = 1, min_bytes: int = 1) -> int:
     """A fetch that waits; its number."""
     request = fetch_request({ORDERS: offset}, isolation_level=level, max_wait_ms=500, min_bytes=min_bytes)
-    assert broker.send(request, V).response is PARKED
+    assert broker.send(request, V).response is BLOCKED
     return broker.waiter
 
 
@@ -140,7 +140,7 @@ def test_those_of_the_next_segment_are_not_told(broker: Broker) -> None:
     for sequence in range(2):
         write(broker, 7, sequence=sequence, topic="small")
         end(broker, 7, is_committed=False, topic="small")
-    part = broker.plane.catalogue.partition("small", 0)
+    part = broker.plane.catalogue.find_partition("small", 0)
     assert part is not None
     assert part.log is not None
     assert [segment.base_offset for segment in part.log.segments] == [0, 2]
@@ -192,7 +192,7 @@ def test_bytes_behind_the_first_open_transaction_do_not_count(broker: Broker) ->
     broker.fill("orders", 10)
     waiter = park(broker, 0, min_bytes=2 * size)
     broker.advance(500)
-    ((expired, response),) = broker.plane.expire(broker.monotonic_ms)
+    ((expired, response),) = broker.plane.expire_fetches(broker.monotonic_ms)
     assert expired == waiter
     assert offsets(by_partition(broker.received(response, FetchResponse, V))[ORDERS]) == [0]
 
@@ -208,7 +208,7 @@ def test_with_log_flush_always_the_wait_ends_when_the_end_is_on_the_disk(tmp_pat
     assert list(written.completions) == []
     assert fetch(broker).last_stable_offset == 0
     log.sync()
-    ((completed, _),) = broker.plane.advanced("orders", 0, broker.monotonic_ms)
+    ((completed, _),) = broker.plane.on_high_watermark_advanced("orders", 0, broker.monotonic_ms)
     assert completed == waiter
     assert fetch(broker).last_stable_offset == 2
     broker.stop()
@@ -263,7 +263,7 @@ def test_retention_goes_up_to_the_high_watermark(broker: Broker) -> None:
     write(broker, topic="short", count=2)
     broker.fill("short", 6)
     broker.advance(2 * DAY_MS)
-    broker.plane.sweep(broker.now_ms)
+    broker.plane.apply_retention(broker.now_ms)
     data = fetch(broker, 8, where=("short", 0))
     assert (data.log_start_offset, data.last_stable_offset) == (8, 8)
     broker.fill("short", 1)
@@ -277,7 +277,7 @@ def test_retention_goes_up_to_the_high_watermark(broker: Broker) -> None:
 
 def test_an_internal_topic_is_read_up_to_what_its_owner_knows_to_be_stable(broker: Broker) -> None:
     log = PartitionLog.open(broker.files, f"{broker.path}/__consumer_offsets-0", LogConfig())
-    known: list[LogProducers | None] = [None]
+    known: list[ProducerStateManager | None] = [None]
     broker.plane.attach_internal(
         "__consumer_offsets", b"o" * 16, {}, 1, lambda _: log, lambda _: log.log_end_offset, known.__getitem__
     )
@@ -285,11 +285,11 @@ def test_an_internal_topic_is_read_up_to_what_its_owner_knows_to_be_stable(broke
     log.append(batch(2))
     data = fetch(broker, where=where)
     assert (data.high_watermark, data.last_stable_offset, data.records) == (2, 0, b"")
-    known[0] = LogProducers.load(log, DAY_MS)
+    known[0] = ProducerStateManager.load(log, DAY_MS)
     assert offsets(fetch(broker, where=where)) == [0, 1]
     log.append(transactional(7, 0, 0))
     log.append(batch())
-    known[0] = LogProducers.load(log, DAY_MS)
+    known[0] = ProducerStateManager.load(log, DAY_MS)
     data = fetch(broker, where=where)
     assert (offsets(data), data.high_watermark, data.last_stable_offset) == ([0, 1], 4, 2)
     log.close()

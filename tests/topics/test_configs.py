@@ -2,11 +2,10 @@
 
 import pytest
 
-from coordinator.config.config_key import ConfigKey, ConfigType
-from coordinator.topics.answer import ConfigChanged
-from coordinator.topics.broker_configs import BrokerConfig
-from coordinator.topics.config import MOST_CONFIGS
-from protocol.errors import ErrorCode
+from coordinator.config.config_def import ConfigKey, ConfigType
+from coordinator.topics.data_plane_answer import ConfigChanged
+from coordinator.topics.data_plane_config import MAX_CONFIGS, BrokerConfig
+from protocol.error_codes import ErrorCode
 from protocol.messages import alter_configs as replacing
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -149,10 +148,41 @@ def test_the_brokers_own_properties(tmp_path: object) -> None:
     broker.stop()
 
 
+@pytest.mark.parametrize("replicas", [None, "2"])
+def test_min_insync_replicas_is_set_for_all_brokers(replicas: str | None, tmp_path: object) -> None:
+    """The controller of a new cluster of Kafka writes the value of its properties (KIP-966)."""
+    static = {} if replicas is None else {"min.insync.replicas": replicas}
+    broker = Broker(f"{tmp_path}/data", explicit=static)
+    broker.plane.broker_configs = [
+        BrokerConfig(ConfigKey("min.insync.replicas", ConfigType.INT, "1", "How many."), replicas),
+        BrokerConfig(ConfigKey("num.partitions", ConfigType.INT, "1", "How many."), "3"),
+    ]
+    broker.create("orders")
+    broker.create("payments", min_insync_replicas="3")
+    dynamic, default = (replicas or "1", 3), ("1", 5)
+    synonyms = [dynamic, *([(replicas, 4)] if replicas else []), default]
+    for name, kind, expected in (
+        ("orders", TOPIC, synonyms),
+        ("payments", TOPIC, [("3", 1), *synonyms]),
+        ("1", BROKER, synonyms),
+        ("", BROKER, [dynamic]),
+    ):
+        (entry,) = describe(broker, name, ["min.insync.replicas"], kind=kind).configs
+        assert [(each.value, each.source) for each in entry.synonyms] == expected
+        assert (entry.value, entry.config_source) == expected[0]
+    assert [entry.name for entry in describe(broker, "", kind=BROKER).configs] == ["min.insync.replicas"]
+    change = ("min.insync.replicas", SET, "4")
+    assert alter(broker, change, name="", kind=BROKER) == ErrorCode.INVALID_REQUEST
+    broker.stop()
+
+
 def test_a_topics_default_comes_from_the_broker(tmp_path: object) -> None:
     broker = Broker(f"{tmp_path}/data", explicit={"log.retention.hours": "2"})
-    broker.create("orders")
-    assert value(broker, "retention.ms") == ("7200000", 4)
+    made = broker.create_result("orders", 1)
+    (retention,) = [config for config in made.configs if config.name == "retention.ms"]
+    assert (retention.value, retention.config_source) == ("7200000", 4)
+    # Seen with Apache Kafka 4.4.0: DescribeConfigs looks for log.retention.ms.
+    assert value(broker, "retention.ms") == ("7200000", 5)
     broker.stop()
 
 
@@ -227,7 +257,7 @@ def test_refusals_change_nothing(broker: Broker, change: tuple[str, int, str | N
 
 def test_more_configs_than_anybody_has_are_refused(broker: Broker) -> None:
     broker.create("orders")
-    many = {f"none.{number}": "1" for number in range(MOST_CONFIGS)} | {"retention.ms": "5"}
+    many = {f"none.{number}": "1" for number in range(MAX_CONFIGS)} | {"retention.ms": "5"}
     refused = ErrorCode.INVALID_REQUEST
     assert alter(broker, *((name, SET, text) for name, text in many.items())) == refused
     assert replace(broker, *many.items()) == refused

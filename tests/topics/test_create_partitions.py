@@ -1,7 +1,7 @@
 import pytest
 
-from coordinator.topics.answer import PartitionsAdded
-from protocol.errors import ErrorCode
+from coordinator.topics.data_plane_answer import PartitionsAdded
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -30,7 +30,7 @@ def grow(
 
 
 def count(broker: Broker) -> int:
-    topic = broker.plane.catalogue.get("orders")
+    topic = broker.plane.catalogue.find_topic("orders")
     assert topic is not None
     return len(topic.partitions)
 

@@ -3,8 +3,12 @@ from collections.abc import Sequence
 import pytest
 
 from coordinator.config.properties import Config
-from coordinator.topics.answer import ReplicationFactorReduced, ReplicationFactorRefused, TopicCreated
-from protocol.errors import ErrorCode
+from coordinator.topics.data_plane_answer import (
+    ReplicationFactorReduced,
+    ReplicationFactorRefused,
+    TopicCreated,
+)
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -44,7 +48,7 @@ def test_every_version_creates(broker: Broker, version: int) -> None:
     request = CreateTopicsRequest(topics=[topic("orders", 4)])
     (result,) = broker.ask(request, CreateTopicsResponse, version).topics
     assert (result.name, result.error_code) == ("orders", ErrorCode.NONE)
-    created = broker.plane.catalogue.get("orders")
+    created = broker.plane.catalogue.find_topic("orders")
     assert created is not None
     assert len(created.partitions) == 4
     assert broker.answer.changes == [TopicCreated("orders", created.topic_id, 4)]

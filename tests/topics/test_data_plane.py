@@ -1,8 +1,8 @@
 import pytest
 
-from coordinator.topics.answer import PartitionsAdded, TopicCreated
-from coordinator.topics.data_plane import TopicsDeclaredSmaller
-from protocol.errors import ErrorCode
+from coordinator.topics.data_plane import DeclaredTopicShrinks
+from coordinator.topics.data_plane_answer import PartitionsAdded, TopicCreated
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -12,7 +12,7 @@ from protocol.messages.fetch import FetchResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.producers.log_producers import LogProducers
+from storage.producers.producer_state_manager import ProducerStateManager
 from tests.topics.broker import Broker, batch
 from tests.topics.fetching import Where, by_partition, fetch_request, offsets
 
@@ -24,19 +24,19 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 
 def test_a_declared_topic_is_created_kept_and_grown(broker: Broker) -> None:
-    created = broker.plane.declare("orders", 3)
+    created = broker.plane.declare_topic("orders", 3)
     assert isinstance(created, TopicCreated)
-    assert broker.plane.declare("orders", 3) is None
-    assert broker.plane.declare("orders", 5) == PartitionsAdded("orders", created.topic_id, 5)
+    assert broker.plane.declare_topic("orders", 3) is None
+    assert broker.plane.declare_topic("orders", 5) == PartitionsAdded("orders", created.topic_id, 5)
     broker.restart()
-    assert broker.plane.declare("orders", 5) is None
+    assert broker.plane.declare_topic("orders", 5) is None
 
 
 def test_a_declared_topic_does_not_shrink(broker: Broker) -> None:
-    broker.plane.declare("orders", 3)
-    with pytest.raises(TopicsDeclaredSmaller):
-        broker.plane.declare("orders", 2)
-    assert broker.plane.declare("orders", 3) is None
+    broker.plane.declare_topic("orders", 3)
+    with pytest.raises(DeclaredTopicShrinks):
+        broker.plane.declare_topic("orders", 2)
+    assert broker.plane.declare_topic("orders", 3) is None
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_declared_topic_does_not_shrink(broker: Broker) -> None:
 def test_declarations_that_make_no_sense(broker: Broker, name: str, partitions: int) -> None:
     broker.create("a.b")
     with pytest.raises(ValueError, match=r"(?i)topic|server"):
-        broker.plane.declare(name, partitions)
+        broker.plane.declare_topic(name, partitions)
 
 
 # Topics whose logs belong to another part
@@ -59,7 +59,9 @@ class Offsets:
             PartitionLog.open(broker.files, f"{broker.path}/__consumer_offsets-{n}", LogConfig())
             for n in range(2)
         ]
-        self.producers = [None if log is None else LogProducers.load(log, DAY_MS) for log in self.logs]
+        self.producers = [
+            None if log is None else ProducerStateManager.load(log, DAY_MS) for log in self.logs
+        ]
         broker.plane.attach_internal(
             "__consumer_offsets",
             b"o" * 16,
@@ -94,10 +96,12 @@ def test_it_is_read_up_to_its_high_watermark(broker: Broker, groups: Offsets) ->
     assert log is not None
     log.append(batch(2))
     broker.send(fetch_request({OFFSETS: 0}, max_wait_ms=500), 12)
-    assert not broker.plane.advanced("__consumer_offsets", 1, broker.monotonic_ms)
+    assert not broker.plane.on_high_watermark_advanced("__consumer_offsets", 1, broker.monotonic_ms)
     log.sync()
-    assert not broker.plane.advanced("__consumer_offsets", 0, broker.monotonic_ms)
-    ((waiter, response),) = broker.plane.advanced("__consumer_offsets", 1, broker.monotonic_ms)
+    assert not broker.plane.on_high_watermark_advanced("__consumer_offsets", 0, broker.monotonic_ms)
+    ((waiter, response),) = broker.plane.on_high_watermark_advanced(
+        "__consumer_offsets", 1, broker.monotonic_ms
+    )
     assert waiter == broker.waiter
     assert offsets(by_partition(broker.received(response, FetchResponse, 12))[OFFSETS]) == [0, 1]
 
@@ -137,28 +141,28 @@ def test_old_records_go(broker: Broker) -> None:
     broker.fill("orders", 6)
     broker.advance(DAY_MS)
     broker.fill("orders", 2)
-    assert broker.plane.sweep(broker.now_ms) == []
-    part = broker.plane.catalogue.partition("orders", 0)
+    assert broker.plane.apply_retention(broker.now_ms) == []
+    part = broker.plane.catalogue.find_partition("orders", 0)
     assert part is not None
     assert part.log is not None
     assert part.log.log_start_offset == 0
     broker.advance(1)
-    broker.plane.sweep(broker.now_ms)
+    broker.plane.apply_retention(broker.now_ms)
     assert part.log.log_start_offset == 6
     assert part.log.log_end_offset == 8
 
 
 def test_topics_by_id_and_name_for_the_server(broker: Broker) -> None:
     topic_id = broker.create("orders", 2)
-    topic = broker.plane.catalogue.get_by_id(topic_id)
-    assert topic is broker.plane.catalogue.get("orders")
-    assert broker.plane.catalogue.partition("orders", 1) is not None
-    assert broker.plane.catalogue.partition("orders", 2) is None
-    assert broker.plane.catalogue.partition("gone", 0) is None
+    topic = broker.plane.catalogue.find_topic_by_id(topic_id)
+    assert topic is broker.plane.catalogue.find_topic("orders")
+    assert broker.plane.catalogue.find_partition("orders", 1) is not None
+    assert broker.plane.catalogue.find_partition("orders", 2) is None
+    assert broker.plane.catalogue.find_partition("gone", 0) is None
 
 
 def test_automatic_creation_waits_for_the_disk_to_work(broker: Broker) -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
     assert broker.ask(request, MetadataResponse).topics[0].error_code == ErrorCode.NONE
     broker.restart()
-    assert broker.plane.catalogue.get("new") is not None
+    assert broker.plane.catalogue.find_topic("new") is not None

@@ -1,6 +1,6 @@
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -23,7 +23,7 @@ def delete(
 
 
 def start(broker: Broker) -> int:
-    part = broker.plane.catalogue.partition("orders", 0)
+    part = broker.plane.catalogue.find_partition("orders", 0)
     assert part is not None
     assert part.log is not None
     return part.log.log_start_offset

@@ -4,12 +4,12 @@ from weakref import ref
 import pytest
 
 from coordinator.config.properties import Config
-from coordinator.topics.answer import TopicDeleted
+from coordinator.topics.data_plane_answer import TopicDeleted
 from coordinator.topics.partition import HostedPartition
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from protocol.schema import ZERO_UUID
 from tests.topics.broker import Broker
 from tests.topics.versions import all_of
 
@@ -46,7 +46,7 @@ def test_a_topic_of_the_same_name_starts_empty_with_another_id(broker: Broker) -
     assert second != first
     broker.restart()
     assert broker.produce("orders", None).error_code == ErrorCode.INVALID_RECORD
-    part = broker.plane.catalogue.partition("orders", 0)
+    part = broker.plane.catalogue.find_partition("orders", 0)
     assert part is not None
     assert part.high_watermark == 0
 
@@ -65,7 +65,7 @@ def test_nothing_of_a_topic_waits_for_a_collection_of_garbage(broker: Broker) ->
         broker.create("orders", 2)
         broker.fill("orders", 3)
         assert partitions_alive() == before + 2
-        log = broker.plane.catalogue.get("orders").partitions[0].log  # type: ignore[union-attr]
+        log = broker.plane.catalogue.find_topic("orders").partitions[0].log  # type: ignore[union-attr]
         assert log is not None
         is_there = ref(log)
         del log
@@ -79,9 +79,9 @@ def test_nothing_of_a_topic_waits_for_a_collection_of_garbage(broker: Broker) ->
 def test_a_partition_of_a_topic_that_is_deleted_is_not_opened_again(broker: Broker) -> None:
     """Whoever has it still in hands would make its directory anew."""
     broker.create("orders")
-    part = broker.plane.catalogue.get("orders").hosted[0]  # type: ignore[union-attr]
+    part = broker.plane.catalogue.find_topic("orders").hosted[0]  # type: ignore[union-attr]
     assert part.log is not None
-    part.log.let_go()
+    part.log.close_deleted()
     part.log = None  # it was offline
     delete(broker, ("orders", ZERO_UUID))
     assert part.usable_log(10**9) is None
@@ -105,7 +105,7 @@ def test_requests_that_contradict_themselves(broker: Broker) -> None:
     by_both: list[tuple[str | None, bytes]] = [("orders", ZERO_UUID), (None, topic_id)]
     for topics in (by_both, by_both[::-1]):
         assert delete(broker, *topics) == [("orders", ErrorCode.INVALID_REQUEST)]
-    assert broker.plane.catalogue.get("orders") is not None
+    assert broker.plane.catalogue.find_topic("orders") is not None
 
 
 @pytest.mark.parametrize(
@@ -117,5 +117,5 @@ def test_deletion_can_be_turned_off(tmp_path: object, version: int, code: ErrorC
     request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
     response = broker.ask(request, DeleteTopicsResponse, version)
     assert [result.error_code for result in response.responses] == [code]
-    assert broker.plane.catalogue.get("orders") is not None
+    assert broker.plane.catalogue.find_topic("orders") is not None
     broker.stop()

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from coordinator.topics.answer import DirectoryFailed
-from protocol.errors import ErrorCode
+from coordinator.topics.data_plane_answer import DirectoryFailed
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.answers import PARKED
 from coordinator.config.properties import Config
-from coordinator.names import LogFlush
-from protocol.errors import ErrorCode
+from coordinator.core.response_status import BLOCKED
+from coordinator.core.shared_types import LogFlush
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -42,7 +42,7 @@ def filled(broker: Broker) -> Broker:
 
 @pytest.mark.parametrize("version", all_of(FetchRequest))
 def test_every_version(filled: Broker, version: int) -> None:
-    topic = filled.plane.catalogue.get("orders")
+    topic = filled.plane.catalogue.find_topic("orders")
     assert topic is not None
     request = fetch_request({ORDERS: 4})
     request.topics[0].topic_id = topic.topic_id
@@ -162,29 +162,29 @@ def test_only_the_first_partition_with_records_may_exceed_its_bytes(filled: Brok
 
 
 def test_a_fetch_at_the_end_waits_for_a_record(filled: Broker) -> None:
-    assert filled.send(fetch_request({ORDERS: 10}, max_wait_ms=500), V).response is PARKED
+    assert filled.send(fetch_request({ORDERS: 10}, max_wait_ms=500), V).response is BLOCKED
     waiter = filled.waiter
     answer = filled.send(produce_request("orders", batch()), 12)
     ((completed, response),) = answer.completions
     assert completed == waiter
     data = by_partition(filled.received(response, FetchResponse, V))[ORDERS]
     assert offsets(data) == [10]
-    assert len(filled.plane.parked) == 0
+    assert len(filled.plane.fetch_purgatory) == 0
 
 
 def test_it_is_not_woken_by_another_partition(filled: Broker) -> None:
     filled.send(fetch_request({ORDERS: 10}, max_wait_ms=500), V)
     assert not filled.send(produce_request("orders", batch(), 1), 12).completions
-    assert len(filled.plane.parked) == 1
+    assert len(filled.plane.fetch_purgatory) == 1
 
 
 def test_it_is_answered_empty_when_its_time_is_up(filled: Broker) -> None:
     filled.send(fetch_request({ORDERS: 10}, max_wait_ms=500), V)
     assert filled.plane.next_deadline_ms() == filled.monotonic_ms + 500
     filled.advance(499)
-    assert not filled.plane.expire(filled.monotonic_ms)
+    assert not filled.plane.expire_fetches(filled.monotonic_ms)
     filled.advance(1)
-    ((waiter, response),) = filled.plane.expire(filled.monotonic_ms)
+    ((waiter, response),) = filled.plane.expire_fetches(filled.monotonic_ms)
     assert waiter == filled.waiter
     data = by_partition(filled.received(response, FetchResponse, V))[ORDERS]
     assert (data.error_code, data.records) == (ErrorCode.NONE, b"")
@@ -194,24 +194,24 @@ def test_it_is_answered_empty_when_its_time_is_up(filled: Broker) -> None:
 @pytest.mark.parametrize("codes", ["gone", "out of range"])
 def test_an_error_does_not_wait_but_a_missing_topic_does(filled: Broker, codes: str) -> None:
     if codes == "gone":
-        assert filled.send(fetch_request({("gone", 0): 0}, max_wait_ms=500), V).response is not PARKED
+        assert filled.send(fetch_request({("gone", 0): 0}, max_wait_ms=500), V).response is not BLOCKED
         wanted = {("gone", 0): 0, ORDERS: 10}
-        assert filled.send(fetch_request(wanted, max_wait_ms=500), V).response is PARKED
+        assert filled.send(fetch_request(wanted, max_wait_ms=500), V).response is BLOCKED
     else:
         wanted = {("orders", 1): 99, ORDERS: 10}
-        assert filled.send(fetch_request(wanted, max_wait_ms=500), V).response is not PARKED
+        assert filled.send(fetch_request(wanted, max_wait_ms=500), V).response is not BLOCKED
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1])
 def test_one_that_does_not_want_to_wait(filled: Broker, max_wait_ms: int) -> None:
-    assert filled.send(fetch_request({ORDERS: 10}, max_wait_ms=max_wait_ms), V).response is not PARKED
+    assert filled.send(fetch_request({ORDERS: 10}, max_wait_ms=max_wait_ms), V).response is not BLOCKED
 
 
 def test_min_bytes_are_awaited_over_all_partitions(filled: Broker) -> None:
     size = size_of_one(filled)
     wanted = {ORDERS: 9, ("orders", 1): 0}
     request = fetch_request(wanted, max_wait_ms=500, min_bytes=4 * size)
-    assert filled.send(request, V).response is PARKED
+    assert filled.send(request, V).response is BLOCKED
     assert not filled.send(produce_request("orders", batch()), 12).completions
     assert not filled.send(produce_request("orders", batch(), 1), 12).completions
     ((_, response),) = filled.send(produce_request("orders", batch(), 1), 12).completions
@@ -224,7 +224,7 @@ def test_bytes_that_the_answer_cannot_hold_do_not_count(filled: Broker) -> None:
     request = fetch_request(
         {ORDERS: 9, ("orders", 1): 0}, max_wait_ms=500, min_bytes=2 * size, partition_max_bytes=size
     )
-    assert filled.send(request, V).response is PARKED
+    assert filled.send(request, V).response is BLOCKED
     assert not filled.send(produce_request("orders", batch()), 12).completions
     assert filled.send(produce_request("orders", batch(), 1), 12).completions
 
@@ -233,7 +233,7 @@ def test_records_in_the_next_segment_count(broker: Broker) -> None:
     broker.create("orders", internal_segment_bytes="200")
     broker.fill("orders", 10)
     request = fetch_request({ORDERS: 0}, max_wait_ms=500, min_bytes=5 * HEADER_BYTES)
-    assert broker.send(request, V).response is not PARKED
+    assert broker.send(request, V).response is not BLOCKED
 
 
 def test_more_min_bytes_than_any_answer_holds(tmp_path: object) -> None:
@@ -241,7 +241,7 @@ def test_more_min_bytes_than_any_answer_holds(tmp_path: object) -> None:
     broker.create("orders")
     broker.fill("orders", 1, size=2000)
     request = fetch_request({ORDERS: 0}, max_wait_ms=500, min_bytes=2**31 - 1)
-    assert broker.send(request, V).response is not PARKED
+    assert broker.send(request, V).response is not BLOCKED
     broker.stop()
 
 
@@ -255,11 +255,11 @@ def test_the_deletion_of_its_topic_ends_the_wait(filled: Broker) -> None:
 
 def test_a_waiter_that_is_gone_is_forgotten(filled: Broker) -> None:
     filled.send(fetch_request({ORDERS: 10}, max_wait_ms=500), V)
-    filled.plane.drop_waiter(filled.waiter)
-    filled.plane.drop_waiter(filled.waiter)
+    filled.plane.forget_waiter(filled.waiter)
+    filled.plane.forget_waiter(filled.waiter)
     assert not filled.send(produce_request("orders", batch()), 12).completions
     filled.advance(500)
-    assert not filled.plane.expire(filled.monotonic_ms)
+    assert not filled.plane.expire_fetches(filled.monotonic_ms)
 
 
 def test_many_waiters_wake_in_the_order_in_which_they_came(filled: Broker) -> None:
@@ -282,7 +282,7 @@ def test_with_log_flush_always_consumers_see_what_the_disk_has(tmp_path: object)
     assert one(broker).high_watermark == 0
     ((log, _),) = answer.durable
     log.sync()
-    ((completed, _),) = broker.plane.advanced("orders", 0, broker.monotonic_ms)
+    ((completed, _),) = broker.plane.on_high_watermark_advanced("orders", 0, broker.monotonic_ms)
     assert completed == waiter
     assert offsets(one(broker)) == [0]
     broker.stop()

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from coordinator.config.properties import Config
 from coordinator.topics.fetch_session import EVICTION_MS
-from coordinator.topics.steps import taken
-from protocol.errors import ErrorCode
+from coordinator.topics.stepwise_work import run_steps
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 from tests.topics.broker import Broker
 from tests.topics.fetching import Where, by_partition, fetch_request, offsets
@@ -41,7 +41,7 @@ def test_a_full_fetch_opens_a_session_and_the_next_brings_only_news(filled: Brok
 
 def test_a_request_without_a_session_gets_none(filled: Broker) -> None:
     assert ask(filled, {A: 0}, (0, -1)).session_id == 0
-    assert len(filled.plane.sessions) == 0
+    assert len(filled.plane.fetch_sessions) == 0
 
 
 def test_partitions_join_and_leave(filled: Broker) -> None:
@@ -96,7 +96,7 @@ def test_the_last_epoch_ends_a_session(filled: Broker) -> None:
 def test_a_session_that_forgets_everything_ends(filled: Broker) -> None:
     session = ask(filled, {A: 0}, (0, 0)).session_id
     assert ask(filled, {}, (session, 1), forget=(A,)).session_id == 0
-    assert len(filled.plane.sessions) == 0
+    assert len(filled.plane.fetch_sessions) == 0
 
 
 def test_what_a_session_forgets_at_its_end_is_fetched_where_the_request_names_it(filled: Broker) -> None:
@@ -106,23 +106,23 @@ def test_what_a_session_forgets_at_its_end_is_fetched_where_the_request_names_it
         0,
         offsets(by_partition(ask(filled, {A: 1}, (0, -1)))[A]),
     )
-    assert len(filled.plane.sessions) == 0
+    assert len(filled.plane.fetch_sessions) == 0
 
 
 def test_a_new_full_fetch_replaces_the_session(filled: Broker) -> None:
     first = ask(filled, {A: 0}, (0, 0)).session_id
     second = ask(filled, {A: 0}, (first, 0)).session_id
     assert second not in (0, first)
-    assert len(filled.plane.sessions) == 1
+    assert len(filled.plane.fetch_sessions) == 1
 
 
 def test_a_topic_that_comes_back_under_its_name_is_another_one(filled: Broker) -> None:
-    topic = filled.plane.catalogue.get("orders")
+    topic = filled.plane.catalogue.find_topic("orders")
     assert topic is not None
     request = fetch_request({A: 3}, session=(0, 0))
     request.topics[0].topic_id = topic.topic_id
     session = filled.ask(request, FetchResponse).session_id
-    taken(filled.plane.catalogue.deleting([topic]))
+    run_steps(filled.plane.catalogue.delete_topics([topic]))
     gone = filled.ask(fetch_request({}, session=(session, 1)), FetchResponse)
     assert gone.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     filled.create("orders")
@@ -174,7 +174,7 @@ def test_the_partitions_of_all_sessions_are_limited(tmp_path: object) -> None:
     broker.advance(EVICTION_MS + 1)
     assert ask(broker, {A: 0, B: 0, C: 0, nobody: 0}, (0, 0)).session_id == 0, "never so many"
     assert ask(broker, {A: 0, B: 0, C: 0}, (0, 0)).session_id, "all others are stale"
-    assert len(broker.plane.sessions) == 1
+    assert len(broker.plane.fetch_sessions) == 1
     broker.stop()
 
 
@@ -189,7 +189,7 @@ STEPS = st.lists(
 )
 
 
-def told(data: PartitionData) -> tuple[int, int, int, bytes]:
+def summarize_data(data: PartitionData) -> tuple[int, int, int, bytes]:
     return data.error_code, data.high_watermark, data.log_start_offset, data.records or b""
 
 
@@ -220,8 +220,11 @@ def test_a_session_tells_what_full_fetches_would(
             forgotten.append(where)
         elif step[0] == "fetch":
             response = ask(broker, sent, (session, epoch), forget=tuple(forgotten))
-            full = {where: told(data) for where, data in by_partition(ask(broker, wanted, (0, -1))).items()}
-            news = {where: told(data) for where, data in by_partition(response).items()}
+            full = {
+                where: summarize_data(data)
+                for where, data in by_partition(ask(broker, wanted, (0, -1))).items()
+            }
+            news = {where: summarize_data(data) for where, data in by_partition(response).items()}
             assert response.session_id == session
             for where, (code, high, start, _) in news.items():
                 known[where] = (code, high, start)

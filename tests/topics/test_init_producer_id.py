@@ -1,7 +1,7 @@
 import pytest
 
-from coordinator.topics.producer_ids import BLOCK
-from protocol.errors import ErrorCode
+from coordinator.topics.producer_ids import BLOCK_SIZE
+from protocol.error_codes import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import Broker
@@ -32,7 +32,7 @@ def test_ids_never_come_again() -> None:
     seen = set()
     for _ in range(3):
         broker = Broker("/data", files=files)
-        for _ in range(BLOCK // 2 + 1):
+        for _ in range(BLOCK_SIZE // 2 + 1):
             producer_id = init(broker).producer_id
             assert producer_id not in seen
             seen.add(producer_id)

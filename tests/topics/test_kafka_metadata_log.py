@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
+from coordinator.topics.kafka_metadata_log import ClusterTopic, read_cluster_topics
 from protocol.codec import encode
 from protocol.records.cluster_metadata import (
     AbortTransactionRecord,
@@ -20,10 +20,10 @@ from protocol.records.cluster_metadata import (
 )
 from storage.batch import encode_batch
 from storage.data_directory import DataDirectory
-from storage.errors import DamagedFile
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
 from storage.record import Record
+from storage.storage_errors import DamagedFile
 from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import Broker
@@ -182,10 +182,10 @@ def test_what_the_cluster_says_holds_for_a_directory_that_is_taken_over(files: F
     assert found["orders"] == (4, {"cleanup.policy": "compact"})
     count, configs = found["payments"]
     assert (count, configs["retention.ms"], configs["cleanup.policy"]) == (1, "-1", "delete")
-    assert len(plane.plane.catalogue.adopted) == 2
+    assert len(plane.plane.catalogue.adoption_messages) == 2
     plane.restart()
     assert overrides(plane) == found
-    assert plane.plane.catalogue.adopted == []
+    assert plane.plane.catalogue.adoption_messages == []
 
 
 @pytest.mark.parametrize(

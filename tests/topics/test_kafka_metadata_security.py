@@ -4,12 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.security.acl import AclBinding, Operation, PatternType, Permission, ResourceType
-from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.security_state import SecurityState
-from coordinator.server.server import Server
-from coordinator.server.start_failed import StartFailed
-from coordinator.topics.cluster_security import read_cluster_security
+from coordinator.broker.server import Server
+from coordinator.core.message_text import StartFailed
+from coordinator.security.core.acl import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from coordinator.security.core.sasl_mechanisms import ScramCredential, ScramMechanism
+from coordinator.security.core.security_state import SecurityState
+from coordinator.topics.kafka_metadata_security import read_cluster_security
 from protocol.records.cluster_metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -19,13 +25,19 @@ from protocol.records.cluster_metadata import (
     UserScramCredentialRecord,
 )
 from storage.files import OsFiles
-from tests.server.harness import settings
+from tests.broker.harness import settings
 from tests.storage.faulty_files import FaultyFiles
-from tests.topics.test_cluster_metadata import DIRECTORY, SEGMENT, batch
+from tests.topics.test_kafka_metadata_log import DIRECTORY, SEGMENT, batch
 
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 ACL = AclBinding(
-    ResourceType.TOPIC, "orders", PatternType.PREFIXED, "User:alice", "*", Operation.READ, Permission.ALLOW
+    ResourceType.TOPIC,
+    "orders",
+    PatternType.PREFIXED,
+    "User:alice",
+    "*",
+    AclOperation.READ,
+    AclPermissionType.ALLOW,
 )
 
 

@@ -1,6 +1,12 @@
+from functools import partial
+
 import pytest
 
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Context
+from coordinator.topics.data_plane import AnswerSteps
+from coordinator.topics.data_plane_answer import Answer
+from protocol.error_codes import ErrorCode
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -8,7 +14,11 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from tests.topics.broker import NOW_MS, Broker, batch
+from protocol.schema import ZERO_UUID
+from storage.batch import encode_batch
+from storage.record import Record
+from tests.executed_code import count_bytecodes
+from tests.topics.broker import NODE, NOW_MS, Broker, batch
 from tests.topics.versions import all_of
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -106,3 +116,64 @@ def test_version_0_lists_where_segments_begin(broker: Broker) -> None:
     assert look_up(broker, EARLIEST, version=0).old_style_offsets == [0]
     assert look_up(broker, 0, version=0).old_style_offsets == []
     assert look_up(broker, MAX_TIMESTAMP, version=0).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def begin_search(broker: Broker, timestamp: int, topic: str = "orders") -> AnswerSteps:
+    """The steps of a request about one partition, of which the first was taken."""
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+    steps = broker.plane.begin_request(request, Context(1, 11, "test", "/127.0.0.1", node=NODE), broker.now)
+    assert not isinstance(steps, Answer)
+    assert next(steps) is None
+    return steps
+
+
+def delete_topic(broker: Broker) -> None:
+    broker.send(
+        DeleteTopicsRequest(topics=[DeleteTopicState(name="orders", topic_id=ZERO_UUID)], timeout_ms=1000)
+    )
+
+
+def finish(steps: AnswerSteps, result: object) -> ListOffsetsPartitionResponse:
+    try:
+        while True:
+            step = steps.send(result)
+            result = step() if callable(step) else None
+    except StopIteration as end:
+        answer: ListOffsetsPartitionResponse = end.value.response.topics[0].partitions[0]
+        return answer
+
+
+@pytest.mark.parametrize("timestamp", [NOW_MS + 1, MAX_TIMESTAMP])
+def test_the_records_of_a_large_batch_are_not_read_on_the_event_loop(broker: Broker, timestamp: int) -> None:
+    costs = []
+    for topic, count in (("small", 1), ("large", 1_000)):
+        broker.create(topic)
+        records = [Record(-1, NOW_MS + (number == count - 1), None, b"", ()) for number in range(count)]
+        broker.produce(topic, encode_batch(records))
+        steps = begin_search(broker, timestamp, topic)
+        step, cost_before = count_bytecodes(partial(next, steps))
+        assert callable(step)
+        answer, cost_after = count_bytecodes(partial(finish, steps, step()))
+        assert (answer.timestamp, answer.offset) == (NOW_MS + 1, count - 1)
+        costs.append(cost_before + cost_after)
+    assert costs[0] == costs[1]
+
+
+def test_a_topic_that_is_deleted_during_a_search(filled: Broker) -> None:
+    steps = begin_search(filled, NOW_MS + 11)
+    step = next(steps)
+    assert callable(step)
+    delete_topic(filled)
+    assert finish(steps, step()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_topic_that_is_created_again_during_a_search(filled: Broker) -> None:
+    steps = begin_search(filled, NOW_MS + 11)
+    step = next(steps)
+    assert callable(step)
+    delete_topic(filled)
+    filled.create("orders")
+    filled.produce("orders", batch(time_ms=NOW_MS + 40))
+    answer = finish(steps, step())
+    assert (answer.error_code, answer.timestamp, answer.offset) == (ErrorCode.NONE, NOW_MS + 40, 0)

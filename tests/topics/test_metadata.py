@@ -1,8 +1,8 @@
 import pytest
 
 from coordinator.config.properties import Config
-from coordinator.topics.answer import TopicCreated
-from protocol.errors import ErrorCode
+from coordinator.topics.data_plane_answer import TopicCreated
+from protocol.error_codes import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import NODE, Broker
@@ -77,14 +77,14 @@ def test_names_that_asking_does_not_create(broker: Broker, name: str) -> None:
     broker.create("a.b")
     (topic,) = broker.ask(by_name(name, create=True), MetadataResponse).topics
     assert topic.error_code != ErrorCode.NONE
-    assert broker.plane.catalogue.get(name) is None
+    assert broker.plane.catalogue.find_topic(name) is None
 
 
 def test_asking_creates_no_topic_that_creating_it_would_not(tmp_path: object) -> None:
     broker = Broker(f"{tmp_path}/data", Config(num_partitions=2**31 - 1))
     (topic,) = broker.ask(by_name("new", create=True), MetadataResponse).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert broker.plane.catalogue.get("new") is None
+    assert broker.plane.catalogue.find_topic("new") is None
     broker.stop()
 
 

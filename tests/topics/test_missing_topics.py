@@ -1,9 +1,9 @@
 """What is not there and was asked for: handed up beside the answer, with what keeps it from being created."""
 
-from coordinator.answers import PARKED
+from coordinator.broker.server_settings import create_data_plane_config
 from coordinator.config.properties import Config
-from coordinator.server.config_views import topics_config
-from coordinator.topics.missing import TopicMissing, WhyMissing
+from coordinator.core.response_status import BLOCKED
+from coordinator.topics.data_plane_answer import MissingReason, MissingTopic
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.topics.broker import Broker
@@ -12,7 +12,7 @@ from tests.topics.fetching import FOREVER_MS, fetch_request
 STRANGE_ID = bytes(range(16))
 
 
-def ask_for(broker: Broker, *names: str, create: bool = True) -> list[TopicMissing]:
+def ask_for(broker: Broker, *names: str, create: bool = True) -> list[MissingTopic]:
     topics = [MetadataRequestTopic(name=name) for name in names]
     return list(broker.send(MetadataRequest(topics=topics, allow_auto_topic_creation=create)).missing)
 
@@ -20,20 +20,20 @@ def ask_for(broker: Broker, *names: str, create: bool = True) -> list[TopicMissi
 def test_metadata_says_what_keeps_a_topic_from_being_created(broker: Broker) -> None:
     broker.create("a.b")
     assert ask_for(broker, "a.b", "created") == []
-    assert ask_for(broker, "x", create=False) == [TopicMissing("x", WhyMissing.NOT_ALLOWED)]
+    assert ask_for(broker, "x", create=False) == [MissingTopic("x", MissingReason.NOT_ALLOWED)]
     assert ask_for(broker, "no/pe", "", "a_b", "__transaction_state") == [
-        TopicMissing("no/pe", WhyMissing.ILLEGAL_NAME),
-        TopicMissing("", WhyMissing.ILLEGAL_NAME),
-        TopicMissing("a_b", WhyMissing.COLLIDES),
-        TopicMissing("__transaction_state", WhyMissing.INTERNAL),
+        MissingTopic("no/pe", MissingReason.ILLEGAL_NAME),
+        MissingTopic("", MissingReason.ILLEGAL_NAME),
+        MissingTopic("a_b", MissingReason.COLLIDES),
+        MissingTopic("__transaction_state", MissingReason.INTERNAL),
     ]
-    broker.plane.config = topics_config(Config(auto_create_topics_enable=False), {})
-    assert ask_for(broker, "x") == [TopicMissing("x", WhyMissing.AUTO_CREATION_OFF)]
+    broker.plane.config = create_data_plane_config(Config(auto_create_topics_enable=False), {})
+    assert ask_for(broker, "x") == [MissingTopic("x", MissingReason.AUTO_CREATION_OFF)]
 
 
 def test_metadata_by_an_id_that_is_no_topics(broker: Broker) -> None:
     answer = broker.send(MetadataRequest(topics=[MetadataRequestTopic(topic_id=STRANGE_ID)]))
-    assert answer.missing == [TopicMissing("", WhyMissing.UNKNOWN, topic_id=STRANGE_ID)]
+    assert answer.missing == [MissingTopic("", MissingReason.UNKNOWN, topic_id=STRANGE_ID)]
 
 
 def test_a_list_of_all_topics_misses_none(broker: Broker) -> None:
@@ -45,9 +45,9 @@ def test_list_offsets_tells_a_topic_from_a_partition(broker: Broker) -> None:
     wanted = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in (1, 2)]
     topics = [ListOffsetsTopic(name=name, partitions=wanted) for name in ("orders", "ordres")]
     assert broker.send(ListOffsetsRequest(replica_id=-1, topics=topics)).missing == [
-        TopicMissing("orders", WhyMissing.NO_PARTITION, 2),
-        TopicMissing("ordres", WhyMissing.UNKNOWN),
-        TopicMissing("ordres", WhyMissing.UNKNOWN),
+        MissingTopic("orders", MissingReason.NO_PARTITION, 2),
+        MissingTopic("ordres", MissingReason.UNKNOWN),
+        MissingTopic("ordres", MissingReason.UNKNOWN),
     ]
 
 
@@ -55,8 +55,8 @@ def test_a_fetch_is_told_at_once_even_if_it_is_parked_and_only_for_who_asked(bro
     broker.create("orders")
     wanted = {("orders", 0): 0, ("ordres", 0): 0}
     answer = broker.send(fetch_request(wanted, max_wait_ms=FOREVER_MS), 12)
-    assert answer.response is PARKED
-    assert answer.missing == [TopicMissing("ordres", WhyMissing.UNKNOWN)]
+    assert answer.response is BLOCKED
+    assert answer.missing == [MissingTopic("ordres", MissingReason.UNKNOWN)]
     broker.fill("orders", 1)
     completions = list(broker.answer.completions)
     assert len(completions) == 1
@@ -68,4 +68,4 @@ def test_a_fetch_by_an_id_that_is_no_topics(broker: Broker) -> None:
     request = fetch_request({("", 0): 0})
     request.topics[0].topic_id = STRANGE_ID
     answer = broker.send(request, 17)
-    assert answer.missing == [TopicMissing("", WhyMissing.UNKNOWN, topic_id=STRANGE_ID)]
+    assert answer.missing == [MissingTopic("", MissingReason.UNKNOWN, topic_id=STRANGE_ID)]

@@ -3,10 +3,10 @@ import struct
 import pytest
 from crc32c import crc32c
 
-from coordinator.answers import GOODBYE, NO_ANSWER
 from coordinator.config.properties import Config
-from coordinator.names import LogFlush
-from protocol.errors import ErrorCode
+from coordinator.core.response_status import CLOSE_CONNECTION, NO_RESPONSE
+from coordinator.core.shared_types import LogFlush
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.batch import decode_records, encode_batch
 from storage.record import Record
@@ -26,10 +26,10 @@ def changed(data: bytes, layout: str, position: int, value: int, *, sign: bool =
 
 
 def stored(broker: Broker, topic: str = "orders", partition: int = 0) -> list[Record]:
-    part = broker.plane.catalogue.partition(topic, partition)
+    part = broker.plane.catalogue.find_partition(topic, partition)
     assert part is not None
     assert part.log is not None
-    return [record for found in part.log.batches() for record in decode_records(found.data)]
+    return [record for found in part.log.iterate_batches() for record in decode_records(found.data)]
 
 
 @pytest.mark.parametrize("version", range(3, 13))
@@ -60,10 +60,10 @@ def test_compressed_batches_are_stored_as_they_came(broker: Broker, codec: int) 
     broker.create("orders")
     data = batch(values=[b"a" * 100, b"b" * 100], codec=codec)
     assert broker.produce("orders", data).error_code == ErrorCode.NONE
-    part = broker.plane.catalogue.partition("orders", 0)
+    part = broker.plane.catalogue.find_partition("orders", 0)
     assert part is not None
     assert part.log is not None
-    (found,) = part.log.batches()
+    (found,) = part.log.iterate_batches()
     assert found.data[21:] == data[21:]
     assert [record.value for record in stored(broker)] == [b"a" * 100, b"b" * 100]
 
@@ -72,10 +72,10 @@ def test_a_topic_that_names_a_codec_stores_batches_as_they_came_all_the_same(bro
     broker.create("packed", compression_type="gzip")
     data = batch(values=[b"a" * 100])
     assert broker.produce("packed", data).error_code == ErrorCode.NONE
-    part = broker.plane.catalogue.partition("packed", 0)
+    part = broker.plane.catalogue.find_partition("packed", 0)
     assert part is not None
     assert part.log is not None
-    (found,) = part.log.batches()
+    (found,) = part.log.iterate_batches()
     assert found.data[21:] == data[21:]
 
 
@@ -154,9 +154,9 @@ def test_acks_that_do_not_exist(broker: Broker, acks: int) -> None:
 
 def test_acks_0_gets_no_answer_and_an_error_closes_the_connection(broker: Broker) -> None:
     broker.create("orders")
-    assert broker.send(produce_request("orders", batch(), acks=0), 12).response is NO_ANSWER
+    assert broker.send(produce_request("orders", batch(), acks=0), 12).response is NO_RESPONSE
     assert len(stored(broker)) == 1
-    assert broker.send(produce_request("gone", batch(), acks=0), 12).response is GOODBYE
+    assert broker.send(produce_request("gone", batch(), acks=0), 12).response is CLOSE_CONNECTION
 
 
 def test_internal_topics_take_nothing(broker: Broker) -> None:
@@ -240,10 +240,10 @@ def test_a_batch_sent_twice_is_stored_once(broker: Broker) -> None:
 def test_a_new_producer_is_refused_by_a_partition_that_remembers_too_many(broker: Broker) -> None:
     broker.create("orders")
     assert broker.produce("orders", sequenced(7, 0, 0, 2)).error_code == ErrorCode.NONE
-    partition = broker.plane.catalogue.partition("orders", 0)
+    partition = broker.plane.catalogue.find_partition("orders", 0)
     assert partition is not None
     assert partition.producers is not None
-    partition.producers.state.most_producers = 1
+    partition.producers.state.max_producers = 1
     refused = broker.produce("orders", sequenced(8, 0, 0, 2))
     assert (refused.error_code, refused.log_start_offset) == (ErrorCode.POLICY_VIOLATION, 0)
     assert refused.error_message is not None
@@ -297,7 +297,7 @@ def test_an_idle_producer_is_forgotten(broker: Broker) -> None:
     broker.create("orders")
     broker.produce("orders", sequenced(7, 0, 0))
     broker.advance(broker.config.producer_id_expiration_ms)
-    broker.plane.sweep(broker.now_ms)
+    broker.plane.apply_retention(broker.now_ms)
     assert broker.produce("orders", sequenced(7, 0, 50)).error_code == ErrorCode.NONE
 
 

@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.answers import GOODBYE, NO_ANSWER
 from coordinator.config.properties import Config
-from coordinator.machine.outcome import Context
-from coordinator.topics.answer import Answer
-from coordinator.topics.consent import AskConsent, Consent
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Context
+from coordinator.core.response_status import CLOSE_CONNECTION, NO_RESPONSE
+from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.produce import ProduceRequest, ProduceResponse
-from storage.producers.producer_entry import MAX_SEQUENCE
+from storage.producers.producer_table import MAX_SEQUENCE
 from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import NODE, Broker, agrees, batch, produce_request, sequenced
@@ -51,7 +51,7 @@ def test_a_transaction_without_an_id_is_nobodys(broker: Broker) -> None:
     assert stored(broker, partition=1) == []
     assert broker.questions == []
     request.acks = 0
-    assert broker.send(request, TV1).response is GOODBYE
+    assert broker.send(request, TV1).response is CLOSE_CONNECTION
 
 
 @pytest.mark.parametrize("other", [(8, 0), (7, 1)])
@@ -85,7 +85,7 @@ def test_what_is_asked_and_when(broker: Broker, version: int, adds: bool, is_abo
     request = request_of(*[transactional(7, 0, 0) for _ in range(3)])
     assert set(codes(broker, request, version)) == {ErrorCode.NONE}
     partitions = [TopicPartition("orders", number) for number in range(3)]
-    assert broker.questions == [AskConsent("t", 7, 0, partitions, adds, is_abortable)]
+    assert broker.questions == [AddOrVerifyRequest("t", 7, 0, partitions, adds, is_abortable)]
 
 
 @pytest.mark.parametrize("version", [10, 11, 12])
@@ -150,7 +150,7 @@ def test_what_a_producer_is_told_of_the_answer(
 
 
 def test_a_refused_partition_does_not_keep_the_others_from_being_written(broker: Broker) -> None:
-    def only_the_first(question: AskConsent) -> Consent:
+    def only_the_first(question: AddOrVerifyRequest) -> AddOrVerifyResult:
         refused = dict.fromkeys(question.partitions, ErrorCode.TRANSACTION_ABORTABLE)
         return refused | {question.partitions[0]: ErrorCode.NONE}
 
@@ -162,12 +162,12 @@ def test_a_refused_partition_does_not_keep_the_others_from_being_written(broker:
 
 def test_an_answer_is_not_waited_for_with_acks_0(broker: Broker) -> None:
     request = request_of(transactional(7, 0, 0), acks=0)
-    assert broker.send(request, TV1).response is NO_ANSWER
+    assert broker.send(request, TV1).response is NO_RESPONSE
     assert len(stored(broker)) == 1
     commit(broker)
     broker.coordinator = Says(ErrorCode.PRODUCER_FENCED)
     request = request_of(transactional(7, 0, 1), acks=0)
-    assert broker.send(request, TV1).response is GOODBYE
+    assert broker.send(request, TV1).response is CLOSE_CONNECTION
 
 
 @pytest.mark.parametrize(("version", "asked"), [(11, 0), (12, 1)])
@@ -187,7 +187,7 @@ def test_without_verification_partitions_are_added_all_the_same(
 def meanwhile(broker: Broker, happens: Callable[[], object]) -> None:
     """Something that happens before the next answer of the coordinator is there."""
 
-    def coordinator(question: AskConsent) -> Consent:
+    def coordinator(question: AddOrVerifyRequest) -> AddOrVerifyResult:
         broker.coordinator = agrees
         happens()
         return agrees(question)
@@ -352,7 +352,9 @@ def test_many_partitions_are_asked_about_at_once(broker: Broker) -> None:
 def test_plain_batches_are_answered_without_a_step(broker: Broker) -> None:
     """They are most of what comes, and wait for nobody."""
     for request in (produce_request("orders", batch()), produce_request("orders", sequenced(7, 0, 0))):
-        assert isinstance(broker.plane.begin(request, Context(1, 12, "", "", node=NODE), broker.now), Answer)
+        assert isinstance(
+            broker.plane.begin_request(request, Context(1, 12, "", "", node=NODE), broker.now), Answer
+        )
 
 
 def test_a_restart_remembers_what_is_open(broker: Broker) -> None:
@@ -367,9 +369,9 @@ def test_a_restart_remembers_what_is_open(broker: Broker) -> None:
 def test_a_producer_with_a_transaction_is_not_forgotten(broker: Broker) -> None:
     write(broker)
     broker.advance(broker.config.producer_id_expiration_ms)
-    broker.plane.sweep(broker.now_ms)
+    broker.plane.apply_retention(broker.now_ms)
     assert write(broker, sequence=5).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     commit(broker)
     broker.advance(broker.config.producer_id_expiration_ms)
-    broker.plane.sweep(broker.now_ms)
+    broker.plane.apply_retention(broker.now_ms)
     assert write(broker, sequence=5).error_code == ErrorCode.NONE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -29,7 +29,7 @@ def test_no_topic_is_made(broker: Broker, timeout_ms: int, validate_only: bool) 
     )
     results = broker.ask(request, CreateTopicsResponse).topics
     assert [(result.name, result.error_code) for result in results] == [(name, LATE) for name in names]
-    assert broker.plane.catalogue.get("lines") is None
+    assert broker.plane.catalogue.find_topic("lines") is None
     assert broker.answer.changes == ()
 
 
@@ -47,7 +47,7 @@ def test_no_topic_is_deleted(broker: Broker, timeout_ms: int) -> None:
         ("orders", bytes(16), LATE),
         (None, topic_id, LATE),
     ]
-    assert broker.plane.catalogue.get("orders") is not None
+    assert broker.plane.catalogue.find_topic("orders") is not None
 
 
 @NO_TIME
@@ -56,6 +56,6 @@ def test_no_topic_grows(broker: Broker, timeout_ms: int) -> None:
     topics = [CreatePartitionsTopic(name="orders", count=3)]
     request = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=False)
     assert broker.ask(request, CreatePartitionsResponse).results[0].error_code == LATE
-    topic = broker.plane.catalogue.get("orders")
+    topic = broker.plane.catalogue.find_topic("orders")
     assert topic is not None
     assert len(topic.partitions) == 1

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics import metadata
-from coordinator.topics.answer import Answer
-from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
+from coordinator.core.outcome import Context, Now
+from coordinator.topics import topic_metadata
+from coordinator.topics.data_plane_answer import Answer
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from protocol.schema import ZERO_UUID
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import NODE, Broker
 
@@ -24,7 +24,7 @@ Steps = Generator[Any, Any, Answer]
 def begin(broker: Broker, request: object, until: str) -> Steps:
     """Takes the steps of a request until there is a directory."""
     context = Context(1, 5, "test", "/127.0.0.1", node=NODE)
-    steps = broker.plane.begin(request, context, Now(broker.monotonic_ms, broker.now_ms))
+    steps = broker.plane.begin_request(request, context, Now(broker.monotonic_ms, broker.now_ms))
     assert not isinstance(steps, Answer)
     result = None
     while not broker.files.exists(f"{broker.path}/{until}"):
@@ -65,7 +65,7 @@ def remove(broker: Broker, name: str) -> int:
 
 def test_a_topic_that_is_being_made_is_nobody_elses(broker: Broker) -> None:
     steps = begin(broker, creation("orders", 5), "orders-2")
-    assert broker.plane.catalogue.get("orders") is None
+    assert broker.plane.catalogue.find_topic("orders") is None
     assert asked(broker, "orders") == [ErrorCode.LEADER_NOT_AVAILABLE]
     assert broker.create_result("orders").error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert remove(broker, "orders") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -81,7 +81,7 @@ def test_a_crash_between_two_steps_leaves_no_part_of_a_topic() -> None:
     broker.crash()
     steps.close()
     broker.open()
-    assert broker.plane.catalogue.get("orders") is None
+    assert broker.plane.catalogue.find_topic("orders") is None
     assert not [name for name in files.listdir("/data") if name.startswith("orders")]
 
 
@@ -103,16 +103,16 @@ def test_what_cannot_be_undone_for_want_of_descriptors_is_answered_and_mended() 
     for operation in ("open", "write", "write_atomically", "fsync_directory", "listdir", "mkdir"):
         files.fail(operation, error=errno.EMFILE, times=10_000)
     assert finish(steps).topics[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert broker.plane.catalogue.get("orders") is None
+    assert broker.plane.catalogue.find_topic("orders") is None
     after = Broker("/data", files=files.crash())
-    assert after.plane.failed() == {}
-    assert {str(name) for name in after.plane.logs()} in ({f"orders-{n}" for n in range(5)}, set())
+    assert after.plane.list_failed_partitions() == {}
+    assert {str(name) for name in after.plane.list_logs()} in ({f"orders-{n}" for n in range(5)}, set())
 
 
 def test_more_new_topics_than_one_request_makes_are_made_by_the_next(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metadata, "MAX_PARTITIONS", 2)
+    monkeypatch.setattr(topic_metadata, "MAX_PARTITIONS", 2)
     later = ErrorCode.LEADER_NOT_AVAILABLE
     assert asked(broker, "a", "b", "c", "d", "e") == [0, 0, later, later, later]
     assert asked(broker, "a", "b", "c", "d", "e") == [0, 0, 0, 0, later]

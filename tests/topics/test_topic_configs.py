@@ -1,6 +1,6 @@
 import pytest
 
-from coordinator.config.config_key import ConfigSource, InvalidConfig
+from coordinator.config.config_def import ConfigSource, InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
 
@@ -78,7 +78,7 @@ def test_compaction_lags_must_not_contradict_each_other() -> None:
 def test_every_default_is_a_valid_value() -> None:
     defaults = TopicDefaults({})
     for key in TOPIC_CONFIG_KEYS.values():
-        key.parse(defaults.effective(key, {}).value)
+        key.parse(defaults.find_effective(key, {}).value)
 
 
 def test_what_acts_is_parsed() -> None:
@@ -120,7 +120,7 @@ def test_broker_properties_are_the_defaults_of_topics(broker: dict[str, str], ex
 def test_an_override_comes_before_the_broker_and_the_broker_before_kafka() -> None:
     defaults = TopicDefaults({"log.index.interval.bytes": "100"})
     key = TOPIC_CONFIG_KEYS["index.interval.bytes"]
-    own = defaults.effective(key, {"index.interval.bytes": "50"})
+    own = defaults.find_effective(key, {"index.interval.bytes": "50"})
     assert own.value == "50"
     assert own.source == ConfigSource.TOPIC_CONFIG
     assert own.synonyms == (
@@ -128,10 +128,37 @@ def test_an_override_comes_before_the_broker_and_the_broker_before_kafka() -> No
         ("log.index.interval.bytes", "100", ConfigSource.STATIC_BROKER_CONFIG),
         ("log.index.interval.bytes", "4096", ConfigSource.DEFAULT_CONFIG),
     )
-    brokers = defaults.effective(key, {})
-    assert (brokers.value, brokers.source) == ("100", ConfigSource.STATIC_BROKER_CONFIG)
-    kafkas = TopicDefaults({}).effective(key, {})
+    brokers = defaults.find_effective(key, {})
+    assert (brokers.value, brokers.described_source) == ("100", ConfigSource.STATIC_BROKER_CONFIG)
+    kafkas = TopicDefaults({}).find_effective(key, {})
     assert (kafkas.value, kafkas.source) == ("4096", ConfigSource.DEFAULT_CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("broker", "expected"),
+    [
+        ({}, []),
+        ({"log.retention.hours": "24"}, []),
+        ({"log.retention.minutes": "30"}, []),
+        ({"log.retention.ms": "7"}, [("log.retention.ms", "7", 4), ("log.retention.hours", "168", 5)]),
+        (
+            {"log.retention.ms": "7", "log.retention.hours": "24"},
+            [
+                ("log.retention.ms", "7", 4),
+                ("log.retention.hours", "24", 4),
+                ("log.retention.hours", "168", 5),
+            ],
+        ),
+    ],
+)
+def test_synonyms_begin_with_the_name_of_the_finest_unit(
+    broker: dict[str, str], expected: list[tuple[str, str, int]]
+) -> None:
+    """Seen with Apache Kafka 4.4.0."""
+    found = TopicDefaults(broker).find_effective(TOPIC_CONFIG_KEYS["retention.ms"], {})
+    assert list(found.synonyms) == expected
+    assert found.described_source == (4 if expected else 5)
+    assert found.source == (4 if broker else 5)
 
 
 def test_a_broker_property_that_no_topic_could_have_stops_the_start() -> None:

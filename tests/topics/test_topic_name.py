@@ -1,25 +1,25 @@
 import pytest
 
-from coordinator.config.config_key import InvalidConfig
+from coordinator.config.config_def import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
-from coordinator.topics.topic_name import is_internal, metric_name, why_illegal
+from coordinator.topics.topic_name import find_name_error, is_internal, metric_name
 
 
 @pytest.mark.parametrize("name", ["a", "orders", "A.b_c-9", "...", "_", "__mine", "x" * 249, "0"])
 def test_legal_names(name: str) -> None:
-    assert why_illegal(name) is None
+    assert find_name_error(name) is None
 
 
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "x" * 250, "a b", "a/b", "a\n", "café", "a:b", "a\x00", "a,b"]
 )
 def test_illegal_names(name: str) -> None:
-    assert why_illegal(name)
+    assert find_name_error(name)
 
 
 def test_a_long_name_or_value_is_shortened_in_the_error() -> None:
     """Old versions of CreateTopics have room for 32,767 bytes of an error."""
-    name_error = why_illegal("x" * 32_700)
+    name_error = find_name_error("x" * 32_700)
     assert name_error is not None
     with pytest.raises(InvalidConfig) as refused:
         TOPIC_CONFIG_KEYS["retention.ms"].parse_from_client("x" * 32_700)

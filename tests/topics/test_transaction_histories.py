@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coordinator.config.properties import Config
-from coordinator.names import LogFlush
-from protocol.errors import ErrorCode
+from coordinator.core.shared_types import LogFlush
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 from storage.batch import decode_records, walk_batches
 from storage.log import PartitionLog
-from storage.producers.marker import decode_marker
+from storage.producers.end_transaction_marker import decode_marker
 from tests.topics.broker import Broker, batch
 from tests.topics.fetching import Where, by_partition, fetch_request
 from tests.topics.transacting import TV1, end, transactional
@@ -68,7 +68,7 @@ class History:
 
     @property
     def log(self) -> PartitionLog:
-        part = self.broker.plane.catalogue.partition("orders", 0)
+        part = self.broker.plane.catalogue.find_partition("orders", 0)
         assert part is not None
         assert part.log is not None
         return part.log

@@ -5,10 +5,10 @@ import errno
 import pytest
 
 from coordinator.config.properties import Config
-from coordinator.names import LogFlush
-from coordinator.topics.answer import MarkerRepeated, PartitionFailed, SegmentRolled
-from protocol.errors import ErrorCode
-from storage.producers.marker import EndMarker, decode_marker
+from coordinator.core.shared_types import LogFlush
+from coordinator.topics.data_plane_answer import MarkerRepeated, PartitionFailed, SegmentRolled
+from protocol.error_codes import ErrorCode
+from storage.producers.end_transaction_marker import EndMarker, decode_marker
 from storage.producers.producer_state import MAX_EPOCH
 from storage.stored_batch import StoredBatch
 from tests.storage.faulty_files import FaultyFiles
@@ -22,10 +22,10 @@ def orders(broker: Broker) -> None:
 
 
 def last_batch(broker: Broker, topic: str = "orders") -> StoredBatch:
-    part = broker.plane.catalogue.partition(topic, 0)
+    part = broker.plane.catalogue.find_partition(topic, 0)
     assert part is not None
     assert part.log is not None
-    *_, last = part.log.batches()
+    *_, last = part.log.iterate_batches()
     return last
 
 

@@ -1,8 +1,8 @@
 """Producers with transactions, and the markers that end them."""
 
-from coordinator.topics.answer import MarkerWritten
-from coordinator.topics.consent import AskConsent, Consent
-from protocol.errors import ErrorCode
+from coordinator.topics.data_plane_answer import MarkerWritten
+from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_producers import (
     DescribeProducersPartitionResponse,
     DescribeProducersProducerState,
@@ -12,7 +12,7 @@ from protocol.messages.describe_producers import (
 )
 from protocol.messages.produce import PartitionProduceResponse
 from storage.batch import encode_batch
-from storage.producers.marker import EndMarker
+from storage.producers.end_transaction_marker import EndMarker
 from storage.record import Record
 from tests.topics.broker import NOW_MS, Broker
 
@@ -73,7 +73,7 @@ def commit(broker: Broker, producer_id: int = 7, epoch: int = 0, *, level: int =
 
 
 def abort(broker: Broker, producer_id: int = 7, epoch: int = 0, *, level: int = 0) -> None:
-    """The same, for nothing."""
+    """Abort a transaction in the only partition."""
     assert end(broker, producer_id, epoch, is_committed=False, level=level).error is ErrorCode.NONE
 
 
@@ -83,7 +83,7 @@ class Says:
     def __init__(self, code: ErrorCode) -> None:
         self._code = code
 
-    def __call__(self, question: AskConsent) -> Consent:
+    def __call__(self, question: AddOrVerifyRequest) -> AddOrVerifyResult:
         return dict.fromkeys(question.partitions, self._code)
 
 

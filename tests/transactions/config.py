@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coordinator.transactions.config import TransactionConfig
+from coordinator.transactions.transaction_requests import TransactionConfig
 
 DEFAULTS: dict[str, int] = {
     "transaction_max_timeout_ms": 900_000,

@@ -10,23 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from coordinator.engine.machine import Codec, Machine
-from coordinator.machine.outcome import Context, Fact, Now, Outcome, Work, WorkDone
-from coordinator.transactions.config import TransactionConfig
-from coordinator.transactions.record_codec import TransactionRecordCodec
-from coordinator.transactions.requests import (
+from coordinator.core.outcome import Context, Fact, Now, Outcome, Work, WorkDone
+from coordinator.runtime.machine import Machine, RecordCodec
+from coordinator.transactions.transaction_records import TransactionRecordCodec
+from coordinator.transactions.transaction_requests import (
     PRODUCER_ID,
     TRANSACTION_MARKERS,
     AddPartitions,
+    AddPartitionsResult,
     DescribeTransaction,
     ListTransactions,
-    PartitionsAdded,
     Request,
+    TransactionConfig,
+    TransactionTimerKey,
     WriteMarkers,
 )
-from coordinator.transactions.shard import TransactionShard
-from coordinator.transactions.timer_key import TimerKey
-from protocol.errors import ErrorCode
+from coordinator.transactions.transaction_shard import TransactionShard
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_transactions import DescribeTransactionsTransactionState
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -42,7 +42,7 @@ FIRST_ID = 1000
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 NEWEST_INIT, NEWEST_END, OLDER_END = 5, 5, 4
 NOBODY = Context(0, 0, "", "")
-_CODEC: Codec = TransactionRecordCodec()
+_CODEC: RecordCodec = TransactionRecordCodec()
 _NEW_MACHINE: Callable[[TransactionConfig, int], Machine] = TransactionShard
 """What the engine takes."""
 
@@ -86,14 +86,14 @@ class Coordinator:
         self.now = START
         self.records: list[Fact] = []
         self.events: list[object] = []
-        self.timers: dict[TimerKey, int] = {}
+        self.timers: dict[TransactionTimerKey, int] = {}
         self.markers: list[WriteMarkers] = []
         """Asked for and not written."""
         self.works: list[Work] = []
         self.holds_works = False
         self.epoch = 0
         self.next_id = FIRST_ID
-        self._asked: dict[int, Ask] = {}
+        self._requests: dict[int, Ask] = {}
         self._start(records)
 
     def _start(self, records: Sequence[Fact]) -> None:
@@ -107,7 +107,7 @@ class Coordinator:
         self.timers.clear()
         self.markers.clear()
         self.works.clear()
-        self._take(self.shard.loaded(self.now))
+        self._take(self.shard.on_loaded(self.now))
 
     def restart(self, config: TransactionConfig | None = None) -> None:
         """Lose all that was not written, and load the log."""
@@ -121,8 +121,8 @@ class Coordinator:
 
     def send(self, request: Request, version: int = 0) -> Ask:
         """Hand a request to the shard."""
-        ask = Ask(len(self._asked) + 1)
-        self._asked[ask.waiter] = ask
+        ask = Ask(len(self._requests) + 1)
+        self._requests[ask.waiter] = ask
         self._take(self.shard.handle(request, Context(ask.waiter, version, "client", "/10.0.0.1"), self.now))
         return ask
 
@@ -132,10 +132,10 @@ class Coordinator:
         self._take(outcome)
         return outcome
 
-    def fire(self, key: TimerKey) -> Outcome:
+    def fire(self, key: TransactionTimerKey) -> Outcome:
         """Fire a timer now, due or not."""
         self.timers.pop(key, None)
-        outcome = self.shard.fire(key, self.now)
+        outcome = self.shard.fire_timer(key, self.now)
         self._take(outcome)
         return outcome
 
@@ -171,15 +171,15 @@ class Coordinator:
         for record in outcome.records:
             self._replica.replay(through_bytes(record))
         if outcome.records:
-            assert self.shard.durable_state() == self._replica.durable_state()
+            assert self.shard.snapshot_durable() == self._replica.snapshot_durable()
         self.works.extend(outcome.work)
         if not self.holds_works:
             self.finish_works()
 
     def _deliver(self, replies: Sequence[tuple[int, object]]) -> None:
         for waiter, message in replies:
-            assert self._asked[waiter].reply is None, f"waiter {waiter} is answered twice"
-            self._asked[waiter].reply = message
+            assert self._requests[waiter].reply is None, f"waiter {waiter} is answered twice"
+            self._requests[waiter].reply = message
 
     def finish_works(self, error: str | None = None) -> None:
         """Whoever asked for a producer id gets one, or learns why there is none."""
@@ -194,9 +194,9 @@ class Coordinator:
         """All markers that were asked for are written."""
         while self.markers:
             markers = self.markers.pop(0)
-            self.tell(markers.written(markers.partitions))
+            self.tell(markers.build_markers_written(markers.partitions))
 
-    def told(self, kind: type[E]) -> list[E]:
+    def find_events(self, kind: type[E]) -> list[E]:
         """The events of one class, in order."""
         return [event for event in self.events if isinstance(event, kind)]
 
@@ -231,7 +231,7 @@ class Coordinator:
     ) -> dict[tuple[str, int], ErrorCode]:
         """Add partitions, or verify; what became of each."""
         request = AddPartitions(tid, producer_id, epoch, partitions, verifies, level)
-        return dict(self.send(request).answer(PartitionsAdded).errors)
+        return dict(self.send(request).answer(AddPartitionsResult).errors)
 
     def end(
         self,
@@ -260,7 +260,7 @@ class Coordinator:
 
     def value(self, tid: str = TID) -> TransactionLogValue:
         """What the log says of a transactional id."""
-        return self.shard.durable_state()[tid]
+        return self.shard.snapshot_durable()[tid]
 
     def state(self, tid: str = TID) -> str:
         """Its state, as clients see it; "" where it is not known."""

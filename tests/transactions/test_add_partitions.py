@@ -1,11 +1,12 @@
-from coordinator.transactions.events import Began, Refused
-from coordinator.transactions.refusal_facts import (
+from coordinator.transactions.transaction_event_types import (
     EpochDiffers,
     MarkersOutstanding,
     PartitionsMissing,
     ProducerIdDiffers,
+    TransactionBegan,
+    TransactionRequestRefused,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.transactions.coordinator import A0, A1, B0, FIRST_ID, TID, Coordinator
 
 NONE = ErrorCode.NONE
@@ -28,7 +29,7 @@ def test_the_first_partition_begins_the_transaction_and_others_join_it() -> None
     described = coordinator.describe()
     assert described.transaction_start_time_ms == began_ms
     assert [(topic.topic, topic.partitions) for topic in described.topics] == [("a", [0, 1]), ("b", [0])]
-    assert coordinator.told(Began) == [Began(TID, FIRST_ID, 0, 2)]
+    assert coordinator.find_events(TransactionBegan) == [TransactionBegan(TID, FIRST_ID, 0, 2)]
 
 
 def test_what_is_in_it_already_is_not_written_again() -> None:
@@ -75,7 +76,7 @@ def test_verifying_tells_of_each_partition_and_writes_nothing() -> None:
     missing = ErrorCode.TRANSACTION_ABORTABLE
     assert answer == {A0: NONE, A1: missing, B0: missing}
     assert len(coordinator.records) == written
-    assert coordinator.told(Refused)[-1].detail == PartitionsMissing(2)
+    assert coordinator.find_events(TransactionRequestRefused)[-1].detail == PartitionsMissing(2)
 
 
 def test_why_it_is_refused_is_told() -> None:
@@ -86,7 +87,7 @@ def test_why_it_is_refused_is_told() -> None:
     coordinator.add(B0, tid="nobody")
     coordinator.end(True)
     coordinator.add(B0)
-    refused = coordinator.told(Refused)
+    refused = coordinator.find_events(TransactionRequestRefused)
     assert [(event.error, event.state, event.detail) for event in refused] == [
         (90, "Ongoing", EpochDiffers(4, 0)),
         (49, "Ongoing", ProducerIdDiffers(5, FIRST_ID)),

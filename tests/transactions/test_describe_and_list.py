@@ -2,15 +2,15 @@ import re
 
 import pytest
 
-from coordinator.transactions.refusal import error_response, only_reads
-from coordinator.transactions.requests import (
+from coordinator.transactions.transaction_request_rules import build_transaction_error_response, is_read_only
+from coordinator.transactions.transaction_requests import (
     AddPartitions,
+    AddPartitionsResult,
     DescribeTransaction,
     ListTransactions,
     MarkersWritten,
-    PartitionsAdded,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.list_transactions import ListTransactionsResponse
@@ -29,7 +29,7 @@ def coordinator() -> Coordinator:
             coordinator.end(name == "ended", FIRST_ID + number, tid=name)
         if name == "ended":
             ended = coordinator.markers.pop()
-            coordinator.tell(ended.written(ended.partitions))
+            coordinator.tell(ended.build_markers_written(ended.partitions))
         coordinator.advance(1000)
     return coordinator
 
@@ -40,7 +40,7 @@ def test_partitions_of_an_ended_transaction_go_as_they_get_their_markers(coordin
     assert described.transaction_timeout_ms == 60_000
     assert described.transaction_start_time_ms == coordinator.now.wall_ms - 3000
     (markers,) = coordinator.markers
-    coordinator.tell(markers.written([A0, B0]))
+    coordinator.tell(markers.build_markers_written([A0, B0]))
     described = coordinator.describe("ending")
     assert described.transaction_state == "PrepareAbort"
     assert [(topic.topic, topic.partitions) for topic in described.topics] == [("a", [1])]
@@ -89,15 +89,15 @@ VERIFY = AddPartitions(TID, 1, 0, (A0, B0), True, 2)
 
 @pytest.mark.parametrize("error", [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR])
 def test_every_request_can_be_refused(error: ErrorCode) -> None:
-    assert error_response(INIT, 0, error) == InitProducerIdResponse(
+    assert build_transaction_error_response(INIT, 0, error) == InitProducerIdResponse(
         error_code=error, producer_id=-1, producer_epoch=-1
     )
-    assert error_response(END, 5, error) == EndTxnResponse(error_code=error)
-    assert error_response(ADD, 0, error) == PartitionsAdded({A0: error, B0: error})
-    assert error_response(DescribeTransaction(TID), 0, error).error_code == error
-    assert error_response(ListTransactions(), 0, error).error_code == error
+    assert build_transaction_error_response(END, 5, error) == EndTxnResponse(error_code=error)
+    assert build_transaction_error_response(ADD, 0, error) == AddPartitionsResult({A0: error, B0: error})
+    assert build_transaction_error_response(DescribeTransaction(TID), 0, error).error_code == error
+    assert build_transaction_error_response(ListTransactions(), 0, error).error_code == error
 
 
 def test_what_only_reads_is_served_while_the_log_cannot_be_written() -> None:
-    assert all(map(only_reads, [DescribeTransaction(TID), ListTransactions(), VERIFY]))
-    assert not any(map(only_reads, [INIT, END, ADD, MarkersWritten(TID, 1, 0, 1, [A0])]))
+    assert all(map(is_read_only, [DescribeTransaction(TID), ListTransactions(), VERIFY]))
+    assert not any(map(is_read_only, [INIT, END, ADD, MarkersWritten(TID, 1, 0, 1, [A0])]))

@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from coordinator.machine.outcome import WorkDone
-from coordinator.transactions.requests import (
+from coordinator.core.outcome import WorkDone
+from coordinator.transactions.transaction import list_partitions
+from coordinator.transactions.transaction_requests import (
     AddPartitions,
     MarkersWritten,
     TransactionPartition,
     WriteMarkers,
 )
-from coordinator.transactions.shard import TransactionShard
-from coordinator.transactions.transaction import partitions_of
+from coordinator.transactions.transaction_shard import TransactionShard
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.records.transaction_state import TransactionLogValue
@@ -50,7 +50,7 @@ class History:
 
     def who(self, name: str) -> tuple[int, int]:
         """A producer: mostly the present one."""
-        value = self.coordinator.shard.durable_state().get(name)
+        value = self.coordinator.shard.snapshot_durable().get(name)
         if value is None or self.random.random() < 0.05:
             return self.random.choice([(1, 0), (1000, LAST)])
         previous, epoch = value.previous_producer_id, value.producer_epoch
@@ -111,7 +111,7 @@ class History:
 
     def tell_written(self, markers: WriteMarkers, partitions: list[TransactionPartition]) -> None:
         self.marked.setdefault(markers.transactional_id, set()).update(partitions)
-        written = markers.written(partitions)
+        written = markers.build_markers_written(partitions)
         self.coordinator.tell(written)
 
     def restart(self) -> None:
@@ -122,7 +122,7 @@ class History:
         for ask in parked:
             # A crash: nobody answers.
             self.asked.remove(ask)
-        self.late += [markers.written(markers.partitions) for markers in coordinator.markers]
+        self.late += [markers.build_markers_written(markers.partitions) for markers in coordinator.markers]
         self.marked.clear()
         coordinator.restart()
 
@@ -130,7 +130,7 @@ class History:
         """At the records since the last time."""
         coordinator = self.coordinator
         records = coordinator.records
-        self.states[len(records)] = coordinator.shard.durable_state()
+        self.states[len(records)] = coordinator.shard.snapshot_durable()
         for record in records[self.checked :]:
             if record.value is not None and record.value.transaction_status in OUTCOMES.values():
                 self.marked.pop(record.key.transactional_id, None)
@@ -180,11 +180,11 @@ def test_a_random_history(seed: int, level: int) -> None:
             assert status == OUTCOMES[before.transaction_status], "another outcome"
         if status in OUTCOMES:
             assert before is not None
-            assert partitions_of(after) == partitions_of(before)
+            assert list_partitions(after) == list_partitions(before)
         if status in OUTCOMES.values():
             assert before is not None
             assert before.transaction_status in OUTCOMES
-    for name in coordinator.shard.transactional_ids():
+    for name in coordinator.shard.list_transactional_ids():
         assert coordinator.state(name) in ("Empty", "CompleteCommit", "CompleteAbort"), name
 
 
@@ -197,11 +197,11 @@ def test_nothing_is_over_before_every_partition_has_its_marker(seed: int) -> Non
     def watched(request: MarkersWritten | WorkDone) -> object:
         nonlocal completed
         name = request.transactional_id if isinstance(request, MarkersWritten) else ""
-        before = coordinator.shard.durable_state().get(name)
+        before = coordinator.shard.snapshot_durable().get(name)
         outcome = tell(request)
         if isinstance(request, MarkersWritten) and outcome.records:
             assert before is not None
-            assert set(partitions_of(before)) <= history.marked[name]
+            assert set(list_partitions(before)) <= history.marked[name]
             completed += 1
         return outcome
 
@@ -221,12 +221,12 @@ def test_every_prefix_of_the_log_gives_the_state_that_was_live_there(seed: int, 
         loaded, again = TransactionShard(config, 9), TransactionShard(config, 9)
         for record in coordinator.records[:length]:
             loaded.replay(through_bytes(record))
-        assert loaded.durable_state() == state
+        assert loaded.snapshot_durable() == state
         copied = loaded.copy_durable()
         assert len(copied) == loaded.durable_keys == len(state)
         for fact in copied.facts():
             again.replay(through_bytes(fact))
-        assert again.durable_state() == state
-        loaded.loaded(coordinator.now)
+        assert again.snapshot_durable() == state
+        loaded.on_loaded(coordinator.now)
         loaded.check_invariants()
         assert copied.values == state, "what comes later does not change it"

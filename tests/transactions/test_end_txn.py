@@ -1,8 +1,13 @@
 import pytest
 
-from coordinator.transactions.events import Completed, Prepared, Refused
-from coordinator.transactions.refusal_facts import EndForbidden, EpochDiffers
-from protocol.errors import ErrorCode
+from coordinator.transactions.transaction_event_types import (
+    EndForbidden,
+    EpochDiffers,
+    TransactionCompleted,
+    TransactionPrepared,
+    TransactionRequestRefused,
+)
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from tests.transactions.coordinator import A0, A1, B0, FIRST_ID, OLDER_END, TID, Answer, Coordinator
 from tests.transactions.test_init_producer_id import LAST, at_epoch
@@ -28,14 +33,18 @@ def test_it_is_over_when_every_partition_has_its_marker(coordinator: Coordinator
     assert markers.partitions == [A0, A1, B0]
     assert (markers.is_committed, markers.producer_epoch, markers.transaction_version) == (True, 0, 0)
     coordinator.advance(50)
-    coordinator.tell(markers.written([A0, B0]))
+    coordinator.tell(markers.build_markers_written([A0, B0]))
     assert coordinator.state() == "PrepareCommit"
     assert coordinator.end(True, version=OLDER_END).error == 51
-    coordinator.tell(markers.written([A1]))
+    coordinator.tell(markers.build_markers_written([A1]))
     assert coordinator.state() == "CompleteCommit"
     assert coordinator.end(True, version=OLDER_END) == Answer(NONE)
-    assert coordinator.told(Prepared) == [Prepared(TID, FIRST_ID, 0, True, 200, 3)]
-    assert coordinator.told(Completed) == [Completed(TID, FIRST_ID, 0, True, 250, 50, 3)]
+    assert coordinator.find_events(TransactionPrepared) == [
+        TransactionPrepared(TID, FIRST_ID, 0, True, 200, 3)
+    ]
+    assert coordinator.find_events(TransactionCompleted) == [
+        TransactionCompleted(TID, FIRST_ID, 0, True, 250, 50, 3)
+    ]
 
 
 def test_the_epoch_rises_with_each_end_from_v5_on(coordinator: Coordinator) -> None:
@@ -81,11 +90,13 @@ def test_an_open_transaction_without_partitions_ends_at_once(coordinator: Coordi
 def test_why_an_end_is_refused_is_told(coordinator: Coordinator) -> None:
     coordinator.end(True)
     coordinator.end(True, epoch=5)
-    assert [event.detail for event in coordinator.told(Refused)] == [
+    assert [event.detail for event in coordinator.find_events(TransactionRequestRefused)] == [
         EndForbidden("Empty", True),
         EpochDiffers(5, 0),
     ]
-    assert {(event.request, event.state) for event in coordinator.told(Refused)} == {("EndTxn", "Empty")}
+    assert {(event.request, event.state) for event in coordinator.find_events(TransactionRequestRefused)} == {
+        ("EndTxn", "Empty")
+    }
 
 
 def test_an_older_end_does_not_raise_the_epoch_whoever_added(coordinator: Coordinator) -> None:
@@ -144,19 +155,19 @@ def test_what_is_told_of_other_markers_does_not_count(coordinator: Coordinator) 
     coordinator.end(True, version=OLDER_END)
     (late,) = coordinator.markers
     coordinator.restart()
-    coordinator.tell(late.written([A0]))
+    coordinator.tell(late.build_markers_written([A0]))
     assert coordinator.state() == "PrepareCommit", "those of the coordinator before the restart"
     coordinator.finish_markers()
     coordinator.add(A0)
     coordinator.end(False, version=OLDER_END)
-    coordinator.tell(late.written([A0]))
+    coordinator.tell(late.build_markers_written([A0]))
     assert coordinator.state() == "PrepareAbort"
     (markers,) = coordinator.markers
-    coordinator.tell(markers._replace(producer_epoch=1).written([A0]))
-    coordinator.tell(markers._replace(producer_id=1).written([A0]))
-    coordinator.tell(markers._replace(transactional_id="other").written([A0]))
+    coordinator.tell(markers._replace(producer_epoch=1).build_markers_written([A0]))
+    coordinator.tell(markers._replace(producer_id=1).build_markers_written([A0]))
+    coordinator.tell(markers._replace(transactional_id="other").build_markers_written([A0]))
     assert coordinator.state() == "PrepareAbort"
-    coordinator.tell(markers.written([A0, B0]))
+    coordinator.tell(markers.build_markers_written([A0, B0]))
     assert coordinator.state() == "CompleteAbort"
-    coordinator.tell(markers.written([A0]))
+    coordinator.tell(markers.build_markers_written([A0]))
     assert coordinator.state() == "CompleteAbort"

@@ -1,11 +1,11 @@
 import pytest
 
-from coordinator.transactions.events import Expired
-from coordinator.transactions.sweep import LOOKED_AT_ONCE
-from coordinator.transactions.timer_key import TimerKey, TimerKind
+from coordinator.transactions.shard_transactions import IDS_PER_STEP
+from coordinator.transactions.transaction_event_types import TransactionalIdExpired
+from coordinator.transactions.transaction_requests import TransactionTimerKey, TransactionTimerKind
 from tests.transactions.coordinator import A0, FIRST_ID, TID, Coordinator
 
-KEY = TimerKey(TimerKind.REMOVE_EXPIRED)
+KEY = TransactionTimerKey(TransactionTimerKind.REMOVE_EXPIRED)
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 
 
@@ -22,7 +22,9 @@ def test_an_id_of_which_nothing_is_heard_is_forgotten(state: str) -> None:
     coordinator.advance(1)
     assert coordinator.state() == ""
     assert coordinator.records[-1].value is None
-    assert coordinator.told(Expired) == [Expired(TID, FIRST_ID, 0, 7 * DAY_MS)]
+    assert coordinator.find_events(TransactionalIdExpired) == [
+        TransactionalIdExpired(TID, FIRST_ID, 0, 7 * DAY_MS)
+    ]
     assert coordinator.timers == {}
     assert set(coordinator.add(A0).values()) == {49}
     assert coordinator.end(True).error == 49
@@ -53,12 +55,12 @@ def test_one_whose_markers_are_outstanding_is_kept() -> None:
 
 def test_many_are_forgotten_a_part_at_a_time() -> None:
     coordinator = Coordinator()
-    for number in range(LOOKED_AT_ONCE + 1):
+    for number in range(IDS_PER_STEP + 1):
         coordinator.init(tid=f"t{number}")
     coordinator.skip(8 * DAY_MS)
-    assert len(coordinator.fire(KEY).records) == LOOKED_AT_ONCE
+    assert len(coordinator.fire(KEY).records) == IDS_PER_STEP
     coordinator.init(tid="late")
     assert coordinator.timers[KEY] == coordinator.now.monotonic_ms, "the rest waits for no hour"
     assert len(coordinator.fire(KEY).records) == 1
-    assert coordinator.shard.transactional_ids() == ["late"]
+    assert coordinator.shard.list_transactional_ids() == ["late"]
     assert coordinator.timers[KEY] == coordinator.now.monotonic_ms + HOUR_MS

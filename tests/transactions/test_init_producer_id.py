@@ -1,8 +1,13 @@
 import pytest
 
-from coordinator.transactions.events import Fenced, Initialized, Refused
-from coordinator.transactions.refusal_facts import NoProducerId, TimeoutOutOfRange
-from protocol.errors import ErrorCode
+from coordinator.transactions.transaction_event_types import (
+    NoProducerId,
+    ProducerFenced,
+    ProducerInitialized,
+    TimeoutOutOfRange,
+    TransactionRequestRefused,
+)
+from protocol.error_codes import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.transactions.coordinator import A0, FIRST_ID, TID, Answer, Coordinator
 
@@ -24,7 +29,9 @@ def at_epoch(epoch: int, level: int = 2) -> Coordinator:
 def test_a_new_producer_begins_at_epoch_0_and_its_successor_at_1() -> None:
     coordinator = Coordinator()
     assert coordinator.init(timeout_ms=5000) == Answer(NONE, FIRST_ID, 0)
-    assert coordinator.told(Initialized) == [Initialized(TID, FIRST_ID, 0, 5000, False)]
+    assert coordinator.find_events(ProducerInitialized) == [
+        ProducerInitialized(TID, FIRST_ID, 0, 5000, False)
+    ]
     assert coordinator.describe().transaction_timeout_ms == 5000
     assert coordinator.init(timeout_ms=7000) == Answer(NONE, FIRST_ID, 1)
     assert coordinator.describe().transaction_timeout_ms == 7000
@@ -36,7 +43,12 @@ def test_who_names_its_epoch_gets_the_next_one_and_once_more_when_it_asks_again(
     coordinator.init()
     assert coordinator.init(FIRST_ID, 1) == Answer(NONE, FIRST_ID, 2)
     assert coordinator.init(FIRST_ID, 1) == Answer(NONE, FIRST_ID, 2)
-    assert [event.is_repeat for event in coordinator.told(Initialized)] == [False, False, False, True]
+    assert [event.is_repeat for event in coordinator.find_events(ProducerInitialized)] == [
+        False,
+        False,
+        False,
+        True,
+    ]
     assert coordinator.init(FIRST_ID, 0).error == 90
     coordinator.restart()
     assert coordinator.init(FIRST_ID, 1).error == 90, "what it was before is not in the log"
@@ -55,7 +67,7 @@ def test_over_an_open_transaction_it_is_told_to_come_again_and_then_gets_the_epo
         coordinator.add(A0)
         coordinator.advance(500)
         assert coordinator.init() == Answer(ErrorCode.CONCURRENT_TRANSACTIONS)
-        assert coordinator.told(Fenced) == [Fenced(TID, FIRST_ID, 0, 500, 1)]
+        assert coordinator.find_events(ProducerFenced) == [ProducerFenced(TID, FIRST_ID, 0, 500, 1)]
         (markers,) = coordinator.markers
         assert (markers.is_committed, markers.producer_epoch, markers.transaction_version) == (
             False,
@@ -85,7 +97,7 @@ def test_the_fenced_producer_comes_back_only_where_ends_raise_the_epoch(level: i
 def test_a_timeout_out_of_bounds_is_refused(timeout_ms: int) -> None:
     coordinator = Coordinator()
     assert coordinator.init(timeout_ms=timeout_ms) == Answer(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-    (refused,) = coordinator.told(Refused)
+    (refused,) = coordinator.find_events(TransactionRequestRefused)
     assert refused.detail == TimeoutOutOfRange(timeout_ms, 900_000)
     assert coordinator.init(timeout_ms=1).error == NONE
     assert coordinator.init(timeout_ms=900_000).error == NONE
@@ -157,8 +169,8 @@ def test_without_a_producer_id_it_may_come_again() -> None:
     asked = coordinator.send(REQUEST, 5)
     coordinator.finish_works("OSError: no space")
     assert asked.given == Answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    assert coordinator.told(Refused)[0].detail == NoProducerId("OSError: no space")
-    assert coordinator.shard.transactional_ids() == []
+    assert coordinator.find_events(TransactionRequestRefused)[0].detail == NoProducerId("OSError: no space")
+    assert coordinator.shard.list_transactional_ids() == []
 
 
 def test_who_waits_for_a_producer_id_is_told_when_the_partition_goes() -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from coordinator.transactions.events import Refused
-from protocol.errors import ErrorCode
+from coordinator.transactions.transaction_event_types import TransactionRequestRefused
+from protocol.error_codes import ErrorCode
 from tests.transactions.coordinator import A0, B0, FIRST_ID, Coordinator
 
 TABLE = """
@@ -126,7 +126,7 @@ def ask(
     if verb in ("add", "verify"):
         partitions = {"": [B0], "known": [A0], "nothing": []}[words[0] if words else ""]
         errors = coordinator.add(*partitions, producer_id=producer_id, epoch=epoch, verifies=verb == "verify")
-        refused = [event.error for event in coordinator.told(Refused)]
+        refused = [event.error for event in coordinator.find_events(TransactionRequestRefused)]
         return errors[partitions[0]] if partitions else refused[0] if refused else ErrorCode.NONE
     end_version = int(words[0][1:]) if version is None else version
     return coordinator.end(verb == "commit", producer_id, epoch, version=end_version).error
@@ -182,7 +182,7 @@ def test_a_transactional_id_without_a_name_is_refused(version: int) -> None:
     assert set(coordinator.add(A0, B0, tid="").values()) == {42}
     assert set(coordinator.add(A0, B0, tid="", verifies=True).values()) == {42}
     assert coordinator.describe("").error_code == 42
-    assert coordinator.shard.transactional_ids() == []
+    assert coordinator.shard.list_transactional_ids() == []
 
 
 def test_the_table_has_every_request_for_every_caller() -> None:

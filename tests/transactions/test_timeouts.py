@@ -1,15 +1,15 @@
 import pytest
 
-from coordinator.machine.outcome import Fact
-from coordinator.transactions.events import Prepared, TimedOut
-from coordinator.transactions.sweep import LOOKED_AT_ONCE
-from coordinator.transactions.timeouts import PARTITIONS_AT_ONCE
-from coordinator.transactions.timer_key import TimerKey, TimerKind
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Fact
+from coordinator.transactions.shard_transactions import IDS_PER_STEP
+from coordinator.transactions.transaction_event_types import TransactionPrepared, TransactionTimedOut
+from coordinator.transactions.transaction_requests import TransactionTimerKey, TransactionTimerKind
+from coordinator.transactions.transaction_timeouts import PARTITIONS_PER_STEP
+from protocol.error_codes import ErrorCode
 from tests.transactions.coordinator import A0, A1, FIRST_ID, TID, Answer, Coordinator
 from tests.transactions.test_init_producer_id import LAST, at_epoch
 
-KEY = TimerKey(TimerKind.ABORT_TIMED_OUT)
+KEY = TransactionTimerKey(TransactionTimerKind.ABORT_TIMED_OUT)
 TIMEOUT_MS = 15_000
 
 
@@ -28,8 +28,12 @@ def test_a_transaction_is_aborted_at_the_first_look_after_its_timeout() -> None:
     assert coordinator.state() == "Ongoing"
     coordinator.advance(1)
     assert coordinator.state() == "PrepareAbort"
-    assert coordinator.told(TimedOut) == [TimedOut(TID, FIRST_ID, 0, 20_000, TIMEOUT_MS, 2)]
-    assert coordinator.told(Prepared) == [Prepared(TID, FIRST_ID, 1, False, 20_000, 2)]
+    assert coordinator.find_events(TransactionTimedOut) == [
+        TransactionTimedOut(TID, FIRST_ID, 0, 20_000, TIMEOUT_MS, 2)
+    ]
+    assert coordinator.find_events(TransactionPrepared) == [
+        TransactionPrepared(TID, FIRST_ID, 1, False, 20_000, 2)
+    ]
     coordinator.finish_markers()
     assert coordinator.state() == "CompleteAbort"
     assert KEY not in coordinator.timers, "nobody looks while nothing is open"
@@ -110,7 +114,7 @@ def test_in_the_last_epoch_one_producer_id_is_drawn_for_it_however_long_that_tak
     coordinator.finish_works()
     coordinator.finish_markers()
     assert coordinator.current() == (new_id, 0)
-    assert len(coordinator.told(TimedOut)) == 1
+    assert len(coordinator.find_events(TransactionTimedOut)) == 1
 
 
 def test_what_its_producer_ended_meanwhile_stays_ended() -> None:
@@ -121,7 +125,7 @@ def test_what_its_producer_ended_meanwhile_stays_ended() -> None:
     coordinator.end(True, epoch=LAST, version=4)
     coordinator.finish_works()
     assert coordinator.state() == "PrepareCommit"
-    assert coordinator.told(TimedOut) == []
+    assert coordinator.find_events(TransactionTimedOut) == []
 
 
 def test_the_epoch_that_nobody_is_given_does_not_rise_further() -> None:
@@ -146,7 +150,7 @@ def test_a_transaction_with_two_phases_has_all_the_time_in_the_world() -> None:
 
 def test_many_are_aborted_a_part_at_a_time() -> None:
     coordinator = Coordinator()
-    count = 2 * LOOKED_AT_ONCE + 1
+    count = 2 * IDS_PER_STEP + 1
     for number in range(count):
         coordinator.init(tid=f"t{number}", timeout_ms=1000)
         coordinator.add(A0, tid=f"t{number}", producer_id=FIRST_ID + number)
@@ -155,14 +159,14 @@ def test_many_are_aborted_a_part_at_a_time() -> None:
     fired: list[int] = []
     while coordinator.timers.get(KEY) == coordinator.now.monotonic_ms:
         fired.append(len(coordinator.fire(KEY).records))
-    assert fired == [LOOKED_AT_ONCE, LOOKED_AT_ONCE, 1]
+    assert fired == [IDS_PER_STEP, IDS_PER_STEP, 1]
     assert len(coordinator.markers) == count
-    assert coordinator.shard.open_ids() == []
+    assert coordinator.shard.list_open_ids() == []
 
 
 def test_of_large_ones_few_are_aborted_at_once() -> None:
     coordinator = Coordinator()
-    partitions = [("orders", number) for number in range(PARTITIONS_AT_ONCE // 2)]
+    partitions = [("orders", number) for number in range(PARTITIONS_PER_STEP // 2)]
     for number in range(5):
         coordinator.init(tid=f"t{number}", timeout_ms=1000)
         coordinator.add(*partitions, tid=f"t{number}", producer_id=FIRST_ID + number)
@@ -172,4 +176,4 @@ def test_of_large_ones_few_are_aborted_at_once() -> None:
     while coordinator.timers.get(KEY) == coordinator.now.monotonic_ms:
         fired.append(len(coordinator.fire(KEY).records))
     assert fired == [2, 2, 1]
-    assert coordinator.shard.open_ids() == []
+    assert coordinator.shard.list_open_ids() == []

@@ -2,12 +2,17 @@
 
 import pytest
 
-from coordinator.machine.outcome import Fact
-from coordinator.transactions.events import Completed, MarkersGivenUp, MarkersSentAgain, RecordsSkipped
-from coordinator.transactions.record_codec import UnknownValue
-from coordinator.transactions.shard import TransactionShard
-from coordinator.transactions.view import TransactionView
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Fact
+from coordinator.transactions.transaction import TransactionView
+from coordinator.transactions.transaction_event_types import (
+    MarkersGivenUp,
+    MarkersSentAgain,
+    TransactionCompleted,
+    TransactionRecordsSkipped,
+)
+from coordinator.transactions.transaction_records import UnknownValue
+from coordinator.transactions.transaction_shard import TransactionShard
+from protocol.error_codes import ErrorCode
 from protocol.records.transaction_state import TransactionLogKey
 from tests.transactions.coordinator import A0, A1, B0, FIRST_ID, START, TID, Coordinator
 
@@ -19,10 +24,10 @@ def test_all_markers_are_asked_for_again_in_the_name_of_the_new_coordinator(is_c
     coordinator.add(A0, A1, B0)
     coordinator.end(is_committed)
     (first,) = coordinator.markers
-    coordinator.tell(first.written([A0, A1]))
+    coordinator.tell(first.build_markers_written([A0, A1]))
     coordinator.restart()
     assert coordinator.markers == [first._replace(coordinator_epoch=first.coordinator_epoch + 1)]
-    assert coordinator.told(MarkersSentAgain) == [MarkersSentAgain(TID, FIRST_ID, 1, is_committed, 3)]
+    assert coordinator.find_events(MarkersSentAgain) == [MarkersSentAgain(TID, FIRST_ID, 1, is_committed, 3)]
     coordinator.finish_markers()
     assert coordinator.state() == ("CompleteCommit" if is_committed else "CompleteAbort")
 
@@ -33,7 +38,7 @@ def test_what_lacks_nothing_but_its_last_record_is_completed() -> None:
     coordinator.end(False)
     later = Coordinator(coordinator.config, coordinator.records[:-1])
     assert later.state() == "CompleteAbort"
-    assert len(later.told(Completed)) == 1
+    assert len(later.find_events(TransactionCompleted)) == 1
     assert later.end(False).epoch == 1
 
 
@@ -43,11 +48,11 @@ def test_markers_that_are_refused_are_given_up_until_the_next_load() -> None:
     coordinator.add(A0, B0)
     coordinator.end(True)
     (markers,) = coordinator.markers
-    coordinator.tell(markers.refused([B0], ErrorCode.TRANSACTION_COORDINATOR_FENCED))
-    coordinator.tell(markers.written([A0]))
+    coordinator.tell(markers.build_markers_refused([B0], ErrorCode.TRANSACTION_COORDINATOR_FENCED))
+    coordinator.tell(markers.build_markers_written([A0]))
     error = ErrorCode.TRANSACTION_COORDINATOR_FENCED
-    assert coordinator.told(MarkersGivenUp) == [MarkersGivenUp(TID, FIRST_ID, 1, error, 1)]
-    view = coordinator.shard.view(TID, coordinator.now)
+    assert coordinator.find_events(MarkersGivenUp) == [MarkersGivenUp(TID, FIRST_ID, 1, error, 1)]
+    view = coordinator.shard.view_transaction(TID, coordinator.now)
     assert view is not None
     assert (view.unmarked, view.markers_error) == ((B0,), error)
     coordinator.advance(1_000_000)
@@ -95,7 +100,7 @@ def test_values_of_a_later_version_are_told_of_and_left_alone() -> None:
     shard = Coordinator(coordinator.config).shard
     for fact in (coordinator.records[0], *facts):
         shard.replay(fact)
-    assert shard.durable_state() == {}
+    assert shard.snapshot_durable() == {}
 
 
 def test_they_are_told_of_once_for_each_version() -> None:
@@ -103,7 +108,10 @@ def test_they_are_told_of_once_for_each_version() -> None:
     shard = TransactionShard(coordinator.config, 1)
     for name, version in (("a", 7), ("b", 7), ("c", 9)):
         shard.replay(Fact(TransactionLogKey(transactional_id=name), UnknownValue(version), version))
-    assert list(shard.loaded(START).events) == [RecordsSkipped(7, 2), RecordsSkipped(9, 1)]
+    assert list(shard.on_loaded(START).events) == [
+        TransactionRecordsSkipped(7, 2),
+        TransactionRecordsSkipped(9, 1),
+    ]
 
 
 def test_what_people_are_shown() -> None:
@@ -112,7 +120,7 @@ def test_what_people_are_shown() -> None:
     coordinator.advance(5_000)
     coordinator.add(A1, A0, level=2)
     coordinator.advance(2_000)
-    view = coordinator.shard.view(TID, coordinator.now)
+    view = coordinator.shard.view_transaction(TID, coordinator.now)
     assert view is not None
     assert view == TransactionView(
         transactional_id=TID, state=view.state, producer_id=FIRST_ID, producer_epoch=0, timeout_ms=9_000,
@@ -121,10 +129,10 @@ def test_what_people_are_shown() -> None:
     assert view.state.value == "Ongoing"
     coordinator.end(True)
     coordinator.advance(1_000)
-    view = coordinator.shard.view(TID, coordinator.now)
+    view = coordinator.shard.view_transaction(TID, coordinator.now)
     assert view is not None
     assert (view.partitions, view.unmarked, view.open_ms, view.state_ms) == ((), (A0, A1), 3_000, 1_000)
-    assert coordinator.shard.view("other", coordinator.now) is None
+    assert coordinator.shard.view_transaction("other", coordinator.now) is None
     assert {state.value: count for state, count in coordinator.shard.states.items() if count} == {
         "PrepareCommit": 1
     }

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.machine.outcome import Fact
-from coordinator.transactions.record_codec import TransactionRecordCodec, UnknownValue, fact_of
-from protocol.malformed import Malformed
+from coordinator.core.outcome import Fact
+from coordinator.transactions.transaction_records import TransactionRecordCodec, UnknownValue, build_fact
+from protocol.primitives import Malformed
 from protocol.records.transaction_state import (
     TransactionLogKey,
     TransactionLogValue,
@@ -39,7 +39,7 @@ VALUES = st.builds(
 def test_a_value_is_written_in_a_version_that_has_all_it_says(
     name: str, value: TransactionLogValue, is_flexible: bool
 ) -> None:
-    fact = fact_of(name, value, is_flexible=is_flexible)
+    fact = build_fact(name, value, is_flexible=is_flexible)
     key, data = CODEC.encode(fact)
     assert data is not None
     assert CODEC.canonical_key(key) == key
@@ -82,7 +82,7 @@ def test_an_empty_id_has_no_list_of_partitions_and_one_that_is_over_an_empty_one
 
 
 def test_a_tombstone_is_a_key() -> None:
-    fact = fact_of("t", None)
+    fact = build_fact("t", None)
     assert CODEC.encode(fact) == (b"\x00\x00\x00\x01t", None)
 
 

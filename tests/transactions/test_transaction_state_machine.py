@@ -1,7 +1,9 @@
 import pytest
 
-from coordinator.machine.turn import Turn
-from coordinator.transactions.state import (
+from coordinator.core.outcome import OutcomeBuilder
+from coordinator.transactions.shard_transactions import ShardTransactions
+from coordinator.transactions.transaction import TransactionMetadata
+from coordinator.transactions.transaction_state_machine import (
     DEAD,
     MEANINGS,
     PREPARE_EPOCH_FENCE,
@@ -10,8 +12,6 @@ from coordinator.transactions.state import (
     WRITTEN,
     TransactionState,
 )
-from coordinator.transactions.transaction import Transaction
-from coordinator.transactions.transactions import Transactions
 from docs import generate_state_machine
 from protocol.records.transaction_state import TransactionLogValue
 from tests.transactions.config import transaction_config
@@ -23,7 +23,7 @@ from tests.transactions.coordinator import START, TID
 def test_a_transaction_takes_the_transitions_of_the_table_and_no_other(
     source: TransactionState, target: TransactionState
 ) -> None:
-    transactions = Transactions(transaction_config(), 1)
+    transactions = ShardTransactions(transaction_config(), 1)
     value = TransactionLogValue(
         producer_id=1,
         producer_epoch=0,
@@ -33,18 +33,18 @@ def test_a_transaction_takes_the_transitions_of_the_table_and_no_other(
         transaction_last_update_timestamp_ms=0,
         transaction_start_timestamp_ms=0,
     )
-    transaction = Transaction(TID, value)
-    transactions.take_in(transaction)
-    turn = Turn(START, transactions.durable.replay)
+    transaction = TransactionMetadata(TID, value)
+    transactions.add_transaction(transaction)
+    builder = OutcomeBuilder(START, transactions.durable.replay)
     if (source, target) in TRANSITIONS:
-        transactions.write(transaction, target, turn)
+        transactions.write_transition(transaction, target, builder)
         assert transaction.state is target
         assert transactions.states[target] == 1
     else:
         with pytest.raises(AssertionError):
-            transactions.write(transaction, target, turn)
+            transactions.write_transition(transaction, target, builder)
         assert transaction.state is source
-        assert not turn.records
+        assert not builder.records
 
 
 def test_every_state_has_a_meaning_and_the_number_that_kafka_writes() -> None:

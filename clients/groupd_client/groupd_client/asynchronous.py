@@ -11,33 +11,35 @@ import aiohttp
 
 from groupd_client import operations
 from groupd_client.asynchronous_group import AsyncClock, AsyncFault, AsyncGroup
-from groupd_client.cleanup import cleaning_up
 from groupd_client.fault import fault_rule
-from groupd_client.operation import Door, Operation, door
+from groupd_client.operation import ApiEndpoint, Operation, parse_endpoint
+from groupd_client.problem import note_cleanup_error
 from groupd_client.value import Value
 
-Send = Callable[[Door, Operation], Awaitable[Any]]
+Send = Callable[[ApiEndpoint, Operation], Awaitable[Any]]
 
 
 class AsyncTransport:
-    """Sends what a door makes of operations: over connections that stay between `open` and `close`, and over
-    one for each operation otherwise, so that nothing is left in any event loop."""
+    """Sends the requests that an `ApiEndpoint` creates: over connections that stay between `open` and `close`, and
+    over one for each operation otherwise, so that nothing is left in any event loop."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
-    async def run(self, through: Door, operation: Operation) -> Any:
+    async def run(self, through: ApiEndpoint, operation: Operation) -> Any:
         """The answer. Raises Problem and Unreachable."""
         __tracebackhide__ = True
         if self._session is not None:
-            return await self._ask(self._session, through, operation)
+            return await self._send_request(self._session, through, operation)
         async with aiohttp.ClientSession() as session:
-            return await self._ask(session, through, operation)
+            return await self._send_request(session, through, operation)
 
     @staticmethod
-    async def _ask(session: aiohttp.ClientSession, through: Door, operation: Operation) -> Any:
+    async def _send_request(
+        session: aiohttp.ClientSession, endpoint: ApiEndpoint, operation: Operation
+    ) -> Any:
         __tracebackhide__ = True
-        request = through.request(operation)
+        request = endpoint.create_request(operation)
         try:
             async with session.request(
                 request.method,
@@ -49,10 +51,10 @@ class AsyncTransport:
             ) as response:
                 kind, data = response.headers.get("Content-Type", ""), await response.read()
         except TimeoutError:
-            raise through.unreachable(f"it said nothing for {request.timeout_s:g} s") from None
+            raise endpoint.create_unreachable(f"it said nothing for {request.timeout_s:g} s") from None
         except aiohttp.ClientError as error:
-            raise through.unreachable(str(error)) from None
-        return through.answer(operation, response.status, kind, data)
+            raise endpoint.create_unreachable(str(error)) from None
+        return endpoint.read_answer(operation, response.status, kind, data)
 
     def open(self) -> None:
         """Keeps connections, in the event loop that runs."""
@@ -66,31 +68,29 @@ class AsyncTransport:
 
 
 class AsyncBroker:
-    """See `Broker`."""
-
-    def __init__(self, through: Door, send: Send) -> None:
-        self._door = through
+    def __init__(self, endpoint: ApiEndpoint, send: Send) -> None:
+        self._endpoint = endpoint
         self._send = send
 
     async def _run(self, operation: Operation) -> Any:
         __tracebackhide__ = True
-        return await self._send(self._door, operation)
+        return await self._send(self._endpoint, operation)
 
     async def description(self) -> Value:
         """As it is now."""
-        found: Value = await self._run(operations.describe_namespace(self._door.namespace or "default"))
+        found: Value = await self._run(operations.describe_namespace(self._endpoint.namespace or "default"))
         return found
 
     async def advertise(self, **addresses: str) -> None:
         """Has clients that connect from now on be told another address."""
-        await self._run(operations.advertise(self._door.namespace or "default", addresses))
+        await self._run(operations.advertise(self._endpoint.namespace or "default", addresses))
 
     async def topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> Value:
         """Makes a topic."""
-        made: Value = await self._run(operations.make_topic(name, partitions, config))
-        return made
+        created: Value = await self._run(operations.make_topic(name, partitions, config))
+        return created
 
     async def topics(self) -> list[Any]:
         """Those that are not the broker's own."""
@@ -126,9 +126,9 @@ class AsyncBroker:
         do: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> AsyncIterator[AsyncFault]:
-        """A fault for as long as the block; see `Broker.fault`."""
-        made = await self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
-        async with AsyncFault(made.name, self._run) as fault:
+        """A fault for as long as the block; arguments are those of `Broker.fault`."""
+        created = await self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
+        async with AsyncFault(created.name, self._run) as fault:
             yield fault
 
     async def remove_faults(self) -> None:
@@ -153,8 +153,8 @@ class AsyncBroker:
 
     async def text(self, *path: str, **query: Any) -> str:
         """Something of the API as people read it."""
-        said: str = await self._run(operations.text_of(*path, **query))
-        return said
+        answer: str = await self._run(operations.read_text(*path, **query))
+        return answer
 
     async def call(
         self, method: str, *path: str, body: Mapping[str, Any] | None = None, lasts_s: float = 0, **query: Any
@@ -164,11 +164,11 @@ class AsyncBroker:
 
 
 class AsyncGroupd(AsyncBroker):
-    """See `Groupd`. In an `async with` it keeps its connections."""
+    """A daemon, for asyncio. In an `async with` it keeps its connections."""
 
     def __init__(self, url: str | None = None, *, token: str | None = None, actor: str | None = None) -> None:
         self._transport = AsyncTransport()
-        super().__init__(door(url, token, actor), self._transport.run)
+        super().__init__(parse_endpoint(url, token, actor), self._transport.run)
 
     async def namespace(
         self,
@@ -179,8 +179,8 @@ class AsyncGroupd(AsyncBroker):
         durable: bool = False,
     ) -> "AsyncNamespace":
         """Makes a broker of its own, which is gone at the end of an `async with`."""
-        made = await self._run(operations.make_namespace(name, topics, config, durable=durable))
-        return AsyncNamespace(replace(self._door, namespace=made.name), self._transport.run, made)
+        created = await self._run(operations.make_namespace(name, topics, config, durable=durable))
+        return AsyncNamespace(replace(self._endpoint, namespace=created.name), self._transport.run, created)
 
     async def namespaces(self) -> list[Any]:
         """What brokers there are, its own first."""
@@ -190,7 +190,7 @@ class AsyncGroupd(AsyncBroker):
     async def open_namespace(self, name: str) -> "AsyncNamespace":
         """A namespace that is there. Raises NoSuchNamespace."""
         found = await self._run(operations.describe_namespace(name))
-        return AsyncNamespace(replace(self._door, namespace=name), self._transport.run, found)
+        return AsyncNamespace(replace(self._endpoint, namespace=name), self._transport.run, found)
 
     async def close(self) -> None:
         """Closes its connections; the daemon goes on."""
@@ -207,10 +207,8 @@ class AsyncGroupd(AsyncBroker):
 
 
 class AsyncNamespace(AsyncBroker):
-    """See `Namespace`."""
-
-    def __init__(self, through: Door, send: Send, described: Value) -> None:
-        super().__init__(through, send)
+    def __init__(self, endpoint: ApiEndpoint, send: Send, described: Value) -> None:
+        super().__init__(endpoint, send)
         self._described = described
 
     @property
@@ -242,5 +240,5 @@ class AsyncNamespace(AsyncBroker):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with cleaning_up(error, f"removing the namespace {self.name}"):
+        with note_cleanup_error(error, f"removing the namespace {self.name}"):
             await self.remove()

@@ -1,4 +1,5 @@
-"""A group, its clock, a fault, a stand-in, for asyncio: see `group.py` and `fault.py`."""
+"""A group, its clock, a fault, a stand-in, for asyncio, as `groupd_client.group` and `groupd_client.fault` have
+them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -6,19 +7,16 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from groupd_client import operations
-from groupd_client.cleanup import cleaning_up
 from groupd_client.conditions import Conditions
-from groupd_client.group import MOST_ENTRIES, committed_of, rebalanced
+from groupd_client.group import MOST_ENTRIES, create_not_met, read_committed
 from groupd_client.operation import Operation, Span
-from groupd_client.problem import NoSuchGroup, Problem
+from groupd_client.problem import NoSuchGroup, Problem, note_cleanup_error
 from groupd_client.value import Value
 
 Run = Callable[[Operation], Awaitable[Any]]
 
 
 class AsyncFault:
-    """See `Fault`."""
-
     def __init__(self, name: str, run: Run) -> None:
         self.name = name
         self._run = run
@@ -54,20 +52,18 @@ class AsyncFault:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with cleaning_up(error, f"removing the fault {self.name}"):
+        with note_cleanup_error(error, f"removing the fault {self.name}"):
             await self.remove()
 
 
 class AsyncGroup:
-    """See `Group`."""
-
     def __init__(self, group_id: str, run: Run) -> None:
         self.group_id = group_id
         self._run = run
 
     async def description(self) -> Value:
         """As it is now."""
-        return await self._ask("GET")
+        return await self._request("GET")
 
     async def state(self) -> str:
         """Kafka's name of its state; Dead where there is no such group."""
@@ -79,16 +75,16 @@ class AsyncGroup:
 
     async def offsets(self) -> list[Any]:
         """What it has committed, with lag."""
-        found: list[Any] = (await self._ask("GET", "offsets")).offsets
+        found: list[Any] = (await self._request("GET", "offsets")).offsets
         return found
 
     async def committed(self) -> dict[str, int]:
         """Offsets by partition ("orders-0")."""
-        return committed_of(await self.offsets())
+        return read_committed(await self.offsets())
 
     async def ledger(self) -> list[Value]:
         """Why it rebalanced, oldest first; nothing of a group that nobody knows."""
-        operation = operations.of_group("GET", self.group_id, "ledger", last=MOST_ENTRIES)
+        operation = operations.group_operation("GET", self.group_id, "ledger", last=MOST_ENTRIES)
         try:
             found: list[Value] = (await self._run(operation)).entries
         except NoSuchGroup:
@@ -97,7 +93,7 @@ class AsyncGroup:
 
     async def explain(self) -> Value:
         """What it waits for now."""
-        return await self._ask("GET", "explain")
+        return await self._request("GET", "explain")
 
     async def wait(
         self, *, within: Span = operations.DEFAULT_WAIT, **conditions: Unpack[Conditions]
@@ -108,7 +104,7 @@ class AsyncGroup:
         return found
 
     async def check(self, **conditions: Unpack[Conditions]) -> Value:
-        """The same of this moment."""
+        """Check once, without waiting, that all conditions hold. Raises NotMet."""
         __tracebackhide__ = True
         found: Value = await self._run(operations.check(self.group_id, conditions))
         return found
@@ -120,8 +116,10 @@ class AsyncGroup:
         yield
         broken = [entry for entry in await self.ledger() if entry.seq not in before]
         if broken:
-            told = await self._run(operations.text_of("groups", self.group_id, "ledger", last=len(broken)))
-            raise rebalanced(self.group_id, told)
+            ledger = await self._run(
+                operations.read_text("groups", self.group_id, "ledger", last=len(broken))
+            )
+            raise create_not_met(self.group_id, ledger)
 
     @property
     def clock(self) -> "AsyncClock":
@@ -130,16 +128,16 @@ class AsyncGroup:
 
     async def expire(self, reference: str) -> Value:
         """Ends the session of a member now."""
-        return await self._ask("POST", "members", reference, "expire")
+        return await self._request("POST", "members", reference, "expire")
 
     async def send_away(self, reference: str, reason: str | None = None) -> Value:
         """Sends a member away, as Kafka's Admin does."""
         body = {} if reason is None else {"reason": reason}
-        return await self._ask("POST", "members", reference, "remove", body=body)
+        return await self._request("POST", "members", reference, "remove", body=body)
 
     async def disconnect(self, reference: str) -> Value:
         """Closes the connections of a member, without a word."""
-        return await self._ask("POST", "members", reference, "disconnect")
+        return await self._request("POST", "members", reference, "disconnect")
 
     async def failover(
         self,
@@ -157,29 +155,28 @@ class AsyncGroup:
 
     async def set_offsets(self, offsets: Mapping[str, int | str], *, dry_run: bool = False) -> Value:
         """Sets offsets of a group without members."""
-        return await self._ask("PUT", "offsets", body={"offsets": offsets, "dry_run": dry_run})
+        return await self._request("PUT", "offsets", body={"offsets": offsets, "dry_run": dry_run})
 
     async def expire_offsets(self, at: int | str, *, topics: Sequence[str] = ()) -> Value:
         """Has retention look at its offsets as if it were later."""
-        return await self._ask("POST", "offsets", "expire", body={"at": at, "topics": list(topics)})
+        return await self._request("POST", "offsets", "expire", body={"at": at, "topics": list(topics)})
 
     async def delete(self) -> None:
-        """As DeleteGroups."""
-        await self._ask("DELETE")
+        await self._request("DELETE")
 
     async def stand_in(self, client_id: str, topics: Sequence[str], **more: Any) -> "AsyncStandIn":
         """Has groupd play a member, which joins from now on."""
-        await self._ask("POST", "stand-ins", body={"client_id": client_id, "topics": list(topics), **more})
+        await self._request(
+            "POST", "stand-ins", body={"client_id": client_id, "topics": list(topics), **more}
+        )
         return AsyncStandIn(self.group_id, client_id, self._run)
 
-    async def _ask(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Value:
-        answer: Value = await self._run(operations.of_group(method, self.group_id, *path, body=body))
+    async def _request(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Value:
+        answer: Value = await self._run(operations.group_operation(method, self.group_id, *path, body=body))
         return answer
 
 
 class AsyncClock:
-    """See `Clock`."""
-
     def __init__(self, group_id: str | None, run: Run) -> None:
         self._group_id = group_id
         self._run = run
@@ -222,8 +219,6 @@ class AsyncClock:
 
 
 class AsyncStandIn:
-    """See `StandIn`."""
-
     def __init__(self, group_id: str, client_id: str, run: Run) -> None:
         self.client_id = client_id
         self._group_id = group_id
@@ -231,21 +226,21 @@ class AsyncStandIn:
 
     async def leave(self) -> Value:
         """Goes, and says so."""
-        return await self._ask("POST", "leave")
+        return await self._request("POST", "leave")
 
     async def stall(self) -> Value:
         """Says nothing any more."""
-        return await self._ask("POST", "stall")
+        return await self._request("POST", "stall")
 
     async def rejoin(self) -> Value:
         """Is a member again."""
-        return await self._ask("POST", "rejoin")
+        return await self._request("POST", "rejoin")
 
     async def remove(self) -> None:
         """Leaves, and is forgotten."""
-        await self._ask("DELETE")
+        await self._request("DELETE")
 
-    async def _ask(self, method: str, *path: str) -> Value:
-        operation = operations.of_group(method, self._group_id, "stand-ins", self.client_id, *path)
+    async def _request(self, method: str, *path: str) -> Value:
+        operation = operations.group_operation(method, self._group_id, "stand-ins", self.client_id, *path)
         answer: Value = await self._run(operation)
         return answer

@@ -10,22 +10,22 @@ from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
 from groupd_client import operations
 from groupd_client.namespace import Broker, Namespace
-from groupd_client.operation import Door, Operation, door
+from groupd_client.operation import ApiEndpoint, Operation, parse_endpoint
 
 _CONNECT_S: Final = 10.0
 _CONNECTIONS: Final = 8
 
 
 class Transport:
-    """Sends what a door makes of operations. May be used in several threads."""
+    """Sends the requests that an `ApiEndpoint` creates. May be used in several threads."""
 
     def __init__(self) -> None:
         self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS)
 
-    def run(self, through: Door, operation: Operation) -> Any:
+    def run(self, through: ApiEndpoint, operation: Operation) -> Any:
         """The answer. Raises Problem and Unreachable."""
         __tracebackhide__ = True
-        request = through.request(operation)
+        request = through.create_request(operation)
         timeout = urllib3.Timeout(connect=_CONNECT_S, read=request.timeout_s)
         try:
             response = self._pool.request(
@@ -37,12 +37,12 @@ class Transport:
                 redirect=False,
             )
         except ReadTimeoutError:
-            raise through.unreachable(f"it said nothing for {request.timeout_s:g} s") from None
+            raise through.create_unreachable(f"it said nothing for {request.timeout_s:g} s") from None
         except NewConnectionError as error:
-            raise through.unreachable(str(error.__cause__ or error)) from None
+            raise through.create_unreachable(str(error.__cause__ or error)) from None
         except HTTPError as error:
-            raise through.unreachable(str(error)) from None
-        return through.answer(
+            raise through.create_unreachable(str(error)) from None
+        return through.read_answer(
             operation, response.status, response.headers.get("Content-Type", ""), response.data
         )
 
@@ -58,12 +58,12 @@ class Groupd(Broker):
         """In: where its HTTP port is (http://127.0.0.1:9080 by itself); what it has as control.token; who asks, in
         words for its log and its ledger. Raises ValueError for what is no URL."""
         self._transport = Transport()
-        super().__init__(door(url, token, actor), self._transport.run)
+        super().__init__(parse_endpoint(url, token, actor), self._transport.run)
 
     @property
     def url(self) -> str:
         """Where it is asked."""
-        return self._door.url
+        return self._endpoint.url
 
     def namespace(
         self,
@@ -76,8 +76,8 @@ class Groupd(Broker):
         """Makes a broker of its own, on a port of its own, with files in memory. In: a name, or groupd finds one;
         partitions by topic; properties, by Kafka's names. Raises NameTaken, BadRequest. As a context manager it is
         gone at the end of the block."""
-        made = self._run(operations.make_namespace(name, topics, config, durable=durable))
-        return Namespace(replace(self._door, namespace=made.name), self._transport.run, made)
+        created = self._run(operations.make_namespace(name, topics, config, durable=durable))
+        return Namespace(replace(self._endpoint, namespace=created.name), self._transport.run, created)
 
     def namespaces(self) -> list[Any]:
         """What brokers there are, its own first."""
@@ -87,7 +87,7 @@ class Groupd(Broker):
     def open_namespace(self, name: str) -> Namespace:
         """A namespace that is there. Raises NoSuchNamespace."""
         found = self._run(operations.describe_namespace(name))
-        return Namespace(replace(self._door, namespace=name), self._transport.run, found)
+        return Namespace(replace(self._endpoint, namespace=name), self._transport.run, found)
 
     def close(self) -> None:
         """Closes its connections; the daemon goes on."""

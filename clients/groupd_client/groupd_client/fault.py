@@ -5,9 +5,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from groupd_client import operations
-from groupd_client.cleanup import cleaning_up
 from groupd_client.operation import Operation, Span
-from groupd_client.problem import Problem
+from groupd_client.problem import Problem, note_cleanup_error
 from groupd_client.value import Value
 
 
@@ -61,7 +60,7 @@ class Fault:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with cleaning_up(error, f"removing the fault {self.name}"):
+        with note_cleanup_error(error, f"removing the fault {self.name}"):
             try:
                 self.remove()
             except Problem as problem:

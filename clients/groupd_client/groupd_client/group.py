@@ -28,7 +28,7 @@ class Group:
     @property
     def description(self) -> Value:
         """As it is now: `state`, `members`, `generation_id`, ... Raises NoSuchGroup."""
-        return self._ask("GET")
+        return self._request("GET")
 
     @property
     def state(self) -> str:
@@ -48,12 +48,12 @@ class Group:
     @property
     def offsets(self) -> list[Any]:
         """What it has committed, partition by partition, with lag. Raises NoSuchGroup."""
-        found: list[Any] = self._ask("GET", "offsets").offsets
+        found: list[Any] = self._request("GET", "offsets").offsets
         return found
 
     def committed(self) -> dict[str, int]:
         """Offsets by partition ("orders-0")."""
-        return committed_of(self.offsets)
+        return read_committed(self.offsets)
 
     @property
     def ledger(self) -> "Ledger":
@@ -62,7 +62,7 @@ class Group:
 
     def explain(self) -> Value:
         """What it waits for now, and what would end that; `.text` is all of it in words."""
-        return self._ask("GET", "explain")
+        return self._request("GET", "explain")
 
     # Waiting
 
@@ -73,7 +73,7 @@ class Group:
         return found
 
     def check(self, **conditions: Unpack[Conditions]) -> Value:
-        """The same of this moment."""
+        """Check once, without waiting, that all conditions hold. Raises NotMet with the reason when they do not."""
         __tracebackhide__ = True
         found: Value = self._run(operations.check(self.group_id, conditions))
         return found
@@ -86,8 +86,8 @@ class Group:
         yield
         broken = [entry for entry in self.ledger if entry.seq not in before]
         if broken:
-            told = self._run(operations.text_of("groups", self.group_id, "ledger", last=len(broken)))
-            raise rebalanced(self.group_id, told)
+            ledger = self._run(operations.read_text("groups", self.group_id, "ledger", last=len(broken)))
+            raise create_not_met(self.group_id, ledger)
 
     # Changing it
 
@@ -115,42 +115,41 @@ class Group:
 
     def set_offsets(self, offsets: Mapping[str, int | str], *, dry_run: bool = False) -> Value:
         """Sets offsets of a group without members: {"orders-0": 41}."""
-        return self._ask("PUT", "offsets", body={"offsets": offsets, "dry_run": dry_run})
+        return self._request("PUT", "offsets", body={"offsets": offsets, "dry_run": dry_run})
 
     def expire_offsets(self, at: int | str, *, topics: Sequence[str] = ()) -> Value:
         """Has retention look at its offsets as if it were later: "+8d"."""
-        return self._ask("POST", "offsets", "expire", body={"at": at, "topics": list(topics)})
+        return self._request("POST", "offsets", "expire", body={"at": at, "topics": list(topics)})
 
     def delete(self) -> None:
-        """As DeleteGroups."""
-        self._ask("DELETE")
+        self._request("DELETE")
 
     def stand_in(self, client_id: str, topics: Sequence[str], **more: Any) -> "StandIn":
         """Has groupd play a member, which joins from now on. In: `group_instance_id`, `group_protocol` (classic,
         consumer), `protocols`, `session_timeout`, `rebalance_timeout`, `assignment` as the API has them."""
         body = {"client_id": client_id, "topics": list(topics), **more}
-        self._ask("POST", "stand-ins", body=body)
+        self._request("POST", "stand-ins", body=body)
         return StandIn(self.group_id, client_id, self._run)
 
     def stand_ins(self) -> list[Any]:
         """The members that groupd plays."""
-        found: list[Any] = self._ask("GET", "stand-ins").stand_ins
+        found: list[Any] = self._request("GET", "stand-ins").stand_ins
         return found
 
-    def _ask(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Value:
-        answer: Value = self._run(operations.of_group(method, self.group_id, *path, body=body))
+    def _request(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Value:
+        answer: Value = self._run(operations.group_operation(method, self.group_id, *path, body=body))
         return answer
 
 
-def committed_of(offsets: Sequence[Any]) -> dict[str, int]:
+def read_committed(offsets: Sequence[Any]) -> dict[str, int]:
     """Offsets by partition ("orders-0"). In: what the API says of a group."""
     return {f"{each.topic}-{each.partition}": each.offset for each in offsets if each.offset is not None}
 
 
-def rebalanced(group_id: str, told: str) -> NotMet:
+def create_not_met(group_id: str, ledger_text: str) -> NotMet:
     """A group rebalanced that was not to. In: what the ledger says of it."""
     title = f"{group_id} rebalanced"
-    return NotMet("not-met", 409, title, f"{title}, and was not to:\n{told}", {})
+    return NotMet("not-met", 409, title, f"{title}, and was not to:\n{ledger_text}", {})
 
 
 class Ledger(Sequence[Value]):
@@ -162,7 +161,7 @@ class Ledger(Sequence[Value]):
 
     def entries(self) -> list[Value]:
         """All of them, now; none of a group that nobody knows."""
-        operation = operations.of_group("GET", self._group_id, "ledger", last=MOST_ENTRIES)
+        operation = operations.group_operation("GET", self._group_id, "ledger", last=MOST_ENTRIES)
         try:
             found: list[Value] = self._run(operation).entries
         except NoSuchGroup:
@@ -183,8 +182,8 @@ class Ledger(Sequence[Value]):
         return iter(self.entries())
 
     def __str__(self) -> str:
-        said: str = self._run(operations.text_of("groups", self._group_id, "ledger"))
-        return said
+        answer: str = self._run(operations.read_text("groups", self._group_id, "ledger"))
+        return answer
 
 
 class Member:
@@ -198,22 +197,24 @@ class Member:
     @property
     def description(self) -> Value:
         """As it is now. Raises NoSuchMember."""
-        return self._ask("GET")
+        return self._request("GET")
 
     def expire(self) -> Value:
         """Ends its session now."""
-        return self._ask("POST", "expire")
+        return self._request("POST", "expire")
 
     def remove(self, reason: str | None = None) -> Value:
         """Sends it away, as Kafka's Admin does."""
-        return self._ask("POST", "remove", body={} if reason is None else {"reason": reason})
+        return self._request("POST", "remove", body={} if reason is None else {"reason": reason})
 
     def disconnect(self) -> Value:
         """Closes its connections, without a word."""
-        return self._ask("POST", "disconnect")
+        return self._request("POST", "disconnect")
 
-    def _ask(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Value:
-        operation = operations.of_group(method, self._group_id, "members", self.reference, *path, body=body)
+    def _request(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Value:
+        operation = operations.group_operation(
+            method, self._group_id, "members", self.reference, *path, body=body
+        )
         found: Value = self._run(operation)
         return found
 
@@ -272,21 +273,21 @@ class StandIn:
 
     def leave(self) -> Value:
         """Goes, and says so."""
-        return self._ask("POST", "leave")
+        return self._request("POST", "leave")
 
     def stall(self) -> Value:
         """Says nothing any more, as a process that was stopped."""
-        return self._ask("POST", "stall")
+        return self._request("POST", "stall")
 
     def rejoin(self) -> Value:
         """Is a member again."""
-        return self._ask("POST", "rejoin")
+        return self._request("POST", "rejoin")
 
     def remove(self) -> None:
         """Leaves, and is forgotten."""
-        self._ask("DELETE")
+        self._request("DELETE")
 
-    def _ask(self, method: str, *path: str) -> Value:
-        operation = operations.of_group(method, self._group_id, "stand-ins", self.client_id, *path)
+    def _request(self, method: str, *path: str) -> Value:
+        operation = operations.group_operation(method, self._group_id, "stand-ins", self.client_id, *path)
         answer: Value = self._run(operation)
         return answer

@@ -5,36 +5,43 @@ from types import TracebackType
 from typing import Any, Self
 
 from groupd_client import operations
-from groupd_client.cleanup import cleaning_up
+from groupd_client.deprecated_names import warn_renamed
 from groupd_client.fault import Fault, fault_rule
 from groupd_client.group import Clock, Group
-from groupd_client.operation import Door, Operation
+from groupd_client.operation import ApiEndpoint, Operation
+from groupd_client.problem import note_cleanup_error
 from groupd_client.value import Value
 
-Run = Callable[[Door, Operation], Any]
-"""Sends an operation through a door."""
+Run = Callable[[ApiEndpoint, Operation], Any]
+"""Sends an operation to an endpoint."""
 
 
 class Broker:
     """What can be asked of any broker."""
 
-    def __init__(self, through: Door, run: Run) -> None:
-        self._door = through
+    def __init__(self, endpoint: ApiEndpoint, run: Run) -> None:
+        self._endpoint = endpoint
         self._send = run
 
     def _run(self, operation: Operation) -> Any:
         __tracebackhide__ = True
-        return self._send(self._door, operation)
+        return self._send(self._endpoint, operation)
 
     @property
-    def door(self) -> Door:
+    def endpoint(self) -> ApiEndpoint:
         """Where it is asked: for another client of the same broker."""
-        return self._door
+        return self._endpoint
+
+    @property
+    def door(self) -> ApiEndpoint:
+        """Return `endpoint`. Deprecated."""
+        warn_renamed("Broker.door", "Broker.endpoint")
+        return self._endpoint
 
     @property
     def description(self) -> Value:
         """As it is now: `bootstrap`, `listeners`, `topics`, `groups`, `connections`, ..."""
-        found: Value = self._run(operations.describe_namespace(self._door.namespace or "default"))
+        found: Value = self._run(operations.describe_namespace(self._endpoint.namespace or "default"))
         return found
 
     @property
@@ -45,7 +52,7 @@ class Broker:
 
     def advertise(self, **addresses: str) -> None:
         """Has clients that connect from now on be told another address: PLAINTEXT="localhost:49153"."""
-        self._run(operations.advertise(self._door.namespace or "default", addresses))
+        self._run(operations.advertise(self._endpoint.namespace or "default", addresses))
 
     # Topics
 
@@ -53,8 +60,8 @@ class Broker:
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> Value:
         """Makes a topic. Raises NameTaken."""
-        made: Value = self._run(operations.make_topic(name, partitions, config))
-        return made
+        created: Value = self._run(operations.make_topic(name, partitions, config))
+        return created
 
     def topics(self) -> list[Any]:
         """Those that are not the broker's own."""
@@ -96,8 +103,8 @@ class Broker:
         """Makes a fault. In: a ready-made one (`use`), or what a request has to be (`match`) or what has to happen
         (`on`) and what is done then; `times`, `skip`, `probability`, `seed`, `duration` (the API's `for`). As
         a context manager it is removed at the end of the block, and what it holds goes on."""
-        made = self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
-        return Fault(made.name, self._run)
+        created = self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
+        return Fault(created.name, self._run)
 
     def remove_faults(self) -> None:
         """All of them; what they hold goes on."""
@@ -119,8 +126,8 @@ class Broker:
 
     def text(self, *path: str, **query: Any) -> str:
         """Something of the API as people read it: `broker.text("groups", "billing", "ledger", last=3)`."""
-        said: str = self._run(operations.text_of(*path, **query))
-        return said
+        answer: str = self._run(operations.read_text(*path, **query))
+        return answer
 
     def call(
         self, method: str, *path: str, body: Mapping[str, Any] | None = None, lasts_s: float = 0, **query: Any
@@ -132,9 +139,9 @@ class Broker:
 class Namespace(Broker):
     """A broker beside the daemon's own."""
 
-    def __init__(self, through: Door, run: Run, described: Value) -> None:
+    def __init__(self, endpoint: ApiEndpoint, run: Run, described: Value) -> None:
         """In: what was said of it when it was made."""
-        super().__init__(through, run)
+        super().__init__(endpoint, run)
         self.described = described
         """What was said of it last."""
 
@@ -166,5 +173,5 @@ class Namespace(Broker):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with cleaning_up(error, f"removing the namespace {self.name}"):
+        with note_cleanup_error(error, f"removing the namespace {self.name}"):
             self.remove()

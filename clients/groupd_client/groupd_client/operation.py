@@ -1,17 +1,18 @@
-"""Requests and answers of the API, without sending any: what both clients share.
+"""Requests and answers of the API as values, without I/O. Both clients use them.
 
-An `Operation` is what is asked. `Door.request` makes of it what goes over HTTP, `Door.answer` of what comes
-back a value or an exception.
+An `Operation` describes a call. `ApiEndpoint.create_request` turns it into an HTTP request, and
+`ApiEndpoint.read_answer` turns the HTTP response into a value or an exception.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from groupd_client.problem import Unreachable, problem_of
+from groupd_client.deprecated_names import find_renamed, warn_renamed
+from groupd_client.problem import Unreachable, create_problem
 from groupd_client.value import as_value
 from groupd_client.version import __version__
 
@@ -52,7 +53,7 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ApiEndpoint:
     """Where a daemon is asked, and as whom. `namespace` None: its own broker. `actor` is named in the daemon's log
     and in its ledger beside what was done."""
 
@@ -61,7 +62,7 @@ class Door:
     actor: str | None = None
     namespace: str | None = None
 
-    def request(self, operation: Operation) -> Request:
+    def create_request(self, operation: Operation) -> Request:
         """What to send."""
         path = operation.path
         if self.namespace is not None and path[:1] != (_NAMESPACES,):
@@ -83,7 +84,7 @@ class Door:
         url = "/".join([self.url, "v1", *map(_quoted, path)]) + (f"?{query}" if query else "")
         return Request(operation.method, url, headers, body, operation.lasts_s + PATIENCE_S)
 
-    def answer(self, operation: Operation, status: int, content_type: str, data: bytes) -> Any:
+    def read_answer(self, operation: Operation, status: int, content_type: str, data: bytes) -> Any:
         """What an answer means. Raises Problem, and Unreachable where this is no groupd that knows the
         operation."""
         __tracebackhide__ = True
@@ -92,32 +93,48 @@ class Door:
             try:
                 document = json.loads(data)
             except ValueError:
-                raise self._stranger(operation, "its answer is no JSON") from None
+                raise self._create_unknown_server_error(operation, "its answer is no JSON") from None
             if 200 <= status < 300:
                 return as_value(document)
             if kind == _PROBLEM and isinstance(document, dict):
                 if document.get("type") in ("urn:groupd:no-such-path", "urn:groupd:no-such-method"):
-                    raise self._stranger(operation, "it does not know that")
-                raise problem_of(status, document)
+                    raise self._create_unknown_server_error(operation, "it does not know that")
+                raise create_problem(status, document)
         if 200 <= status < 300 and (operation.is_text or not data):
             return data.decode(errors="replace") if operation.is_text else None
-        raise self._stranger(operation, f"it answers {status} {content_type}".strip())
+        raise self._create_unknown_server_error(operation, f"it answers {status} {content_type}".strip())
 
-    def unreachable(self, why: str) -> Unreachable:
+    def create_unreachable(self, why: str) -> Unreachable:
         """Nobody answers."""
         return Unreachable(
             f"no groupd answers at {self.url}: {why}. `groupd serve` starts one, and its ready line says where."
         )
 
-    def _stranger(self, operation: Operation, how: str) -> Unreachable:
-        asked = f"{operation.method} /v1/{'/'.join(operation.path)}"
+    def request(self, operation: Operation) -> Request:
+        """Call `create_request`. Deprecated."""
+        warn_renamed("Door.request", "ApiEndpoint.create_request")
+        return self.create_request(operation)
+
+    def answer(self, operation: Operation, status: int, content_type: str, data: bytes) -> Any:
+        """Call `read_answer`. Deprecated."""
+        __tracebackhide__ = True
+        warn_renamed("Door.answer", "ApiEndpoint.read_answer")
+        return self.read_answer(operation, status, content_type, data)
+
+    def unreachable(self, why: str) -> Unreachable:
+        """Call `create_unreachable`. Deprecated."""
+        warn_renamed("Door.unreachable", "ApiEndpoint.create_unreachable")
+        return self.create_unreachable(why)
+
+    def _create_unknown_server_error(self, operation: Operation, how: str) -> Unreachable:
+        request = f"{operation.method} /v1/{'/'.join(operation.path)}"
         return Unreachable(
             f"what answers at {self.url} is no groupd that groupd-client {__version__} can work with: asked for "
-            f"{asked}, {how}. Are daemon and client of the same version? `groupd version` says the daemon's."
+            f"{request}, {how}. Are daemon and client of the same version? `groupd version` says the daemon's."
         )
 
 
-def door(url: str | None, token: str | None, actor: str | None) -> Door:
+def parse_endpoint(url: str | None, token: str | None, actor: str | None) -> ApiEndpoint:
     """In: a URL, or HOST:PORT; None for where a daemon is by itself. Raises ValueError."""
     text = (url or DEFAULT_URL).strip()
     if "://" not in text:
@@ -125,7 +142,7 @@ def door(url: str | None, token: str | None, actor: str | None) -> Door:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url} is not a URL such as {DEFAULT_URL}")
-    return Door(text.rstrip("/"), token, actor)
+    return ApiEndpoint(text.rstrip("/"), token, actor)
 
 
 def seconds(span: Span) -> float:
@@ -157,3 +174,10 @@ def _quoted(name: str) -> str:
     """A name in a path. One of dots only would mean a place in the path."""
     quoted = quote(name, safe="")
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
+
+
+if not TYPE_CHECKING:  # type checkers report the former names
+
+    def __getattr__(name: str) -> object:
+        """Return `ApiEndpoint` for `Door`, and `parse_endpoint` for `door`. Deprecated."""
+        return find_renamed(__name__, name, {"Door": ApiEndpoint, "door": parse_endpoint})

@@ -10,7 +10,7 @@ DEFAULT_SETTLE = "5s"
 Fields = Mapping[str, Any]
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _drop_none(**fields: Any) -> dict[str, Any]:
     """What was said."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -22,12 +22,12 @@ def make_namespace(
     name: str | None, topics: Mapping[str, int] | None, config: Mapping[str, str] | None, *, durable: bool
 ) -> Operation:
     """A broker of its own."""
-    texts = None if config is None else {key: _property(value) for key, value in config.items()}
-    body = _given(name=name, topics=topics, config=texts, durable=durable or None)
+    texts = None if config is None else {key: _format_property(value) for key, value in config.items()}
+    body = _drop_none(name=name, topics=topics, config=texts, durable=durable or None)
     return Operation("POST", ("namespaces",), body=body)
 
 
-def _property(value: Any) -> str:
+def _format_property(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -62,12 +62,10 @@ def topics() -> Operation:
 
 
 def make_topic(name: str, partitions: int | None, config: Mapping[str, str] | None) -> Operation:
-    """As CreateTopics."""
-    return Operation("POST", ("topics",), body=_given(name=name, partitions=partitions, config=config))
+    return Operation("POST", ("topics",), body=_drop_none(name=name, partitions=partitions, config=config))
 
 
 def delete_topic(name: str) -> Operation:
-    """As DeleteTopics."""
     return Operation("DELETE", ("topics", name))
 
 
@@ -79,23 +77,25 @@ def groups(state: str | None, prefix: str | None) -> Operation:
     return Operation("GET", ("groups",), query={"state": state, "prefix": prefix})
 
 
-def of_group(method: str, group: str, *path: str, body: Fields | None = None, **query: Any) -> Operation:
+def group_operation(
+    method: str, group: str, *path: str, body: Fields | None = None, **query: Any
+) -> Operation:
     """Whatever is asked of one group and answered at once."""
     return Operation(method, ("groups", group, *path), query=query, body=body)
 
 
 def wait(group: str, conditions: Fields, within: Span) -> Operation:
     """Answered when the group is so."""
-    body = {**_given(**conditions), "within": within}
+    body = {**_drop_none(**conditions), "within": within}
     return Operation("POST", ("groups", group, "wait"), body=body, lasts_s=seconds(within))
 
 
 def check(group: str, conditions: Fields) -> Operation:
     """Whether the group is so now."""
-    return Operation("POST", ("groups", group, "check"), body=_given(**conditions))
+    return Operation("POST", ("groups", group, "check"), body=_drop_none(**conditions))
 
 
-def text_of(*path: str, **query: Any) -> Operation:
+def read_text(*path: str, **query: Any) -> Operation:
     """Something as people read it."""
     return Operation("GET", path, query=query, is_text=True)
 
@@ -124,14 +124,14 @@ def clock(
 
 def advance(group: str | None, by: Span, silent: list[str] | None, settle: Span) -> Operation:
     """So much time passes."""
-    body = _given(by=by, silent=silent, settle=settle)
+    body = _drop_none(by=by, silent=silent, settle=settle)
     return clock(group, "POST", "advance", body=body, lasts_s=seconds(settle) * 10)
 
 
 def step(group: str | None, silent: list[str] | None, settle: Span) -> Operation:
     """Time passes until something happens."""
     return clock(
-        group, "POST", "step", body=_given(silent=silent, settle=settle), lasts_s=seconds(settle) * 10
+        group, "POST", "step", body=_drop_none(silent=silent, settle=settle), lasts_s=seconds(settle) * 10
     )
 
 
@@ -140,7 +140,7 @@ def step(group: str | None, silent: list[str] | None, settle: Span) -> Operation
 
 def make_fault(rule: Fields) -> Operation:
     """A fault."""
-    return Operation("POST", ("faults",), body=_given(**rule))
+    return Operation("POST", ("faults",), body=_drop_none(**rule))
 
 
 def fault(method: str, name: str, *path: str, body: Fields | None = None) -> Operation:

@@ -1,6 +1,9 @@
-"""What can go wrong: nobody answers, or groupd says no, in a sentence that a test report can print as it is."""
+"""Exceptions of this package, with texts that a test report can print as they are, and the cleanup of `with`
+blocks, which never replaces the error of the block.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from groupd_client.value import as_value
@@ -74,7 +77,7 @@ _BY_KIND: Final[Mapping[str, type[Problem]]] = {
 }
 
 
-def problem_of(status: int, document: Mapping[str, Any]) -> Problem:
+def create_problem(status: int, document: Mapping[str, Any]) -> Problem:
     """The exception for a document of problem+json."""
     kind = str(document.get("type", "")).removeprefix("urn:groupd:")
     title, detail = (str(document.get(name, "")) for name in ("title", "detail"))
@@ -82,3 +85,18 @@ def problem_of(status: int, document: Mapping[str, Any]) -> Problem:
         name: value for name, value in document.items() if name not in ("type", "status", "title", "detail")
     }
     return _BY_KIND.get(kind, Problem)(kind, status, title, detail, fields)
+
+
+@contextmanager
+def note_cleanup_error(block_error: BaseException | None, what: str) -> Iterator[None]:
+    """Run the cleanup of a block.
+
+    If `block_error` already ends the block, a GroupdError of the cleanup becomes a note on it; otherwise it is
+    raised. `what` names the cleanup in the note.
+    """
+    try:
+        yield
+    except GroupdError as error:
+        if block_error is None:
+            raise
+        block_error.add_note(f"{what} failed as well: {error}")

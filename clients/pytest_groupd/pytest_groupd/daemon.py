@@ -10,39 +10,94 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from groupd_client import Groupd, GroupdError
-from groupd_client.operation import door
+from groupd_client.deprecated_names import find_renamed, warn_renamed
+from groupd_client.operation import parse_endpoint
+
+from pytest_groupd import __version__
 
 START_TIMEOUT_S: Final = 60.0
+PULL_TIMEOUT_S: Final = 600.0
+"""How long a container may take: the engine may have to pull the image first."""
 STOP_TIMEOUT_S: Final = 20.0
 
 _READY: Final = re.compile(r"groupd ready kafka=\S+ http=(\S+) ")
 _REPORTED_BYTES: Final = 8000
+_SETTINGS: Final = (
+    "Name a daemon with --groupd-command=COMMAND (GROUPD), --groupd=URL (GROUPD_URL) or --groupd-container=IMAGE "
+    "(GROUPD_CONTAINER)."
+)
+_COMPATIBLE_PARTS: Final = 2 if __version__.startswith("0.") else 1
+_COMPATIBLE: Final = ".".join([*__version__.split(".")[:_COMPATIBLE_PARTS], "x"])
 
 
 class CannotStart(GroupdError):
     """There is no daemon to run tests against; the message says why, and what to do."""
 
 
-def found_command(configured: str) -> list[str]:
-    """How a daemon is started. In: what `groupd_command` says, "" for nothing. Raises CannotStart."""
+class DaemonChoice(NamedTuple):
+    """What one source of settings (options, environment, configuration file) says about the daemon.
+
+    `url` of a running daemon, `command` that starts one, or image of a `container`. The first that is set counts.
+    """
+
+    url: str | None = None
+    command: str | None = None
+    container: str | None = None
+
+
+def create_daemon(choices: Iterable[DaemonChoice], token: str | None, properties: Sequence[str]) -> "Daemon":
+    """Create the daemon of the first choice that names one, otherwise one of the installed command `groupd`.
+
+    `token` is for a running daemon; `properties`, each `NAME=VALUE`, for one that tests start. Starts nothing.
+    Raises CannotStart, and ValueError for a malformed URL.
+    """
+    for choice in choices:
+        if choice.url:
+            return Daemon(choice.url, token)
+        if choice.command and choice.command.strip():
+            return SpawnedDaemon(find_command(choice.command), properties)
+        if choice.container:
+            return ContainerDaemon(choice.container, properties)
+    return SpawnedDaemon(find_command(""), properties)
+
+
+def find_command(configured: str) -> list[str]:
+    """Return the command that starts a daemon, as a list of arguments.
+
+    `configured` is the path of a program, or a command with arguments in the syntax of a shell. If it is empty,
+    the command is `groupd` beside this Python, otherwise `groupd` on PATH (pipx, uv tool), otherwise the package
+    `groupd` of this Python. Raises CannotStart.
+    """
     if configured:
-        return shlex.split(configured)
-    beside_python = shutil.which("groupd", path=str(Path(sys.executable).parent))
-    on_path = beside_python or shutil.which("groupd")
-    if on_path:
-        return [on_path]
-    if importlib.util.find_spec("coordinator") is not None:
-        return [sys.executable, "-m", "coordinator"]
+        if os.path.isfile(configured):
+            return [configured]
+        try:
+            return shlex.split(configured)
+        except ValueError as error:
+            raise CannotStart(f"{configured!r} is not a command: {error}. {_SETTINGS}") from None
+    directory = str(Path(sys.executable).parent)
+    found = shutil.which("groupd", path=directory) or shutil.which("groupd")
+    if found:
+        return [found]
+    installed = importlib.util.find_spec("groupd")
+    if installed is not None and installed.origin is not None:  # a folder of the project may have the name
+        return [sys.executable, "-m", "groupd"]
     raise CannotStart(
-        "there is no command groupd: install groupd, say groupd_command in the configuration of pytest, or let "
-        "--groupd=URL (GROUPD_URL) name a daemon that runs"
+        f"pytest-groupd found no groupd: no command groupd in {directory} or on PATH, and no package groupd in "
+        f"{sys.executable}. Install groupd into this environment. {_SETTINGS}"
     )
+
+
+def _fits(version: str) -> bool:
+    """Whether a daemon of this version serves this plugin: before 1.0 a minor version may change the API."""
+    return version.split(".")[:_COMPATIBLE_PARTS] == __version__.split(".")[:_COMPATIBLE_PARTS]
 
 
 class Daemon(Groupd):
@@ -50,24 +105,43 @@ class Daemon(Groupd):
 
     def __init__(self, url: str, token: str | None) -> None:
         super().__init__(url, token=token, actor="pytest-groupd")
+        self._is_checked = False
 
     def ensure(self) -> None:
-        """It is to be asked from now on. Raises Unreachable where it is not there."""
-        self.namespaces()
+        """Check once that a daemon answers and that its version fits. Raises CannotStart, GroupdError."""
+        if not self._is_checked:
+            self._check_version(self.url)
+            self._is_checked = True
 
-    def end(self) -> str | None:
+    def describe_end(self) -> str | None:
         """How it ended, with the end of its log; None while it runs, or where that cannot be seen."""
         return None
+
+    def end(self) -> str | None:
+        """Call `describe_end`. Deprecated."""
+        warn_renamed("Daemon.end", "Daemon.describe_end")
+        return self.describe_end()
+
+    def _check_version(self, source: str) -> None:
+        """Raise CannotStart unless the daemon fits this plugin. `source` is its URL or command."""
+        version = str(self.call("GET", "board").version)
+        if not _fits(version):
+            raise CannotStart(
+                f"{source} is groupd {version}, but pytest-groupd {__version__} needs groupd {_COMPATIBLE}: "
+                f"install the same version of both. {_SETTINGS}"
+            )
 
 
 class SpawnedDaemon(Daemon):
     """A daemon of the tests: begun with the first one that needs it, and again after one that ended it."""
 
+    _start_timeout_s = START_TIMEOUT_S
+
     def __init__(self, command: Sequence[str], properties: Sequence[str]) -> None:
         """In: `NAME=VALUE`, each."""
         super().__init__("http://127.0.0.1:1", None)
-        self._command = [
-            *command,
+        self._command = list(command)
+        self._options = [
             *("serve", "--profile", "test", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"),
             *(part for each in properties for part in ("-o", each)),
         ]
@@ -75,12 +149,12 @@ class SpawnedDaemon(Daemon):
         self._process: subprocess.Popen[str] | None = None
 
     def ensure(self) -> None:
-        """Raises CannotStart."""
+        """Start the daemon unless it runs, and check its version. Raises CannotStart, GroupdError."""
         if self._process is not None and self._process.poll() is None:
             return
         self._stop()
         self._directory = tempfile.TemporaryDirectory(prefix="pytest-groupd-", ignore_cleanup_errors=True)
-        command = [*self._command, "--data-dir", f"{self._directory.name}/data"]
+        command = self._create_command(self._directory.name)
         with open(self._log_path, "wb") as log:
             try:
                 # What the environment sets for another daemon is not meant for this one.
@@ -96,16 +170,26 @@ class SpawnedDaemon(Daemon):
                     env=environment,
                 )
             except OSError as error:
-                raise CannotStart(f"{shlex.join(command)} cannot be run: {error.strerror}") from None
-        ready = _READY.match(self._first_line(self._process.stdout))
+                raise CannotStart(
+                    f"{shlex.join(command)} cannot be run: {error.strerror}. {_SETTINGS}"
+                ) from None
+        ready = _READY.match(self._read_first_line(self._process.stdout, self._start_timeout_s))
         if ready is None:
-            self._process.kill()
-            self._process.wait()
-            raise CannotStart(f"{shlex.join(command)} did not get ready. {self.end()}")
-        self._door = door(f"http://{ready[1]}", None, self._door.actor)
+            self._kill(self._process)
+            raise CannotStart(f"{shlex.join(command)} did not get ready. {self.describe_end()}")
+        self._endpoint = parse_endpoint(f"http://{ready[1]}", None, self._endpoint.actor)
+        try:
+            self._check_version(shlex.join(self._command))
+        except GroupdError:
+            self._stop()
+            raise
+
+    def _create_command(self, directory: str) -> list[str]:
+        """Return the whole command line. `directory` is empty and belongs to this run of the daemon."""
+        return [*self._command, *self._options, "--data-dir", f"{directory}/data"]
 
     @staticmethod
-    def _first_line(stdout: IO[str] | None) -> str:
+    def _read_first_line(stdout: IO[str] | None, timeout_s: float) -> str:
         """What it prints first, "" where it ends or takes too long. The rest is read and dropped."""
         assert stdout is not None
         lines: SimpleQueue[str] = SimpleQueue()
@@ -118,7 +202,7 @@ class SpawnedDaemon(Daemon):
 
         threading.Thread(target=read, daemon=True).start()
         try:
-            return lines.get(timeout=START_TIMEOUT_S)
+            return lines.get(timeout=timeout_s)
         except Empty:
             return ""
 
@@ -127,7 +211,7 @@ class SpawnedDaemon(Daemon):
         assert self._directory is not None
         return f"{self._directory.name}/groupd.log"
 
-    def end(self) -> str | None:
+    def describe_end(self) -> str | None:
         if self._process is None or self._process.poll() is None:
             return None
         code = self._process.returncode
@@ -146,9 +230,51 @@ class SpawnedDaemon(Daemon):
             try:
                 process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                self._kill(process)
         if self._directory is not None:
             with contextlib.suppress(OSError):
                 self._directory.cleanup()
             self._directory = None
+
+    def _kill(self, process: subprocess.Popen[str]) -> None:
+        process.kill()
+        process.wait()
+
+
+class ContainerDaemon(SpawnedDaemon):
+    """A daemon of the tests in a container, which Docker or Podman starts from a local or published image.
+
+    The container uses the network of the host, because each namespace opens a port of its own.
+    """
+
+    _start_timeout_s = PULL_TIMEOUT_S
+
+    def __init__(self, image: str, properties: Sequence[str]) -> None:
+        """In: the name of the image; `NAME=VALUE`, each. Raises CannotStart without a container engine."""
+        engine = shutil.which("docker") or shutil.which("podman")
+        if engine is None:
+            raise CannotStart(
+                f"the image {image} needs a container engine, but neither docker nor podman is on PATH: "
+                f"install one. {_SETTINGS}"
+            )
+        super().__init__([engine, "run", "--rm", "--network", "host", image], properties)
+        self._engine = engine
+        self._name = ""
+
+    def _create_command(self, directory: str) -> list[str]:
+        # The data stay in the directory that the image has for them: the container has no directory of the host.
+        self._name = f"pytest-groupd-{uuid.uuid4().hex[:12]}"
+        *run, image = self._command
+        return [*run, "--name", self._name, image, *self._options]
+
+    def _kill(self, process: subprocess.Popen[str]) -> None:
+        # To kill `docker run` would leave the container.
+        subprocess.run([self._engine, "rm", "--force", self._name], capture_output=True, check=False)
+        super()._kill(process)
+
+
+if not TYPE_CHECKING:  # type checkers report the former names
+
+    def __getattr__(name: str) -> object:
+        """Return `find_command` for `found_command`. Deprecated."""
+        return find_renamed(__name__, name, {"found_command": find_command})

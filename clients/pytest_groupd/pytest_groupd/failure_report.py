@@ -9,22 +9,22 @@ from typing import Any, Final
 
 from groupd_client import GroupdError, Namespace, Value
 
-from pytest_groupd.marks import Wanted
+from pytest_groupd.marks import BrokerMark
 
-MOST_GROUPS: Final = 20
+MAX_GROUPS: Final = 20
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_NAME: Final = 150
 
 
-def broken(broker: Namespace, wanted: Wanted) -> list[Any]:
+def find_unaccepted(broker: Namespace, mark: BrokerMark) -> list[Any]:
     """The violations that fail a test that passed otherwise, and the notices that the test does not want."""
-    violations = [one for one in broker.violations() if one.oracle not in wanted.allow]
-    if not wanted.errors:
+    violations = [one for one in broker.violations() if one.oracle not in mark.allow]
+    if not mark.errors:
         return violations
     return violations + [
         notice
         for notice in broker.notices()
-        if notice.oracle in wanted.errors and notice.oracle not in wanted.allow
+        if notice.oracle in mark.errors and notice.oracle not in mark.allow
     ]
 
 
@@ -34,21 +34,21 @@ def violations_text(violations: list[Any]) -> str:
     return "\n".join(map(_printable, lines))
 
 
-def sections(broker: Namespace) -> list[tuple[str, str]]:
+def create_sections(broker: Namespace) -> list[tuple[str, str]]:
     """Return titles and texts for a failed test: the explanation and the ledger of each group, then violations
     and notices. Where groupd does not answer, the text is the error. Groups that were removed during the test come
     last, with the time and the reason."""
-    groups = _ids(broker)
+    groups = _list_group_ids(broker)
     found = []
-    for group_id in groups[:MOST_GROUPS]:
+    for group_id in groups[:MAX_GROUPS]:
         of_group = ("groups", group_id)
-        explained = _said(partial(broker.text, *of_group, "explain"))
-        ledger = _said(partial(broker.text, *of_group, "ledger", last=10))
+        explained = _read_text(partial(broker.text, *of_group, "explain"))
+        ledger = _read_text(partial(broker.text, *of_group, "ledger", last=10))
         found.append((f"groupd: {_printable(group_id)}", f"{explained}\n{ledger}"))
-    if len(groups) > MOST_GROUPS:
-        found.append(("groupd", f"{len(groups) - MOST_GROUPS} groups more"))
+    if len(groups) > MAX_GROUPS:
+        found.append(("groupd", f"{len(groups) - MAX_GROUPS} groups more"))
     for title, findings in (("violations", broker.violations), ("notices", broker.notices)):
-        text = _said(lambda findings=findings: violations_text(findings()))  # type: ignore[misc]
+        text = _read_text(lambda findings=findings: violations_text(findings()))  # type: ignore[misc]
         if text:
             found.append((f"groupd: {title}", text))
     return found
@@ -60,17 +60,17 @@ def write_artifacts(broker: Namespace, directory: Path, test: str) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     files: Mapping[str, Callable[[], str]] = {
         "explain.txt": lambda: "\n".join(
-            broker.text("groups", group_id, "explain") for group_id in _ids(broker)
+            broker.text("groups", group_id, "explain") for group_id in _list_group_ids(broker)
         ),
         "ledger.txt": lambda: broker.text("ledger", last=1000),
-        "ledger.json": lambda: _json(broker.call("GET", "ledger", last=1000)),
-        "violations.json": lambda: _json(broker.call("GET", "violations", limit=1000)),
+        "ledger.json": lambda: _format_json(broker.call("GET", "ledger", last=1000)),
+        "violations.json": lambda: _format_json(broker.call("GET", "violations", limit=1000)),
         "metrics.txt": lambda: broker.text("metrics"),
     }
     for name, text in files.items():
-        (target / name).write_text(_said(text))
-    for group_id in _recorded(broker):
-        recording = _said(partial(broker.text, "recordings", group_id))
+        (target / name).write_text(_read_text(text))
+    for group_id in _list_recordings(broker):
+        recording = _read_text(partial(broker.text, "recordings", group_id))
         (target / f"{_file_name(group_id)}.groupd-rec").write_text(f"{recording}\n")
     return target
 
@@ -80,7 +80,7 @@ def _printable(line: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
 
 
-def _recorded(broker: Namespace) -> list[str]:
+def _list_recordings(broker: Namespace) -> list[str]:
     try:
         return [each.group_id for each in broker.call("GET", "recordings").recordings]
     except GroupdError:
@@ -91,7 +91,7 @@ def _file_name(name: str) -> str:
     return _UNSAFE.sub("_", name).strip("_")[-_MAX_NAME:] or "test"
 
 
-def _ids(broker: Namespace) -> list[str]:
+def _list_group_ids(broker: Namespace) -> list[str]:
     """Return the ids of all groups, then of the removed groups, the last removal first."""
     try:
         found = broker.call("GET", "groups")
@@ -102,14 +102,14 @@ def _ids(broker: Namespace) -> list[str]:
     return sorted(group.group_id for group in found.groups) + removed
 
 
-def _said(text: Callable[[], str]) -> str:
+def _read_text(text: Callable[[], str]) -> str:
     try:
         return text().rstrip()
     except GroupdError as error:
         return f"cannot be had: {error}"
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(
         value, default=lambda each: dict(each) if isinstance(each, Value) else str(each), indent=1
     )

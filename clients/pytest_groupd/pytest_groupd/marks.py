@@ -7,7 +7,7 @@ import pytest
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BrokerMark:
     """`topics` with their partitions and `config`, by Kafka's names, of the broker; `allow`: the test
     accepts violations of these oracles; `errors`: it fails on notices of these; `record`: groups to record."""
 
@@ -21,7 +21,7 @@ class Wanted:
 _FIELDS = ("topics", "config", "allow", "errors", "record")
 
 
-def wanted_of(item: pytest.Item) -> Wanted:
+def read_marks(item: pytest.Item) -> BrokerMark:
     """Of all marks of a test together, the nearest first. Raises pytest.UsageError for what is none of them."""
     topics: dict[str, int] = {}
     config: dict[str, Any] = {}
@@ -38,4 +38,4 @@ def wanted_of(item: pytest.Item) -> Wanted:
         allow |= set(mark.kwargs.get("allow", ()))
         errors |= set(mark.kwargs.get("errors", ()))
         record |= set(mark.kwargs.get("record", ()))
-    return Wanted(topics, config, frozenset(allow), frozenset(errors), frozenset(record))
+    return BrokerMark(topics, config, frozenset(allow), frozenset(errors), frozenset(record))

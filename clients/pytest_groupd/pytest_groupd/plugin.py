@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import pytest
 from groupd_client import GroupdError, Namespace
 
-from pytest_groupd.daemon import CannotStart, Daemon, SpawnedDaemon, found_command
-from pytest_groupd.marks import wanted_of
-from pytest_groupd.report import broken, sections, violations_text, write_artifacts
+from pytest_groupd.daemon import CannotStart, Daemon, DaemonChoice, create_daemon
+from pytest_groupd.failure_report import create_sections, find_unaccepted, violations_text, write_artifacts
+from pytest_groupd.marks import read_marks
 
 if TYPE_CHECKING:
     from groupd_client.asynchronous import AsyncNamespace
@@ -29,13 +29,24 @@ _DAEMON: Final = pytest.StashKey[Daemon]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--groupd, --groupd-artifacts, and what is said in the configuration file."""
+    """Add the options and the settings of the configuration file."""
     group = parser.getgroup("groupd", "a Kafka group coordinator for tests")
     group.addoption(
         "--groupd",
         metavar="URL",
-        default=os.environ.get("GROUPD_URL"),
-        help="a daemon that runs already [env: GROUPD_URL; its token: GROUPD_TOKEN]; otherwise one is started",
+        help="use the daemon that runs at URL [env: GROUPD_URL; its token: GROUPD_TOKEN]; otherwise one is started",
+    )
+    group.addoption(
+        "--groupd-command",
+        metavar="COMMAND",
+        help="start a daemon with this program or command [env: GROUPD]; default: groupd beside this Python, then "
+        "groupd on PATH, then python -m groupd",
+    )
+    group.addoption(
+        "--groupd-container",
+        metavar="IMAGE",
+        help="start a daemon in a container of this image, with docker or podman, on the host's network "
+        "[env: GROUPD_CONTAINER]",
     )
     group.addoption(
         "--groupd-artifacts",
@@ -43,7 +54,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="where ledger, violations, metrics and the recordings of all groups of each failed test are written",
     )
     parser.addini(
-        "groupd_command", "how a daemon is started; default: groupd, or python -m coordinator", default=""
+        "groupd_command",
+        "the command that starts a daemon, unless an option or the environment names one",
+        default="",
+    )
+    parser.addini(
+        "groupd_container",
+        "the image of the daemon, unless an option or the environment names one",
+        default="",
     )
     parser.addini(
         "groupd_properties", "properties of the daemon, NAME=VALUE each", type="linelist", default=[]
@@ -62,14 +80,18 @@ def _fail(reason: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def groupd(pytestconfig: pytest.Config) -> Iterator[Daemon]:
-    """The daemon, as `groupd_client.Groupd`: one for each process of tests, or the one that --groupd names."""
-    url = pytestconfig.getoption("--groupd")
+    """The daemon, as `groupd_client.Groupd`: one for each process of tests, or the one that --groupd names.
+
+    Options come before the environment, and that before the configuration file.
+    """
+    option, setting, environment = pytestconfig.getoption, pytestconfig.getini, os.environ.get
+    choices = (
+        DaemonChoice(option("--groupd"), option("--groupd-command"), option("--groupd-container")),
+        DaemonChoice(environment("GROUPD_URL"), environment("GROUPD"), environment("GROUPD_CONTAINER")),
+        DaemonChoice(command=setting("groupd_command"), container=setting("groupd_container")),
+    )
     try:
-        if url:
-            daemon = Daemon(url, os.environ.get("GROUPD_TOKEN"))
-        else:
-            command = found_command(pytestconfig.getini("groupd_command"))
-            daemon = SpawnedDaemon(command, pytestconfig.getini("groupd_properties"))
+        daemon = create_daemon(choices, environment("GROUPD_TOKEN"), setting("groupd_properties"))
     except (CannotStart, ValueError) as error:
         _fail(str(error))
     with daemon:
@@ -79,37 +101,38 @@ def groupd(pytestconfig: pytest.Config) -> Iterator[Daemon]:
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace]:
     """A broker of the test's own, as `groupd_client.Namespace`: `.bootstrap` is what clients connect to."""
-    wanted = wanted_of(request.node)
+    wanted = read_marks(request.node)
     try:
         groupd.ensure()
         for oracle in sorted(wanted.allow | wanted.errors):
             groupd.violations(oracle=oracle, limit=1)  # the daemon refuses a misspelt name
-        made = groupd.namespace(topics=wanted.topics, config=wanted.config)
+        namespace = groupd.namespace(topics=wanted.topics, config=wanted.config)
         for group_id in wanted.record:
-            made.call("PUT", "recordings", group_id, body={})
+            namespace.call("PUT", "recordings", group_id, body={})
         if request.config.getoption("--groupd-artifacts"):
-            made.call("PUT", "recordings", body={})
+            namespace.call("PUT", "recordings", body={})
     except GroupdError as error:
         _fail(str(error))
-    request.node.stash[_BROKER] = made
+    request.node.stash[_BROKER] = namespace
     request.node.stash[_DAEMON] = groupd
-    yield made
+    yield namespace
     del request.node.stash[_BROKER]
     try:
-        made.remove()
+        namespace.remove()
     except GroupdError as error:
-        if groupd.end() is None:  # otherwise there is nothing to be removed, and the report has said so
+        # A daemon that has ended has no namespace, and the report of the test names its end.
+        if groupd.describe_end() is None:
             _fail(f"the broker of the test cannot be removed: {error}")
 
 
 @pytest.fixture
 def async_broker(broker: Namespace) -> "AsyncNamespace":
-    """The same broker for a test that runs in an event loop, which needs `pytest-groupd[async]`."""
+    """The broker of the test with an asynchronous interface. Needs `pytest-groupd[async]`."""
     try:
         from groupd_client.asynchronous import AsyncNamespace, AsyncTransport
     except ModuleNotFoundError:
         _fail("async_broker needs aiohttp: install pytest-groupd[async]")
-    return AsyncNamespace(broker.door, AsyncTransport().run, broker.described)
+    return AsyncNamespace(broker.endpoint, AsyncTransport().run, broker.described)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -118,16 +141,16 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds what groupd has to say, and fails what passed with a violation."""
     report = yield
-    made = item.stash.get(_BROKER, None)
-    if made is not None and report.when == "call":
-        _judge(item, made, report)
+    namespace = item.stash.get(_BROKER, None)
+    if namespace is not None and report.when == "call":
+        _add_findings(item, namespace, report)
     return report
 
 
-def _judge(item: pytest.Item, broker: Namespace, report: pytest.TestReport) -> None:
+def _add_findings(item: pytest.Item, broker: Namespace, report: pytest.TestReport) -> None:
     if report.passed:
         try:
-            found = broken(broker, wanted_of(item))
+            found = find_unaccepted(broker, read_marks(item))
         except GroupdError as error:
             report.outcome, report.longrepr = "failed", f"groupd cannot say whether all went well: {error}"
         else:
@@ -136,11 +159,11 @@ def _judge(item: pytest.Item, broker: Namespace, report: pytest.TestReport) -> N
                 report.longrepr = f"groupd found (allow=['ORACLE'] accepts it):\n{violations_text(found)}"
     if not report.failed:
         return
-    ended = item.stash[_DAEMON].end()
+    ended = item.stash[_DAEMON].describe_end()
     if ended is not None:
         report.sections.append(("groupd", ended))
         return
-    report.sections.extend(sections(broker))
+    report.sections.extend(create_sections(broker))
     directory = item.config.getoption("--groupd-artifacts")
     if directory:
         written = write_artifacts(broker, Path(directory), item.nodeid)

@@ -2,31 +2,31 @@
 
 from typing import Any
 
-from coordinator.cli.broker.refused import BrokerRefused
-from coordinator.cli.broker.request_sender import RequestSender
-from coordinator.security.acl import (
+from coordinator.cli.broker.broker_connection import RequestSender
+from coordinator.cli.command_errors import BrokerError
+from coordinator.security.core.acl import (
     AclBinding,
     AclFilter,
-    Operation,
+    AclOperation,
+    AclPermissionType,
     PatternType,
-    Permission,
     ResourceType,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.describe_acls import DescribeAclsRequest
 
 
 class BrokerAcls:
-    """All methods raise BrokerRefused for an error in the answer, and what the connection raises."""
+    """All methods raise BrokerError for an error in the answer, and what the connection raises."""
 
     def __init__(self, broker: RequestSender) -> None:
         self._broker = broker
 
-    def described(self, wanted: AclFilter) -> set[AclBinding]:
+    def find_acls(self, wanted: AclFilter) -> set[AclBinding]:
         """Return the ACLs that a filter selects."""
-        answer = self._broker.ask(
+        answer = self._broker.send_request(
             DescribeAclsRequest(
                 resource_type_filter=wanted.resource_type,
                 resource_name_filter=wanted.resource_name,
@@ -37,10 +37,10 @@ class BrokerAcls:
                 permission_type=wanted.permission,
             )
         )
-        _check(answer)
-        return {_binding(resource, acl) for resource in answer.resources for acl in resource.acls}
+        _check_error(answer)
+        return {_create_binding(resource, acl) for resource in answer.resources for acl in resource.acls}
 
-    def create(self, acls: list[AclBinding]) -> None:
+    def create_acls(self, acls: list[AclBinding]) -> None:
         """Add ACLs; one that exists already stays."""
         creations = [
             AclCreation(
@@ -54,12 +54,12 @@ class BrokerAcls:
             )
             for acl in acls
         ]
-        for result in self._broker.ask(CreateAclsRequest(creations=creations)).results:
-            _check(result)
+        for result in self._broker.send_request(CreateAclsRequest(creations=creations)).results:
+            _check_error(result)
 
-    def delete(self, filters: list[AclFilter]) -> set[AclBinding]:
+    def delete_acls(self, filters: list[AclFilter]) -> set[AclBinding]:
         """Remove what any of the filters selects. Returns the removed ACLs."""
-        asked = [
+        requested = [
             DeleteAclsFilter(
                 resource_type_filter=wanted.resource_type,
                 resource_name_filter=wanted.resource_name,
@@ -71,19 +71,19 @@ class BrokerAcls:
             )
             for wanted in filters
         ]
-        gone: set[AclBinding] = set()
-        for result in self._broker.ask(DeleteAclsRequest(filters=asked)).filter_results:
-            _check(result)
-            gone.update(_binding(acl, acl) for acl in result.matching_acls)
-        return gone
+        removed: set[AclBinding] = set()
+        for result in self._broker.send_request(DeleteAclsRequest(filters=requested)).filter_results:
+            _check_error(result)
+            removed.update(_create_binding(acl, acl) for acl in result.matching_acls)
+        return removed
 
 
-def _check(answer: Any) -> None:
+def _check_error(answer: Any) -> None:
     if answer.error_code != ErrorCode.NONE:
-        raise BrokerRefused(answer.error_code, answer.error_message)
+        raise BrokerError(answer.error_code, answer.error_message)
 
 
-def _binding(resource: Any, acl: Any) -> AclBinding:
+def _create_binding(resource: Any, acl: Any) -> AclBinding:
     """In: parts of an answer, which may be one."""
     return AclBinding(
         ResourceType(resource.resource_type),
@@ -91,6 +91,6 @@ def _binding(resource: Any, acl: Any) -> AclBinding:
         PatternType(resource.pattern_type),
         acl.principal,
         acl.host,
-        Operation(acl.operation),
-        Permission(acl.permission_type),
+        AclOperation(acl.operation),
+        AclPermissionType(acl.permission_type),
     )

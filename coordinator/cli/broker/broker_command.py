@@ -1,30 +1,35 @@
-"""Commands that ask a broker over its own protocol: the options that all of them have, and how they end."""
+"""Framework of commands that call a broker over Kafka's protocol: common options, exit codes, and the option
+--data-dir, which changes the directory of a stopped daemon without calling a broker.
+"""
 
+import os
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, NoReturn
 
 import click
+from click.core import ParameterSource
 
-from coordinator.cli.broker.client_properties import ClientSecurity
-from coordinator.cli.broker.command_config import command_config_parameter
-from coordinator.cli.broker.connection import BrokerConnection
-from coordinator.cli.broker.refused import BrokerRefused
-from coordinator.cli.control.failure import Misused, Unreachable
-from coordinator.cli.output import Output, color_parameter
-from coordinator.cli.standard_streams import (
-    do_without_standard_error,
-    end_interrupted,
+from coordinator.broker.security_file import SecurityFile, open_security_file
+from coordinator.cli.broker.broker_connection import BrokerConnection
+from coordinator.cli.broker.client_security import ClientSecurity, command_config_parameter
+from coordinator.cli.command_errors import BrokerError, InvalidArguments, ServerUnreachable
+from coordinator.cli.output_streams import (
+    Output,
+    color_parameter,
+    exit_interrupted,
+    guard_output,
     is_closed,
-    taking_output,
+    replace_closed_stderr,
     warn,
 )
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import Address, parse_address
-from storage.os_error import reason_of
+from storage.files import OsFiles
+from storage.storage_errors import StorageError, format_error_reason
 
 YES: Final = 0
 NO: Final = 1
@@ -37,7 +42,7 @@ _DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class BrokerContext:
     """Whom a command asks, and how it prints what it is answered."""
 
     broker: BrokerConnection
@@ -46,7 +51,7 @@ class Asking:
 
 
 def broker_command(**attributes: Any) -> Callable[[Callable[..., int]], click.Command]:
-    """Makes a command of a function that takes an `Asking` and its own parameters, and gives the exit code.
+    """Makes a command of a function that takes a `BrokerContext` and its own parameters, and gives the exit code.
 
     In: what `click.command` takes."""
 
@@ -60,26 +65,26 @@ def broker_command(**attributes: Any) -> Callable[[Callable[..., int]], click.Co
             output: Output,
             **named: Any,
         ) -> NoReturn:
-            do_without_standard_error()
+            replace_closed_stderr()
             if is_closed(sys.stdout):
                 warn("standard output: is closed")
                 sys.exit(USAGE)
             broker = BrokerConnection(bootstrap.host or "127.0.0.1", bootstrap.port, timeout, security)
-            asking = Asking(broker, is_json, output)
+            context = BrokerContext(broker, is_json, output)
             try:
-                sys.exit(_run(run, asking, named))
+                sys.exit(_run_command(run, context, named))
             except KeyboardInterrupt:
-                end_interrupted()
+                exit_interrupted()
 
         attributes["epilog"] = f"{attributes.get('epilog', '')}\n\n{EXIT_CODES}".strip()
-        made: click.Command = click.command(**attributes)(command)
-        made.params += [
+        created: click.Command = click.command(**attributes)(command)
+        created.params += [
             click.Option(
                 ["--bootstrap", "--bootstrap-server"],
                 envvar="GROUPD_BOOTSTRAP",
                 metavar="HOST:PORT",
                 default=_DEFAULT_ADDRESS,
-                callback=_address,
+                callback=_parse_address_option,
                 help=f"A listener. [env: GROUPD_BOOTSTRAP; default: {_DEFAULT_ADDRESS}]",
             ),
             command_config_parameter(),
@@ -93,31 +98,53 @@ def broker_command(**attributes: Any) -> Callable[[Callable[..., int]], click.Co
             click.Option(["--json", "is_json"], is_flag=True, help="Print one JSON object."),
             color_parameter(),
         ]
-        return made
+        return created
 
     return declare
 
 
-def _address(_: click.Context, __: click.Parameter, value: str) -> Address:
+def _parse_address_option(_: click.Context, __: click.Parameter, value: str) -> Address:
     try:
         return parse_address(value, "HOST:PORT")
     except ConfigError as error:
         raise click.BadParameter(str(error)) from error
 
 
-def _run(run: Callable[..., int], asking: Asking, named: dict[str, Any]) -> int:
+def _run_command(run: Callable[..., int], context: BrokerContext, named: dict[str, Any]) -> int:
     """Everything that may go wrong becomes a sentence and an exit code."""
     try:
-        with taking_output(), closing(asking.broker):
-            return run(asking, **named)
-    except BrokerRefused as refused:
-        warn(str(refused))
+        with guard_output(), closing(context.broker):
+            return run(context, **named)
+    except BrokerError as error:
+        warn(str(error))
         return NO
-    except Unreachable as error:
+    except ServerUnreachable as error:
         warn(str(error))
         return UNREACHABLE
-    except Misused as error:
+    except InvalidArguments as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:
-        warn(f"standard output: {reason_of(error)}")
+        warn(f"standard output: {format_error_reason(error)}")
         return USAGE
+
+
+def directory_option() -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Passed on as `data_dir`."""
+    return click.option(
+        "--data-dir", metavar="DIR", help="The directory of a stopped daemon, in place of --bootstrap."
+    )
+
+
+@contextmanager
+def edit_security_file(data_dir: str) -> Iterator[SecurityFile]:
+    """What a stopped daemon knows of ACLs and users; it cannot start meanwhile. Raises InvalidArguments,
+    ServerUnreachable."""
+    if click.get_current_context().get_parameter_source("bootstrap") is ParameterSource.COMMANDLINE:
+        raise InvalidArguments("--data-dir and --bootstrap contradict each other")
+    try:
+        with open_security_file(OsFiles(), os.path.abspath(data_dir)) as file:
+            yield file
+    except StorageError as error:
+        raise ServerUnreachable(str(error)) from error
+    except OSError as error:
+        raise ServerUnreachable(f"{data_dir}: {format_error_reason(error)}") from error

@@ -1,32 +1,42 @@
-"""A connection to a broker for a command: one question after the other, in Kafka's protocol."""
+"""A blocking connection to one broker over Kafka's protocol, with one request at a time, and the interface
+that commands need for requests. It connects with the first request.
+"""
 
 import socket
 import ssl
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from coordinator.cli.broker.client_properties import ClientSecurity
-from coordinator.cli.control.failure import Unreachable
+from coordinator.cli.broker.client_security import ClientSecurity
+from coordinator.cli.command_errors import ServerUnreachable
 from protocol.apis import APIS, ApiKey
 from protocol.codec import decode
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import encode_request, response_body_position
-from protocol.malformed import Malformed
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.primitives import Malformed
 from protocol.schema import message_info
 from storage.files import OsFiles
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
+
+
+class RequestSender(Protocol):
+    """A connection to one broker, or a client of a cluster."""
+
+    def send_request(self, request: Any) -> Any:
+        """Send a request to a broker and return its answer."""
+
 
 _CLIENT_ID: Final = "groupd"
-_NEWEST: Final[Mapping[int, int]] = MappingProxyType({})
-_MOST_BYTES: Final = 256 * 1024 * 1024
+_NO_MAX_VERSIONS: Final[Mapping[int, int]] = MappingProxyType({})
+_MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
 _TLS_ALERT: Final = b"\x15\x03"
-_HOW_TO_SAY: Final = "--command-config names a file that says how (security.protocol, ...)"
+_CONFIG_HINT: Final = "--command-config names a file that says how (security.protocol, ...)"
 
 
 class BrokerConnection:
-    """Opened with the first question."""
+    """Connects with the first request."""
 
     def __init__(
         self,
@@ -35,13 +45,13 @@ class BrokerConnection:
         timeout_s: float,
         security: ClientSecurity,
         client_id: str = _CLIENT_ID,
-        newest: Mapping[int, int] = _NEWEST,
+        max_versions: Mapping[int, int] = _NO_MAX_VERSIONS,
     ) -> None:
         """In: the address; the timeout of the connection and of each answer; TLS and the login; the client id of
         all requests; the newest version to use of some APIs, by API key.
         """
         self._client_id = client_id
-        self._newest = newest
+        self._max_versions = max_versions
         self._host = host
         self._port = port
         self._timeout_s = timeout_s
@@ -50,23 +60,23 @@ class BrokerConnection:
         self._correlation_id = 0
         self._versions: dict[int, range] = {}
 
-    def ask(self, request: Any, timeout_s: float | None = None) -> Any:
+    def send_request(self, request: Any, timeout_s: float | None = None) -> Any:
         """Return the answer, in the newest version that both sides speak. In: a timeout for this answer in place of
-        the usual one. Raises Unreachable; BrokerRefused where the login fails."""
+        the usual one. Raises ServerUnreachable; BrokerError where the login fails."""
         try:
             opened = self._open() if self._socket is None else self._socket
             opened.settimeout(self._timeout_s if timeout_s is None else timeout_s)
-            return self._ask(request)
+            return self._send_negotiated(request)
         except (OSError, EOFError, Malformed, UnicodeError) as error:
-            raise Unreachable(f"{self.name} does not answer: {self._reason(error)}") from error
+            raise ServerUnreachable(f"{self.name} does not answer: {self._describe_error(error)}") from error
 
     def count_apis(self) -> int:
-        """How many APIs the broker serves. Raises as `ask` does."""
+        """How many APIs the broker serves. Raises as `send_request` does."""
         return len(self.fetch_versions())
 
     def fetch_versions(self) -> dict[int, range]:
-        """Return the versions that the broker serves, by API key. Raises as `ask` does."""
-        self.ask(ApiVersionsRequest())
+        """Return the versions that the broker serves, by API key. Raises as `send_request` does."""
+        self.send_request(ApiVersionsRequest())
         return self._versions
 
     def close(self) -> None:
@@ -82,54 +92,56 @@ class BrokerConnection:
     def _open(self) -> socket.socket:
         self._socket = socket.create_connection((self._host, self._port), self._timeout_s)
         if self._security.tls is not None:
-            self._socket = self._in_tls(self._socket)
-        served = self._call(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0)
+            self._socket = self._wrap_in_tls(self._socket)
+        served = self._exchange_frames(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0)
         if served.error_code != ErrorCode.NONE:
             raise Malformed(f"it answered ApiVersions with error {served.error_code}")
         self._versions = {
             each.api_key: range(each.min_version, each.max_version + 1) for each in served.api_keys
         }
         if self._security.login is not None:
-            from coordinator.cli.broker.login import log_in  # and the mechanisms of SASL
+            from coordinator.cli.broker.broker_login import log_in  # and the mechanisms of SASL
 
-            log_in(self._security.login, self._ask)
+            log_in(self._security.login, self._send_negotiated)
         return self._socket
 
-    def _in_tls(self, plain: socket.socket) -> socket.socket:
-        """Raises Unreachable, OSError."""
-        from coordinator.server.tls.client import read_client_context  # and what reads certificates
-        from coordinator.server.tls.store_error import StoreError
+    def _wrap_in_tls(self, plain: socket.socket) -> socket.socket:
+        """Raises ServerUnreachable, OSError."""
+        from coordinator.security.server.tls_context import read_client_context  # and what reads certificates
+        from coordinator.security.server.tls_stores import KeyStoreError
 
         assert self._security.tls is not None
         try:
             context = read_client_context(self._security.tls, OsFiles())
-        except StoreError as error:
-            raise Unreachable(str(error)) from error
+        except KeyStoreError as error:
+            raise ServerUnreachable(str(error)) from error
         return context.wrap_socket(plain, server_hostname=self._host)
 
-    def _ask(self, request: Any) -> Any:
+    def _send_negotiated(self, request: Any) -> Any:
         key = message_info(type(request)).api_key
         common = [version for version in self._versions.get(key, ()) if version in APIS[key].versions]
         if not common:
-            raise Unreachable(f"{self.name} does not serve {APIS[key].name} in a version that groupd knows")
-        return self._call(key, request, min(max(common), self._newest.get(key, max(common))))
+            raise ServerUnreachable(
+                f"{self.name} does not serve {APIS[key].name} in a version that groupd knows"
+            )
+        return self._exchange_frames(key, request, min(max(common), self._max_versions.get(key, max(common))))
 
-    def _call(self, key: int, request: Any, version: int) -> Any:
+    def _exchange_frames(self, key: int, request: Any, version: int) -> Any:
         assert self._socket is not None
         self._correlation_id += 1
         self._socket.sendall(encode_request(key, version, self._correlation_id, self._client_id, request))
-        head = self._read(4)
+        head = self._receive(4)
         size = int.from_bytes(head, "big", signed=True)
         if head.startswith(_TLS_ALERT):
-            raise Malformed(f"it wants TLS. {_HOW_TO_SAY}")
-        if not 4 <= size <= _MOST_BYTES:
+            raise Malformed(f"it wants TLS. {_CONFIG_HINT}")
+        if not 4 <= size <= _MAX_FRAME_BYTES:
             raise Malformed(f"it announced an answer of {size} bytes")
-        frame = self._read(size)
+        frame = self._receive(size)
         if int.from_bytes(frame[:4], "big") != self._correlation_id:
             raise Malformed("it answered another question")
         return decode(APIS[key].response, version, frame, response_body_position(key, version, frame))
 
-    def _read(self, length: int) -> bytes:
+    def _receive(self, length: int) -> bytes:
         assert self._socket is not None
         data = bytearray()
         while len(data) < length:
@@ -139,17 +151,17 @@ class BrokerConnection:
             data += part
         return bytes(data)
 
-    def _reason(self, error: Exception) -> str:
+    def _describe_error(self, error: Exception) -> str:
         """What went wrong, and what may be done about it."""
         if isinstance(error, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {error.verify_message} (ssl.truststore.location)"
         if isinstance(error, ssl.SSLError):
-            said = (error.reason or str(error)).lower().replace("_", " ")
+            cause = (error.reason or str(error)).lower().replace("_", " ")
             return (
-                f"no TLS with it: {said}. Has that listener TLS, and does it know this client's certificate?"
+                f"no TLS with it: {cause}. Has that listener TLS, and does it know this client's certificate?"
             )
-        reason = reason_of(error)
+        reason = format_error_reason(error)
         is_plain = self._security.tls is None and self._security.login is None
         if is_plain and isinstance(error, (EOFError, ConnectionResetError)):
-            reason += f". Does that listener want TLS, or to know who asks? {_HOW_TO_SAY}"
+            reason += f". Does that listener want TLS, or to know who asks? {_CONFIG_HINT}"
         return reason

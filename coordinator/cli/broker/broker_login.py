@@ -4,28 +4,28 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
-from coordinator.cli.broker.refused import BrokerRefused
-from coordinator.security.sasl_login import NONCE_BYTES, Login, LoginRefused, SaslLogin
-from protocol.errors import ErrorCode
-from protocol.malformed import Malformed
+from coordinator.cli.command_errors import BrokerError
+from coordinator.security.core.sasl_login import NONCE_BYTES, Login, LoginRefused, SaslLogin
+from protocol.error_codes import ErrorCode
+from protocol.primitives import Malformed
 
-_SET_BY: Final[dict[int, str]] = {
+_PROPERTY_HINTS: Final[dict[int, str]] = {
     ErrorCode.ILLEGAL_SASL_STATE: " (security.protocol)",
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: " (sasl.mechanism)",
 }
 """What of a client's properties is wrong."""
 
 
-def log_in(login: Login, ask: Callable[[Any], Any]) -> None:
-    """In: what asks the broker, and returns its answer. Raises BrokerRefused, and Malformed for a broker that does
+def log_in(login: Login, send_request: Callable[[Any], Any]) -> None:
+    """In: what asks the broker, and returns its answer. Raises BrokerError, and Malformed for a broker that does
     not know the user either."""
     talk = SaslLogin(login, secrets.token_urlsafe(NONCE_BYTES))
-    question: Any = talk.first
+    question: Any = talk.first_request
     try:
         while question is not None:
-            question = talk.next(ask(question))
+            question = talk.next_request(send_request(question))
     except LoginRefused as refused:
-        hint = _SET_BY.get(refused.error_code, "")
-        raise BrokerRefused(refused.error_code, f"{refused}{hint}") from refused
+        hint = _PROPERTY_HINTS.get(refused.error_code, "")
+        raise BrokerError(refused.error_code, f"{refused}{hint}") from refused
     except ValueError as error:
         raise Malformed(str(error)) from error

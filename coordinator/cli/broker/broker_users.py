@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator.cli.broker.refused import BrokerRefused
-from coordinator.cli.broker.request_sender import RequestSender
-from coordinator.security.credential import ScramMechanism
-from protocol.errors import ErrorCode
+from coordinator.cli.broker.broker_connection import RequestSender
+from coordinator.cli.command_errors import BrokerError
+from coordinator.security.core.sasl_mechanisms import ScramMechanism
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -19,24 +19,24 @@ Iterations = dict[tuple[str, ScramMechanism], int]
 
 
 class BrokerUsers:
-    """All methods raise BrokerRefused for an error in the answer, and what the connection raises."""
+    """All methods raise BrokerError for an error in the answer, and what the connection raises."""
 
     def __init__(self, broker: RequestSender) -> None:
         self._broker = broker
 
-    def iterations(self, names: Sequence[str] = ()) -> Iterations:
+    def list_iterations(self, names: Sequence[str] = ()) -> Iterations:
         """Return the iterations of all credentials, or of some users. A user without credentials is an error."""
         users = [UserName(name=name) for name in names] or None
-        answer = self._broker.ask(DescribeUserScramCredentialsRequest(users=users))
-        _check(answer)
+        answer = self._broker.send_request(DescribeUserScramCredentialsRequest(users=users))
+        _check_error(answer)
         found: Iterations = {}
         for result in answer.results:
-            _check(result)
+            _check_error(result)
             for info in result.credential_infos:
                 found[result.user, ScramMechanism(info.mechanism)] = info.iterations
         return found
 
-    def set(
+    def set_credential(
         self, name: str, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int
     ) -> None:
         """Give a user a credential, in place of the one with the same mechanism."""
@@ -47,18 +47,18 @@ class BrokerUsers:
             salt=salt,
             salted_password=salted_password,
         )
-        self._alter(AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion]))
+        self._alter_credentials(AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion]))
 
-    def remove(self, name: str, mechanism: ScramMechanism) -> None:
+    def remove_credential(self, name: str, mechanism: ScramMechanism) -> None:
         """Delete a credential that exists."""
         deletion = ScramCredentialDeletion(name=name, mechanism=mechanism)
-        self._alter(AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[]))
+        self._alter_credentials(AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[]))
 
-    def _alter(self, request: AlterUserScramCredentialsRequest) -> None:
-        for result in self._broker.ask(request).results:
-            _check(result)
+    def _alter_credentials(self, request: AlterUserScramCredentialsRequest) -> None:
+        for result in self._broker.send_request(request).results:
+            _check_error(result)
 
 
-def _check(answer: Any) -> None:
+def _check_error(answer: Any) -> None:
     if answer.error_code != ErrorCode.NONE:
-        raise BrokerRefused(answer.error_code, answer.error_message)
+        raise BrokerError(answer.error_code, answer.error_message)

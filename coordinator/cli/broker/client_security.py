@@ -1,28 +1,33 @@
-"""A client's properties file, as kafka-acls.sh and its like take it by --command-config: how a broker is reached
-that wants TLS, or to know who asks. What such a file says of other things means nothing here.
-
-Source: Kafka's `CommonClientConfigs`, `SslConfigs`, `SaslConfigs`.
+"""Reads TLS and SASL settings of a client from a properties file, as the option --command-config of
+kafka-acls.sh and similar tools names it. Other properties in the file are ignored. Source: Kafka's
+`CommonClientConfigs`, `SslConfigs`, `SaslConfigs`.
 """
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from coordinator.config.properties_file import parse_properties
-from coordinator.names import SecurityProtocol
-from coordinator.net.peer import printable
+import click
 
-if TYPE_CHECKING:  # imported where a broker wants TLS or SASL: most calls do without
+from coordinator.config.properties_file import parse_properties
+from coordinator.core.message_text import printable
+from coordinator.core.shared_types import SecurityProtocol
+from storage.files import read_input_file
+from storage.storage_errors import format_error_reason
+
+if TYPE_CHECKING:
     from coordinator.config.listener_settings import TlsSettings
-    from coordinator.security.sasl_login import Login
+    from coordinator.security.core.sasl_login import Login
+
 
 _PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = "sasl.mechanism"
 _JAAS: Final = "sasl.jaas.config"
 _HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
-_ENABLED: Final = "ssl.enabled.protocols"
-_KEY: Final = "ssl.keystore.key"
-_CHAIN: Final = "ssl.keystore.certificate.chain"
+_ENABLED_PROTOCOLS: Final = "ssl.enabled.protocols"
+_KEYSTORE_KEY: Final = "ssl.keystore.key"
+_CERTIFICATE_CHAIN: Final = "ssl.keystore.certificate.chain"
 _STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 
 
@@ -36,25 +41,66 @@ class ClientSecurity:
     """None: without SASL."""
 
 
-def parse_client(text: str) -> ClientSecurity:
-    """In: the text of a file. Raises ValueError naming the property that makes no sense, and no secret."""
-    return security_from_properties(parse_properties(text))
-
-
-def security_from_properties(values: Mapping[str, str]) -> ClientSecurity:
-    """Return the security settings among a client's properties. Raises ValueError as `parse_client` does."""
-    said = values.get(_PROTOCOL, SecurityProtocol.PLAINTEXT).strip().upper()
-    try:
-        protocol = SecurityProtocol(said)
-    except ValueError:
-        raise ValueError(f"{_PROTOCOL}={printable(said)} is none of {', '.join(SecurityProtocol)}") from None
-    return ClientSecurity(
-        _tls(values) if protocol.has_tls else None,
-        _login(values, protocol) if protocol.has_sasl else None,
+def command_config_parameter() -> click.Option:
+    """Passed on as `security`."""
+    return click.Option(
+        ["--command-config", "security"],
+        envvar="GROUPD_COMMAND_CONFIG",
+        metavar="FILE",
+        callback=_read_option,
+        help="A client's properties (security.protocol, sasl.jaas.config, ssl.truststore.location, ...), as "
+        "Kafka's own commands take them. [env: GROUPD_COMMAND_CONFIG]",
     )
 
 
-def _tls(values: Mapping[str, str]) -> "TlsSettings":
+def _read_option(_: click.Context, __: click.Parameter, path: str | None) -> ClientSecurity:
+    return ClientSecurity() if path is None else read_client_security(path)
+
+
+def read_client_security(path: str) -> ClientSecurity:
+    """What the file at a path says, with the password of whoever types the command where it has none. Raises
+    BadParameter."""
+    try:
+        security = parse_client_security(read_input_file(path).decode())
+    except OSError as error:
+        raise click.BadParameter(f"{path}: {format_error_reason(error, path)}") from error
+    except UnicodeDecodeError as error:
+        raise click.BadParameter(f"{path}: is not UTF-8 text at byte {error.start}") from error
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {error}") from error
+    login = security.login
+    if login is None or login.password is not None:
+        return security
+    return replace(security, login=replace(login, password=_prompt_password(path, login.user)))
+
+
+def _prompt_password(path: str, user: str) -> str:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise click.BadParameter(f"{path}: sasl.jaas.config has no password, and there is no terminal to ask")
+    password: str = click.prompt(f"Password of {user}, who logs in", hide_input=True, err=True)
+    return password
+
+
+def parse_client_security(text: str) -> ClientSecurity:
+    """In: the text of a file. Raises ValueError naming the property that makes no sense, and no secret."""
+    return parse_security_properties(parse_properties(text))
+
+
+def parse_security_properties(values: Mapping[str, str]) -> ClientSecurity:
+    """Return the security settings among a client's properties. Raises ValueError as `parse_client_security`
+    does."""
+    given = values.get(_PROTOCOL, SecurityProtocol.PLAINTEXT).strip().upper()
+    try:
+        protocol = SecurityProtocol(given)
+    except ValueError:
+        raise ValueError(f"{_PROTOCOL}={printable(given)} is none of {', '.join(SecurityProtocol)}") from None
+    return ClientSecurity(
+        _parse_tls(values) if protocol.has_tls else None,
+        _parse_login(values, protocol) if protocol.has_sasl else None,
+    )
+
+
+def _parse_tls(values: Mapping[str, str]) -> "TlsSettings":
     from coordinator.config.listener_settings import TlsSettings
     from coordinator.config.security_properties import SecurityProperties
 
@@ -65,19 +111,19 @@ def _tls(values: Mapping[str, str]) -> "TlsSettings":
         type_ = f"ssl.{store}.type"
         if value(type_).upper() not in ("", *_STORE_TYPES):
             raise ValueError(f"{type_}={printable(value(type_))} is none of {', '.join(_STORE_TYPES)}")
-    if bool(value(_KEY)) != bool(value(_CHAIN)):
-        raise ValueError(f"{_KEY} and {_CHAIN} need each other")
+    if bool(value(_KEYSTORE_KEY)) != bool(value(_CERTIFICATE_CHAIN)):
+        raise ValueError(f"{_KEYSTORE_KEY} and {_CERTIFICATE_CHAIN} need each other")
     defaults = SecurityProperties()
-    versions = tuple(each.strip() for each in value(_ENABLED).split(",") if each.strip())
+    versions = tuple(each.strip() for each in value(_ENABLED_PROTOCOLS).split(",") if each.strip())
     if not set(versions) <= set(defaults.ssl_enabled_protocols):
-        raise ValueError(f"{_ENABLED}: there is {', '.join(defaults.ssl_enabled_protocols)}")
+        raise ValueError(f"{_ENABLED_PROTOCOLS}: there is {', '.join(defaults.ssl_enabled_protocols)}")
     return TlsSettings(
         ssl_keystore_location=value("ssl.keystore.location"),
         ssl_keystore_type=value("ssl.keystore.type").upper() or defaults.ssl_keystore_type,
         ssl_keystore_password=value("ssl.keystore.password"),
         ssl_key_password=value("ssl.key.password"),
-        ssl_keystore_key=value(_KEY),
-        ssl_keystore_certificate_chain=value(_CHAIN),
+        ssl_keystore_key=value(_KEYSTORE_KEY),
+        ssl_keystore_certificate_chain=value(_CERTIFICATE_CHAIN),
         ssl_truststore_location=value("ssl.truststore.location"),
         ssl_truststore_type=value("ssl.truststore.type").upper() or defaults.ssl_truststore_type,
         ssl_truststore_password=value("ssl.truststore.password"),
@@ -94,18 +140,18 @@ def _tls(values: Mapping[str, str]) -> "TlsSettings":
     )
 
 
-def _login(values: Mapping[str, str], protocol: SecurityProtocol) -> "Login":
-    from coordinator.security.jaas import JaasError, parse_property
-    from coordinator.security.sasl_login import LOGIN_MECHANISMS, Login
+def _parse_login(values: Mapping[str, str], protocol: SecurityProtocol) -> "Login":
+    from coordinator.security.core.jaas import JaasError, parse_jaas_property
+    from coordinator.security.core.sasl_login import LOGIN_MECHANISMS, Login
 
     mechanism = values.get(_MECHANISM, "GSSAPI").strip()
     if mechanism not in LOGIN_MECHANISMS:
-        there = ", ".join(LOGIN_MECHANISMS)
+        accepted = ", ".join(LOGIN_MECHANISMS)
         raise ValueError(
-            f"{_PROTOCOL}={protocol} needs a {_MECHANISM} of {there}, not {printable(mechanism)}"
+            f"{_PROTOCOL}={protocol} needs a {_MECHANISM} of {accepted}, not {printable(mechanism)}"
         )
     try:
-        modules = parse_property(values.get(_JAAS, ""))
+        modules = parse_jaas_property(values.get(_JAAS, ""))
     except JaasError as error:
         raise ValueError(f"{_JAAS}: {error}") from None
     options = modules[0].options

@@ -5,61 +5,60 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from coordinator.cli.control.failure import Unreachable
-from coordinator.control.groups.description import GroupDescription, GroupSummary
-from coordinator.control.groups.offset_description import GroupOffsets, OffsetChanges
+from coordinator.cli.command_errors import ServerUnreachable
+from coordinator.control.admin.group_models import GroupDescription, GroupOffsets, GroupSummary, OffsetChanges
 
 Value = TypeVar("Value")
 
 
-def groups_of(answered: Any) -> list[GroupSummary]:
-    """What GET /groups answers. These functions raise Unreachable where it is not that."""
-    return _value(_value(answered, dict[str, Any]).get("groups"), list[GroupSummary])
+def parse_groups(answer: Any) -> list[GroupSummary]:
+    """What GET /groups answers. These functions raise ServerUnreachable where it is not that."""
+    return _convert_answer(_convert_answer(answer, dict[str, Any]).get("groups"), list[GroupSummary])
 
 
-def description_of(answered: Any) -> GroupDescription:
+def parse_group_description(answer: Any) -> GroupDescription:
     """What GET /groups/{group} answers."""
-    return _value(answered, GroupDescription)
+    return _convert_answer(answer, GroupDescription)
 
 
-def offsets_of(answered: Any) -> GroupOffsets:
+def parse_group_offsets(answer: Any) -> GroupOffsets:
     """What GET /groups/{group}/offsets answers."""
-    return _value(answered, GroupOffsets)
+    return _convert_answer(answer, GroupOffsets)
 
 
-def changes_of(answered: Any) -> OffsetChanges:
+def parse_offset_changes(answer: Any) -> OffsetChanges:
     """What PUT /groups/{group}/offsets answers."""
-    return _value(answered, OffsetChanges)
+    return _convert_answer(answer, OffsetChanges)
 
 
-class NamedNamespace(Struct, frozen=True):
+class ListedNamespace(Struct, frozen=True):
     """A broker of the daemon; `created_ms` is None for its own."""
 
     name: str
     created_ms: int | None
 
 
-def removable_names(answered: Any) -> list[str]:
+def parse_removable_namespaces(answer: Any) -> list[str]:
     """What of GET /namespaces can be removed."""
-    found = _value(_value(answered, dict[str, Any]).get("namespaces"), list[NamedNamespace])
+    found = _convert_answer(_convert_answer(answer, dict[str, Any]).get("namespaces"), list[ListedNamespace])
     return [namespace.name for namespace in found if namespace.created_ms is not None]
 
 
-class Ledger(Struct, frozen=True):
+class LedgerPage(Struct, frozen=True):
     """Entries, open ones last, and the number to ask after for those that are closed from then on."""
 
     entries: list[dict[str, Any]]
     next: int
 
 
-def ledger_of(answered: Any) -> Ledger:
+def parse_ledger(answer: Any) -> LedgerPage:
     """What GET /ledger and GET /groups/{group}/ledger answer."""
-    return _value(answered, Ledger)
+    return _convert_answer(answer, LedgerPage)
 
 
-def _value(answered: Any, kind: type[Value]) -> Value:
+def _convert_answer(answer: Any, kind: type[Value]) -> Value:
     try:
-        return msgspec.convert(answered, kind)
+        return msgspec.convert(answer, kind)
     except msgspec.ValidationError as error:
         why = f"this groupd does not understand the daemon's answer ({error}): are both the same version?"
-        raise Unreachable(why) from error
+        raise ServerUnreachable(why) from error

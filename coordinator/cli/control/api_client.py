@@ -15,26 +15,27 @@ from urllib3.exceptions import (
     SSLError,
 )
 
-from coordinator.cli.control.daemon_url import api_url
-from coordinator.cli.control.failure import Refused, Unreachable
-from coordinator.cli.control.question import NOTHING, PATIENCE_S, Query
-from storage.os_error import reason_of
+from coordinator.cli.command_errors import DaemonError, ServerUnreachable
+from coordinator.cli.control.daemon_url import DEFAULT_TIMEOUT_S, NO_QUERY, Query, create_api_url
+from storage.storage_errors import format_error_reason
 
 if TYPE_CHECKING:
     import ssl
 
-JSON: Final = "application/json"
+JSON_TYPE: Final = "application/json"
 TEXT: Final = "text/plain"
 EVENTS: Final = "text/event-stream"
 _NAMESPACES: Final = "namespaces"
 _CONNECT_S: Final = 5.0
 _CONNECTIONS: Final = 2
-_PIECE_BYTES: Final = 64 * 1024
-_WHERE: Final = "`groupd serve` starts one; --url or GROUPD_URL says where its HTTP port is (http.listener)."
+_CHUNK_BYTES: Final = 64 * 1024
+_URL_HINT: Final = (
+    "`groupd serve` starts one; --url or GROUPD_URL says where its HTTP port is (http.listener)."
+)
 
 
 class ApiClient:
-    """See the top of this file. Every method raises Unreachable, and Refused with what the daemon says to it."""
+    """Every method raises ServerUnreachable, and DaemonError with what the daemon says to it."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class ApiClient:
         *,
         token: str | None,
         actor: str,
-        trusted: "ssl.SSLContext | None" = None,
+        ssl_context: "ssl.SSLContext | None" = None,
         namespace: str | None = None,
     ) -> None:
         """In: what `parse_url` gave; who asks, in words that the daemon's log and ledger repeat; for https, what to
@@ -50,9 +51,9 @@ class ApiClient:
         it is not its own."""
         self.url = url
         self.namespace = namespace
-        self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, ssl_context=trusted)
+        self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, ssl_context=ssl_context)
         # The handshake counts as well, and waits while a daemon that nobody has asked yet loads what answers.
-        self._connect_s = PATIENCE_S if url.startswith("https:") else _CONNECT_S
+        self._connect_s = DEFAULT_TIMEOUT_S if url.startswith("https:") else _CONNECT_S
         self._headers = {"X-Groupd-Actor": actor, "User-Agent": "groupd"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -61,137 +62,144 @@ class ApiClient:
         """Closes its connections."""
         self._pool.clear()
 
-    def get(self, *path: str, query: Query = NOTHING) -> Any:
+    def get_json(self, *path: str, query: Query = NO_QUERY) -> Any:
         """What the daemon answers, from JSON."""
-        return self.ask("GET", *path, query=query)
+        return self.request_json("GET", *path, query=query)
 
-    def ask(
+    def request_json(
         self,
         method: str,
         *path: str,
-        query: Query = NOTHING,
+        query: Query = NO_QUERY,
         body: object = None,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Any:
-        """The same of any method. In: a body to be written as JSON; how long the answer may take."""
-        data = self._read(method, path, query, body, JSON, patience_s)
+        """Send a request of any method and decode the JSON of its response.
+
+        In: a body, which is sent as JSON; the timeout in seconds.
+        """
+        data = self._read_body(method, path, query, body, JSON_TYPE, timeout_s)
         try:
             return msgspec.json.decode(data) if data else None
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise self._stranger(method, path) from None
+            raise self._create_unknown_server_error(method, path) from None
 
-    def text(
+    def request_text(
         self,
         method: str,
         *path: str,
-        query: Query = NOTHING,
+        query: Query = NO_QUERY,
         body: object = None,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> str:
-        """The same in words for people."""
-        return self._read(method, path, query, body, TEXT, patience_s).decode(errors="replace")
+        """Send a request and return its response as text for people."""
+        return self._read_body(method, path, query, body, TEXT, timeout_s).decode(errors="replace")
 
     @contextmanager
-    def stream(
-        self, *path: str, query: Query, last_id: str | None, silence_s: float
+    def open_stream(
+        self, *path: str, query: Query, last_id: str | None, idle_timeout_s: float
     ) -> Iterator[Iterator[bytes]]:
         """The bytes of a stream of events, as they come, until it ends or is silent for too long. In: the last
         event that was seen. The stream is closed at the end of the body."""
         more = {} if last_id is None else {"Last-Event-ID": last_id}
-        response = self._open("GET", path, query, None, EVENTS, silence_s, more)
+        response = self._open_response("GET", path, query, None, EVENTS, idle_timeout_s, more)
         try:
-            yield self._pieces(response, silence_s)
+            yield self._read_chunks(response, idle_timeout_s)
         finally:
             response.close()
 
-    def _pieces(self, response: urllib3.BaseHTTPResponse, silence_s: float) -> Iterator[bytes]:
-        with self._in_words(silence_s):
-            while piece := response.read1(_PIECE_BYTES):
+    def _read_chunks(self, response: urllib3.BaseHTTPResponse, idle_timeout_s: float) -> Iterator[bytes]:
+        with self._translate_errors(idle_timeout_s):
+            while piece := response.read1(_CHUNK_BYTES):
                 yield piece
 
-    def _read(
-        self, method: str, path: tuple[str, ...], query: Query, body: object, accept: str, patience_s: float
+    def _read_body(
+        self, method: str, path: tuple[str, ...], query: Query, body: object, accept: str, timeout_s: float
     ) -> bytes:
-        response = self._open(method, path, query, body, accept, patience_s, {})
-        with self._in_words(patience_s):
+        response = self._open_response(method, path, query, body, accept, timeout_s, {})
+        with self._translate_errors(timeout_s):
             return response.data
 
-    def _open(
+    def _open_response(
         self,
         method: str,
         path: tuple[str, ...],
         query: Query,
         body: object,
         accept: str,
-        patience_s: float,
+        timeout_s: float,
         more: dict[str, str],
     ) -> urllib3.BaseHTTPResponse:
-        """The answer with its body still to come. Raises Refused."""
+        """The answer with its body still to come. Raises DaemonError."""
         headers = self._headers | {"Accept": accept} | more
         data = None
         if method != "GET":
-            headers["Content-Type"] = JSON
+            headers["Content-Type"] = JSON_TYPE
         if body is not None:
             data = msgspec.json.encode(body)
-        with self._in_words(patience_s):
+        with self._translate_errors(timeout_s):
             response = self._pool.request(
                 method,
-                api_url(self.url, self._placed(path), query),
+                create_api_url(self.url, self._prefix_namespace(path), query),
                 body=data,
                 headers=headers,
-                timeout=urllib3.Timeout(connect=self._connect_s, read=patience_s),
+                timeout=urllib3.Timeout(connect=self._connect_s, read=timeout_s),
                 redirect=False,
                 preload_content=False,
             )
             if 200 <= response.status < 300:
                 return response
             said = response.data
-        raise self._refusal(response.status, said, method, path)
+        raise self._create_error(response.status, said, method, path)
 
-    def _placed(self, path: tuple[str, ...]) -> tuple[str, ...]:
+    def _prefix_namespace(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """Where a namespace has what the daemon has at a path; namespaces are the daemon's."""
         if self.namespace is None or path[0] == _NAMESPACES:
             return path
         return (_NAMESPACES, self.namespace, *path)
 
-    def _refusal(self, status: int, said: bytes, method: str, path: tuple[str, ...]) -> Exception:
+    def _create_error(self, status: int, data: bytes, method: str, path: tuple[str, ...]) -> Exception:
         try:
-            problem = msgspec.json.decode(said, type=dict[str, Any])
+            problem = msgspec.json.decode(data, type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            return self._stranger(method, path, f"it answers {status}")
-        return Refused(status, problem)
+            return self._create_unknown_server_error(method, path, f"it answers {status}")
+        return DaemonError(status, problem)
 
-    def _stranger(
+    def _create_unknown_server_error(
         self, method: str, path: tuple[str, ...], how: str = "its answer is no JSON"
-    ) -> Unreachable:
-        asked = f"{method} /v1/{'/'.join(path)}"
-        return Unreachable(f"what answers at {self.url} is no groupd that knows {asked}: {how}. {_WHERE}")
+    ) -> ServerUnreachable:
+        operation = f"{method} /v1/{'/'.join(path)}"
+        return ServerUnreachable(
+            f"what answers at {self.url} is no groupd that knows {operation}: {how}. {_URL_HINT}"
+        )
 
     @contextmanager
-    def _in_words(self, patience_s: float) -> Iterator[None]:
+    def _translate_errors(self, timeout_s: float) -> Iterator[None]:
         """Makes what goes wrong on the way one sentence."""
         try:
             yield
         except (NewConnectionError, ConnectTimeoutError) as error:
             cause = error.__cause__ if isinstance(error.__cause__, OSError) else TimeoutError()
-            raise Unreachable(f"no daemon answers at {self.url}: {reason_of(cause)}. {_WHERE}") from error
+            raise ServerUnreachable(
+                f"no daemon answers at {self.url}: {format_error_reason(cause)}. {_URL_HINT}"
+            ) from error
         except ReadTimeoutError as error:
-            why = f"the daemon at {self.url} said nothing for {patience_s:g} s: is it stopped, or very busy?"
-            raise Unreachable(why) from error
+            why = f"the daemon at {self.url} said nothing for {timeout_s:g} s: is it stopped, or very busy?"
+            raise ServerUnreachable(why) from error
         except ProtocolError as error:
             why = f"{self.url} closed the connection, or does not speak HTTP. "
             why += "Is that the port of Kafka clients, or one that wants https?"
-            raise Unreachable(f"{why} {_WHERE}") from error
+            raise ServerUnreachable(f"{why} {_URL_HINT}") from error
         except SSLError as error:
-            raise Unreachable(f"no TLS with {self.url}: {_words_of_tls(error)}") from error
+            raise ServerUnreachable(f"no TLS with {self.url}: {_describe_tls_error(error)}") from error
         except HTTPError as error:
-            raise Unreachable(f"no daemon can be asked at {self.url}: {error}. {_WHERE}") from error
+            raise ServerUnreachable(f"no daemon can be asked at {self.url}: {error}. {_URL_HINT}") from error
 
 
-def _words_of_tls(error: SSLError) -> str:
+def _describe_tls_error(error: SSLError) -> str:
     """Why it failed, as OpenSSL says it, and what may be done."""
     cause = error.args[0] if error.args else error
     if verified := getattr(cause, "verify_message", None):
         return f"{verified}. --ca-file or GROUPD_CA_FILE says whose certificate is good."
-    said = getattr(cause, "reason", None) or str(error)
-    return f"{str(said).lower().replace('_', ' ')}. Is that the port of http.listener, and has it TLS?"
+    reason = getattr(cause, "reason", None) or str(error)
+    return f"{str(reason).lower().replace('_', ' ')}. Is that the port of http.listener, and has it TLS?"

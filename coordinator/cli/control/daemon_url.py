@@ -1,9 +1,18 @@
-"""Where a daemon answers HTTP: what people write, and the paths below it."""
+"""The URL of a daemon and of its operations, with the default timeout and query of a request."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from coordinator.cli.control.question import Query
+DEFAULT_TIMEOUT_S: Final = 30.0
+"""How long an answer may take that waits for nothing."""
+
+Query = Mapping[str, str | int | tuple[str, ...] | None]
+"""What is asked for, a name with several values as often; None where it is not."""
+
+NO_QUERY: Final[Query] = MappingProxyType({})
+
 
 DEFAULT_URL: Final = "http://127.0.0.1:9080"
 _SCHEMES: Final = ("http", "https")
@@ -29,16 +38,16 @@ def parse_url(text: str) -> str:
     return url.rstrip("/")
 
 
-def api_url(url: str, path: tuple[str, ...], query: Query) -> str:
+def create_api_url(url: str, path: tuple[str, ...], query: Query) -> str:
     """The URL of an operation. In: what `parse_url` gave; the names in its path, which may hold anything; what is
     asked for, None where it is not."""
-    names = "/".join(map(_quoted, path))
-    asked = {name: value for name, value in query.items() if value is not None}
-    text = urlencode(asked, doseq=True)
+    names = "/".join(map(_quote_name, path))
+    given = {name: value for name, value in query.items() if value is not None}
+    text = urlencode(given, doseq=True)
     return f"{url}/v1/{names}" + (f"?{text}" if text else "")
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     """A name in a path. One of dots only would mean a place in the path."""
     quoted = quote(name, safe="")
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")

@@ -1,16 +1,36 @@
-"""An event on one line: when, its number, the group, what happened."""
+"""Formats an event as one line (time, number, group, kind, text), with the styles of event kinds and group
+states.
+"""
 
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator.cli.times import time_of_day
-from coordinator.net.peer import printable
+from coordinator.cli.time_text import time_of_day
+from coordinator.core.message_text import printable
+from coordinator.group.group_types import STATE_NAMES
+
+STATES: Final = STATE_NAMES
+STATE_STYLES: Final = {
+    "Stable": "green",
+    "Empty": "cyan",
+    "Dead": "red",
+    "PreparingRebalance": "yellow",
+    "CompletingRebalance": "yellow",
+    "Assigning": "yellow",
+    "Reconciling": "yellow",
+}
+
+
+def state_style(state: str) -> str:
+    """How a state is shown at a terminal."""
+    return STATE_STYLES.get(state, "")
+
 
 _MAX_LINE: Final = 4_000
 _NUMBER_CELLS: Final = 5
 _KIND_CELLS: Final = 18
-_STYLES: Final = (
+_KIND_STYLES: Final = (
     ("Expired|Evicted|Fenced|Stalled|Refused|Unreadable", "red"),
     ("RebalanceCompleted|Stabilized|AssignmentApplied", "green"),
     ("RebalanceStarted|RebalanceWaits|RebalanceDelayed|ToldToRejoin", "yellow"),
@@ -22,26 +42,26 @@ _STYLES: Final = (
 
 def kind_style(kind: str) -> str:
     """How a kind of events is shown at a terminal."""
-    return next((style for part, style in _STYLES if re.search(part, kind)), "blue")
+    return next((style for part, style in _KIND_STYLES if re.search(part, kind)), "blue")
 
 
-def event_parts(
+def format_event(
     kind: str, value: Mapping[str, Any], *, with_group: bool, is_aligned: bool
 ) -> list[tuple[str, str]]:
     """Texts, each with its style. In: what the API says of an event; whether texts of several lines are to stand
     below each other."""
-    number, name = f"#{_text(value.get('seq'))}", _text(kind)
+    number, name = f"#{_format_value(value.get('seq'))}", _format_value(kind)
     if is_aligned:
         number, name = number.ljust(_NUMBER_CELLS), name.ljust(_KIND_CELLS)
-    parts = [(_time(value.get("at_ms")), "dim"), (number, "")]
+    parts = [(_format_time(value.get("at_ms")), "dim"), (number, "")]
     if with_group:
-        parts.append((_text(value.get("group_id")), "bold"))
-    return [*parts, (name, kind_style(kind)), (_text(value.get("line")), "")]
+        parts.append((_format_value(value.get("group_id")), "bold"))
+    return [*parts, (name, kind_style(kind)), (_format_value(value.get("line")), "")]
 
 
-def _time(at_ms: Any) -> str:
+def _format_time(at_ms: Any) -> str:
     return time_of_day(at_ms) if isinstance(at_ms, int) else "-"
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "-" if value is None else printable(str(value), _MAX_LINE)

@@ -9,102 +9,104 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from coordinator import clock
+from coordinator.cli.command_errors import DaemonError, ServerUnreachable
 from coordinator.cli.control.api_client import ApiClient
-from coordinator.cli.control.board import COLUMNS, Board, BoardGroup, board_row
-from coordinator.cli.control.event_line import event_parts
-from coordinator.cli.control.failure import Refused, Unreachable
-from coordinator.cli.control.following import Following, Happened
-from coordinator.cli.control.states import state_style
-from coordinator.cli.control.terminal_table import terminal_table
-from coordinator.cli.times import time_of_day
+from coordinator.cli.control.event_follower import EventFollower, FollowedEvent
+from coordinator.cli.control.event_line import format_event, state_style
+from coordinator.cli.control.group_board import COLUMNS, GroupBoard, GroupWithOffsets, format_board_row
+from coordinator.cli.rich_output import create_terminal_table
+from coordinator.cli.time_text import time_of_day
+from coordinator.core import clock
 
-_LEAST_S: Final = 0.25
+_MIN_REFRESH_S: Final = 0.25
 """Between two looks, however much happens."""
-_LONGEST_S: Final = 2.0
+_MAX_REFRESH_S: Final = 2.0
 """Between two looks, when nothing does: durations go on."""
-_LOOKS_UNTIL_ALL: Final = 3
+_REFRESHES_UNTIL_ALL: Final = 3
 """After so many, what seems not to have changed is looked at as well: commits are no events."""
 _LAST_EVENTS: Final = 5
 _OTHER_ROWS: Final = 5 + _LAST_EVENTS
 
 
 class LiveBoard:
-    """See the top of this file. Events are read in a thread; asking and drawing is done in that of the caller."""
+    """Events are read in a thread; asking and drawing is done in that of the caller."""
 
     def __init__(self, client: ApiClient, console: Console) -> None:
         self._client = client
         self._console = console
-        self._board = Board(client)
+        self._board = GroupBoard(client)
         self._lock = Lock()
         self._changed: set[str] = set()
-        self._events: deque[Happened] = deque(maxlen=_LAST_EVENTS)
-        self._something = Signal()
-        self._trouble = ""
-        self._shown: list[BoardGroup] = []
+        self._events: deque[FollowedEvent] = deque(maxlen=_LAST_EVENTS)
+        self._refresh_signal = Signal()
+        self._error_text = ""
+        self._shown: list[GroupWithOffsets] = []
 
     def run(self) -> None:
-        """Goes on until it is interrupted. Raises Unreachable, Refused if there is nothing to begin with."""
-        self._look()
-        Thread(target=self._follow, daemon=True).start()
+        """Goes on until it is interrupted. Raises ServerUnreachable, DaemonError if there is nothing to begin
+        with."""
+        self._fetch_groups()
+        Thread(target=self._follow_events, daemon=True).start()
         with Live(console=self._console, screen=True, auto_refresh=False) as live:
-            looks = 0
+            refreshes = 0
             while True:
-                live.update(self._picture(), refresh=True)
-                self._something.wait(_LONGEST_S)
-                Signal().wait(_LEAST_S)
-                self._something.clear()
-                looks += 1
-                self._look_again(is_all=looks % _LOOKS_UNTIL_ALL == 0)
+                live.update(self._render(), refresh=True)
+                self._refresh_signal.wait(_MAX_REFRESH_S)
+                Signal().wait(_MIN_REFRESH_S)
+                self._refresh_signal.clear()
+                refreshes += 1
+                self._refresh(is_all=refreshes % _REFRESHES_UNTIL_ALL == 0)
 
-    def _look_again(self, *, is_all: bool) -> None:
+    def _refresh(self, *, is_all: bool) -> None:
         with self._lock:
             changed, self._changed = self._changed, set()
-        self._board.forget(changed)
+        self._board.forget_groups(changed)
         if is_all:
-            self._board.forget([summary.group_id for summary in self._board.summaries])
+            self._board.forget_groups([summary.group_id for summary in self._board.summaries])
         try:
-            self._look()
-            self._trouble = ""
-        except (Unreachable, Refused) as error:
-            self._trouble = str(error).split(". ")[0]
+            self._fetch_groups()
+            self._error_text = ""
+        except (ServerUnreachable, DaemonError) as error:
+            self._error_text = str(error).split(". ")[0]
 
-    def _look(self) -> None:
-        self._shown = self._board.look(max(1, self._console.height - _OTHER_ROWS))
+    def _fetch_groups(self) -> None:
+        self._shown = self._board.fetch_groups(max(1, self._console.height - _OTHER_ROWS))
 
-    def _follow(self) -> None:
+    def _follow_events(self) -> None:
         try:
-            for happened in Following(self._client, say=lambda _: self._something.set()):
+            for event in EventFollower(self._client, on_status_change=lambda _: self._refresh_signal.set()):
                 with self._lock:
-                    self._changed.add(str(happened.value.get("group_id")))
-                    if happened.kind != "gap":
-                        self._events.append(happened)
-                self._something.set()
-        except (Unreachable, Refused):
-            self._something.set()  # then it is drawn anew by time
+                    self._changed.add(str(event.value.get("group_id")))
+                    if event.kind != "gap":
+                        self._events.append(event)
+                self._refresh_signal.set()
+        except (ServerUnreachable, DaemonError):
+            self._refresh_signal.set()  # then it is drawn anew by time
 
-    def _picture(self) -> Group:
+    def _render(self) -> Group:
         rows: list[RenderableType] = [
-            self._heading(),
+            self._render_heading(),
             Text(),
-            self._table(),
+            self._render_table(),
         ]
         left_out = len(self._board.summaries) - len(self._shown)
         if left_out > 0:
             rows.append(Text(f"and {left_out} more", "dim"))
         with self._lock:
             events = list(self._events)
-        rows += [Text(), *map(_event, events)]
+        rows += [Text(), *map(_render_event, events)]
         return Group(*rows)
 
-    def _table(self) -> RenderableType:
-        return terminal_table(COLUMNS, [board_row(group) for group in self._shown], self._console.width)
+    def _render_table(self) -> RenderableType:
+        return create_terminal_table(
+            COLUMNS, [format_board_row(group) for group in self._shown], self._console.width
+        )
 
-    def _heading(self) -> Text:
+    def _render_heading(self) -> Text:
         heading = Text(no_wrap=True, overflow="ellipsis")
         heading.append("groupd ", "bold").append(f"{self._client.url}  {time_of_day(clock.wall_ms())[:8]}  ")
-        if self._trouble:
-            return heading.append(self._trouble, "red")
+        if self._error_text:
+            return heading.append(self._error_text, "red")
         counts = Counter(summary.state for summary in self._board.summaries)
         heading.append(f"{counts.total()} group{'' if counts.total() == 1 else 's'}")
         for state, count in sorted(counts.items()):
@@ -112,8 +114,8 @@ class LiveBoard:
         return heading
 
 
-def _event(happened: Happened) -> Text:
+def _render_event(event: FollowedEvent) -> Text:
     line = Text(no_wrap=True, overflow="ellipsis")
-    for text, style in event_parts(happened.kind, happened.value, with_group=True, is_aligned=True):
+    for text, style in format_event(event.kind, event.value, with_group=True, is_aligned=True):
         line.append(f"{text}  ", style)
     return line

@@ -5,13 +5,19 @@ from typing import Final
 
 import click
 
-from coordinator.cli.control.command import USAGE, YES, Asking, daemon_command
-from coordinator.cli.control.failure import Misused
-from coordinator.cli.control.printed import answer, note
-from coordinator.cli.standard_streams import warn
-from coordinator.net.peer import printable
+from coordinator.cli.command_errors import InvalidArguments
+from coordinator.cli.control.daemon_command import (
+    USAGE,
+    YES,
+    DaemonContext,
+    daemon_command,
+    print_answer,
+    print_note,
+)
+from coordinator.cli.output_streams import warn
+from coordinator.core.message_text import printable
 from storage.files import OsFiles
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 EPILOG: Final = """Actions:
 
@@ -30,7 +36,7 @@ groupd replay billing.groupd-rec"""
 
 ACTIONS: Final = ("start", "save", "stop")
 MEBIBYTE: Final = 1024 * 1024
-_SAVE_S: Final = 300.0
+_SAVE_TIMEOUT_S: Final = 300.0
 
 
 @daemon_command(epilog=EPILOG)
@@ -53,8 +59,8 @@ _SAVE_S: Final = 300.0
     metavar="N",
     help="For start and --new: after how much the recording ends by itself. [default: 4]",
 )
-def command(
-    asking: Asking,
+def record_group(
+    context: DaemonContext,
     group: str | None,
     action: str | None,
     path: str | None,
@@ -65,48 +71,48 @@ def command(
     """Record all that GROUP is told, or every new group; or say which groups are recorded."""
     body = {} if mebibytes is None else {"bytes": mebibytes * MEBIBYTE}
     if group is None:
-        _all(asking, body, every_new=every_new, nothing=nothing)
+        _record_all(context, body, every_new=every_new, nothing=nothing)
         return YES
     if every_new or nothing:
-        raise Misused("--new and --none are about no GROUP")
+        raise InvalidArguments("--new and --none are about no GROUP")
     if group == "":
-        raise Misused("the empty name is none that can be recorded")
+        raise InvalidArguments("the empty name is none that can be recorded")
     action = action or "start"
     if path is not None and action != "save":
-        raise Misused("-o belongs to save")
+        raise InvalidArguments("-o belongs to save")
     if mebibytes is not None and action != "start":
-        raise Misused("--mebibytes belongs to start and to --new")
+        raise InvalidArguments("--mebibytes belongs to start and to --new")
     if action == "start":
-        answer(asking, "PUT", "recordings", group, body=body)
+        print_answer(context, "PUT", "recordings", group, body=body)
     elif action == "stop":
-        answer(asking, "DELETE", "recordings", group)
+        print_answer(context, "DELETE", "recordings", group)
     else:
-        return _save(asking, group, path or f"{printable(group).replace('/', '_')}.groupd-rec")
+        return _save_recording(context, group, path or f"{printable(group).replace('/', '_')}.groupd-rec")
     return YES
 
 
-def _all(asking: Asking, body: dict[str, int], *, every_new: bool, nothing: bool) -> None:
+def _record_all(context: DaemonContext, body: dict[str, int], *, every_new: bool, nothing: bool) -> None:
     if every_new and nothing:
-        raise Misused("--new or --none, not both")
+        raise InvalidArguments("--new or --none, not both")
     if body and not every_new:
-        raise Misused("--mebibytes belongs to start and to --new")
+        raise InvalidArguments("--mebibytes belongs to start and to --new")
     if every_new:
-        answer(asking, "PUT", "recordings", body=body)
+        print_answer(context, "PUT", "recordings", body=body)
     elif nothing:
-        answer(asking, "DELETE", "recordings")
+        print_answer(context, "DELETE", "recordings")
     else:
-        answer(asking, "GET", "recordings")
+        print_answer(context, "GET", "recordings")
 
 
-def _save(asking: Asking, group: str, path: str) -> int:
-    data = asking.client.text("GET", "recordings", group, patience_s=_SAVE_S).encode()
+def _save_recording(context: DaemonContext, group: str, path: str) -> int:
+    data = context.client.request_text("GET", "recordings", group, timeout_s=_SAVE_TIMEOUT_S).encode()
     if path == "-":
         sys.stdout.buffer.write(data)
         return YES
     try:
         OsFiles().write(path, data)
     except OSError as error:
-        warn(f"{path}: {reason_of(error, path)}")
+        warn(f"{path}: {format_error_reason(error, path)}")
         return USAGE
-    note(f"{path}: {len(data)} bytes")
+    print_note(f"{path}: {len(data)} bytes")
     return YES

@@ -1,18 +1,25 @@
-"""`groupd clock`: the time of a group."""
+"""`groupd clock` and `groupd expire`."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 import click
 
-from coordinator.cli.control.arguments import DURATION, listed, seconds
-from coordinator.cli.control.command import YES, Asking, daemon_command
-from coordinator.cli.control.failure import Misused
-from coordinator.cli.control.printed import answer
-from coordinator.cli.control.question import PATIENCE_S
-from coordinator.net.peer import printable
+from coordinator.cli.command_errors import InvalidArguments
+from coordinator.cli.control.daemon_command import (
+    DURATION,
+    YES,
+    DaemonContext,
+    daemon_command,
+    group_argument,
+    parse_names,
+    parse_seconds,
+    print_answer,
+)
+from coordinator.cli.control.daemon_url import DEFAULT_TIMEOUT_S
+from coordinator.core.message_text import printable
 
-EPILOG: Final = """Actions:
+CLOCK_EPILOG: Final = """Actions:
 
 \b
 show           how the clock stands, and what its time brings about next
@@ -31,18 +38,18 @@ groupd clock billing advance 5m --silent bob --settle 10s
 groupd clock freeze"""
 
 ACTIONS: Final = ("show", "freeze", "run", "advance", "step", "reset")
-_MOVING: Final = ("advance", "step")
-_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "silent": _MOVING,
-    "settle": _MOVING,
+_ADVANCE_ACTIONS: Final = ("advance", "step")
+_ACTIONS_BY_OPTION: Final[Mapping[str, tuple[str, ...]]] = {
+    "silent": _ADVANCE_ACTIONS,
+    "settle": _ADVANCE_ACTIONS,
     "except_": ("freeze",),
 }
 """Which actions each option belongs to."""
-_SETTLING_S: Final = 600.0
+_SETTLE_TIMEOUT_S: Final = 600.0
 """How long an advance may take, which waits for living members."""
 
 
-def _parse(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
+def _parse_words(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
     """Group, action, and what follows. A group that is called like an action needs an action behind it."""
     if not words:
         return None, "show", ()
@@ -51,17 +58,17 @@ def _parse(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
     if words[0] in ACTIONS:
         return None, words[0], words[1:]
     if len(words) > 1:
-        raise Misused(f"{printable(words[1])} is none of {', '.join(ACTIONS)}")
+        raise InvalidArguments(f"{printable(words[1])} is none of {', '.join(ACTIONS)}")
     return words[0], "show", ()
 
 
-@daemon_command(epilog=EPILOG)
+@daemon_command(epilog=CLOCK_EPILOG)
 @click.argument("words", nargs=-1, metavar="[GROUP] [ACTION] [TIME]")
 @click.option(
     "--silent",
     multiple=True,
     metavar="NAMES",
-    callback=listed,
+    callback=parse_names,
     help="For advance and step: who is not heard meanwhile. [default: who has no connection]",
 )
 @click.option(
@@ -76,35 +83,55 @@ def _parse(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
     type=click.Choice(["gone"]),
     help="For freeze: members that have left their connection expire all the same.",
 )
-def command(asking: Asking, words: tuple[str, ...], **options: Any) -> int:
+def control_clock(context: DaemonContext, words: tuple[str, ...], **options: Any) -> int:
     """Hold the clock of GROUP, let it run, move it ahead; or say how it stands."""
-    group, action, rest = _parse(words)
+    group, action, rest = _parse_words(words)
     if group == "":
-        raise Misused("the empty name is none that can be asked for")
+        raise InvalidArguments("the empty name is none that can be asked for")
     for name, value in options.items():
-        if value is not None and action not in _OPTIONS[name]:
-            raise Misused(f"--{name.rstrip('_')} belongs to {' and '.join(_OPTIONS[name])}")
+        if value is not None and action not in _ACTIONS_BY_OPTION[name]:
+            raise InvalidArguments(
+                f"--{name.rstrip('_')} belongs to {' and '.join(_ACTIONS_BY_OPTION[name])}"
+            )
     if len(rest) != (1 if action == "advance" else 0):
         wanted = "a TIME, such as 45s" if action == "advance" else "nothing"
-        raise Misused(f"{action} takes {wanted}")
+        raise InvalidArguments(f"{action} takes {wanted}")
     clock = ("clock",) if group is None else ("groups", group, "clock")
-    if action in _MOVING:
+    if action in _ADVANCE_ACTIONS:
         by = {"by": DURATION.convert(rest[0], None, None)} if rest else {}
-        _move(asking, (*clock, action), by, options)
+        _advance_clock(context, (*clock, action), by, options)
     elif action == "freeze":
         body = {"frozen": True} | ({} if options["except_"] is None else {"except": options["except_"]})
-        answer(asking, "PUT", *clock, body=body)
+        print_answer(context, "PUT", *clock, body=body)
     elif action == "run":
-        answer(asking, "PUT", *clock, body={"frozen": False})
+        print_answer(context, "PUT", *clock, body={"frozen": False})
     elif action == "reset":
-        answer(asking, "DELETE", *clock)
-        answer(asking, "GET", *clock)
+        print_answer(context, "DELETE", *clock)
+        print_answer(context, "GET", *clock)
     else:
-        answer(asking, "GET", *clock)
+        print_answer(context, "GET", *clock)
     return YES
 
 
-def _move(asking: Asking, path: tuple[str, ...], by: Mapping[str, str], options: Mapping[str, Any]) -> None:
+def _advance_clock(
+    context: DaemonContext, path: tuple[str, ...], by: Mapping[str, str], options: Mapping[str, Any]
+) -> None:
     body = {**by} | {name: options[name] for name in ("silent", "settle") if options[name] is not None}
-    patience_s = max(_SETTLING_S, 2 * seconds(options["settle"])) + PATIENCE_S
-    answer(asking, "POST", *path, body=body, patience_s=patience_s)
+    patience_s = max(_SETTLE_TIMEOUT_S, 2 * parse_seconds(options["settle"])) + DEFAULT_TIMEOUT_S
+    print_answer(context, "POST", *path, body=body, timeout_s=patience_s)
+
+
+EXPIRE_EPILOG: Final = """MEMBER is a member id, or an instance id or client id that one member alone has.
+A client that lives learns of it at its next heartbeat: its partitions are lost, not revoked. Example:
+
+\b
+groupd expire billing bob"""
+
+
+@daemon_command(epilog=EXPIRE_EPILOG)
+@group_argument()
+@click.argument("member")
+def expire_member(context: DaemonContext, group: str, member: str) -> int:
+    """End the session of MEMBER of GROUP now; nobody else's time changes."""
+    print_answer(context, "POST", "groups", group, "members", member, "expire")
+    return YES

@@ -4,10 +4,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from coordinator.cli.acl.broker_acls import BrokerAcls
-from coordinator.cli.broker.refused import BrokerRefused
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
-from coordinator.cli.kafka_tools.options import (
+from coordinator.cli.broker.broker_acls import BrokerAcls
+from coordinator.cli.command_errors import BrokerError
+from coordinator.cli.kafka_tools.tool_call import open_client, parse_options
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure, UsageError, error_from_code
+from coordinator.cli.kafka_tools.tool_options import (
+    AUTHORIZER,
+    AUTHORIZER_PROPERTIES,
     BOOTSTRAP,
     COMMAND_CONFIG,
     OptionTable,
@@ -16,23 +19,23 @@ from coordinator.cli.kafka_tools.options import (
     unsupported,
     value,
 )
-from coordinator.cli.kafka_tools.tool_call import open_client, parse_options
-from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure, UsageError
-from coordinator.security.acl import (
-    ANYTHING,
+from coordinator.security.core.acl import (
     CLUSTER_NAME,
-    OPERATIONS_ON,
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
     AclBinding,
     AclFilter,
-    Operation,
+    AclOperation,
+    AclPermissionType,
     PatternType,
-    Permission,
     ResourceType,
-    in_order,
+    sort_acls,
 )
 
 OPTIONS: Final = OptionTable(
     BOOTSTRAP,
+    AUTHORIZER,
+    AUTHORIZER_PROPERTIES,
     COMMAND_CONFIG,
     flag("add", "Add ACLs."),
     flag("remove", "Remove ACLs."),
@@ -71,7 +74,7 @@ _RESOURCES: Final = {
     "user-principal": ResourceType.USER,
 }
 _PATTERNS: Final = {each.name: each for each in PatternType if each is not PatternType.UNKNOWN}
-_OPERATIONS: Final = {each.name.replace("_", ""): each for each in Operation}
+_OPERATIONS: Final = {each.name.replace("_", ""): each for each in AclOperation}
 
 
 class _AclResource(NamedTuple):
@@ -93,8 +96,8 @@ class _AclEntry(NamedTuple):
 
     principal: str
     host: str
-    operation: Operation
-    permission: Permission
+    operation: AclOperation
+    permission: AclPermissionType
 
     def __str__(self) -> str:
         return (
@@ -114,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
         with open_client(options) as client:
             action = next(action for action in _ACTIONS if options.has(action))
             _RUN_ACTION[action](BrokerAcls(client), options)
-    except BrokerRefused as refused:
+    except BrokerError as refused:
         _fail(str(error_from_code(refused.error_code, refused.message)))
     except KafkaError as error:
         _fail(str(error))
@@ -161,22 +164,22 @@ def _add_acls(broker: BrokerAcls, options: ParsedOptions) -> None:
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
         )
     for resource, entries in wanted.items():
-        bindings = {entry: _bind(resource, entry) for entry in entries}
-        known = broker.described(AclFilter(resource.type, resource.name, resource.pattern))
+        bindings = {entry: _create_binding(resource, entry) for entry in entries}
+        known = broker.find_acls(AclFilter(resource.type, resource.name, resource.pattern))
         for entry, binding in bindings.items():
             if binding in known:
                 print(f"Acl (pattern={resource}, entry={entry}) already exists.")
         new = [entry for entry, binding in bindings.items() if binding not in known]
         if new:
-            print(f"Adding ACLs for resource `{resource}`: \n {_format(new)} \n")
-            broker.create([bindings[entry] for entry in new])
+            print(f"Adding ACLs for resource `{resource}`: \n {_format_entries(new)} \n")
+            broker.create_acls([bindings[entry] for entry in new])
 
 
 def _remove_acls(broker: BrokerAcls, options: ParsedOptions) -> None:
     for resource, entries in _make_acls(options).items():
         question = f"delete all ACLs for resource filter `{resource}`"
         if entries:
-            question = f"remove ACLs: \n {_format(entries)} \n from resource filter `{resource}`"
+            question = f"remove ACLs: \n {_format_entries(entries)} \n from resource filter `{resource}`"
         if not options.has("force") and not _confirm(f"Are you sure you want to {question}? (y/n)"):
             continue
         about = AclFilter(resource.type, resource.name, resource.pattern)
@@ -189,7 +192,7 @@ def _remove_acls(broker: BrokerAcls, options: ParsedOptions) -> None:
             )
             for entry in entries
         ]
-        broker.delete(filters or [about])
+        broker.delete_acls(filters or [about])
 
 
 def _confirm(question: str) -> bool:
@@ -202,7 +205,7 @@ def _list_acls(broker: BrokerAcls, options: ParsedOptions) -> None:
     filters = [AclFilter(each.type, each.name, each.pattern) for each in resources] or [
         AclFilter(ResourceType.ANY, None, PatternType.ANY)
     ]
-    found = set[AclBinding]().union(*map(broker.described, filters))
+    found = set[AclBinding]().union(*map(broker.find_acls, filters))
     principals = _parse_principals(options, "principal")
     if not principals:
         _print_acls(found)
@@ -213,19 +216,19 @@ def _list_acls(broker: BrokerAcls, options: ParsedOptions) -> None:
 
 def _print_acls(acls: Iterable[AclBinding]) -> None:
     by_resource: AclsByResource = {}
-    for acl in in_order(acls):
+    for acl in sort_acls(acls):
         resource = _AclResource(acl.resource_type, acl.resource_name, acl.pattern_type)
         entry = _AclEntry(acl.principal, acl.host, acl.operation, acl.permission)
         by_resource.setdefault(resource, []).append(entry)
     for resource, entries in by_resource.items():
-        print(f"Current ACLs for resource `{resource}`:\n{_format(entries)}\n")
+        print(f"Current ACLs for resource `{resource}`:\n{_format_entries(entries)}\n")
 
 
-def _format(entries: Iterable[_AclEntry]) -> str:
+def _format_entries(entries: Iterable[_AclEntry]) -> str:
     return "\n".join(f"\t{entry}" for entry in entries)
 
 
-def _bind(resource: _AclResource, entry: _AclEntry) -> AclBinding:
+def _create_binding(resource: _AclResource, entry: _AclEntry) -> AclBinding:
     return AclBinding(
         resource.type,
         resource.name,
@@ -247,32 +250,34 @@ def _make_acls(options: ParsedOptions) -> AclsByResource:
         )
     found: AclsByResource = {}
     if options.has("producer"):
-        on_ids = (Operation.DESCRIBE, Operation.WRITE)
-        _add(found, options, resources, ResourceType.TOPIC, (Operation.CREATE, *on_ids))
-        _add(found, options, resources, ResourceType.TRANSACTIONAL_ID, on_ids)
+        on_ids = (AclOperation.DESCRIBE, AclOperation.WRITE)
+        _extend_acls(found, options, resources, ResourceType.TOPIC, (AclOperation.CREATE, *on_ids))
+        _extend_acls(found, options, resources, ResourceType.TRANSACTIONAL_ID, on_ids)
         if options.has("idempotent"):
-            _add(found, options, [_CLUSTER], ResourceType.CLUSTER, (Operation.IDEMPOTENT_WRITE,))
+            _extend_acls(found, options, [_CLUSTER], ResourceType.CLUSTER, (AclOperation.IDEMPOTENT_WRITE,))
     if options.has("consumer"):
-        _add(found, options, resources, ResourceType.TOPIC, (Operation.DESCRIBE, Operation.READ))
-        _add(found, options, resources, ResourceType.GROUP, (Operation.READ,))
+        _extend_acls(
+            found, options, resources, ResourceType.TOPIC, (AclOperation.DESCRIBE, AclOperation.READ)
+        )
+        _extend_acls(found, options, resources, ResourceType.GROUP, (AclOperation.READ,))
     if not options.count(("producer", "consumer")):
-        operations = [_parse_operation(name) for name in options.all("operation")] or [Operation.ALL]
+        operations = [_parse_operation(name) for name in options.all("operation")] or [AclOperation.ALL]
         for resource in resources:
-            _add(found, options, [resource], resource.type, operations)
+            _extend_acls(found, options, [resource], resource.type, operations)
     for resource, entries in found.items():
-        valid = (*OPERATIONS_ON[resource.type], Operation.ALL)
+        valid = (*SUPPORTED_OPERATIONS[resource.type], AclOperation.ALL)
         if not {entry.operation for entry in entries} <= set(valid):
             names = ", ".join(operation.name for operation in valid)
             raise UsageError(f"ResourceType {resource.type.name} only supports operations [{names}]")
     return found
 
 
-def _add(
+def _extend_acls(
     found: AclsByResource,
     options: ParsedOptions,
     resources: Iterable[_AclResource],
     resource_type: ResourceType,
-    operations: Sequence[Operation],
+    operations: Sequence[AclOperation],
 ) -> None:
     """Extend the ACLs of each resource of a type by the ACLs for some operations."""
     made = _make_entries(options, operations)
@@ -281,10 +286,10 @@ def _add(
             found[resource] = list(dict.fromkeys([*found.get(resource, ()), *made]))
 
 
-def _make_entries(options: ParsedOptions, operations: Sequence[Operation]) -> list[_AclEntry]:
+def _make_entries(options: ParsedOptions, operations: Sequence[AclOperation]) -> list[_AclEntry]:
     entries: list[_AclEntry] = []
-    for name, permission in (("allow", Permission.ALLOW), ("deny", Permission.DENY)):
-        hosts = [host.strip() for host in options.all(f"{name}-host")] or [ANYTHING]
+    for name, permission in (("allow", AclPermissionType.ALLOW), ("deny", AclPermissionType.DENY)):
+        hosts = [host.strip() for host in options.all(f"{name}-host")] or [WILDCARD]
         entries += [
             _AclEntry(principal, host, operation, permission)
             for principal in _parse_principals(options, f"{name}-principal")
@@ -317,8 +322,8 @@ def _parse_pattern(options: ParsedOptions) -> PatternType:
     return pattern
 
 
-def _parse_operation(name: str) -> Operation:
-    return _OPERATIONS.get(name.strip().upper().replace("_", ""), Operation.UNKNOWN)
+def _parse_operation(name: str) -> AclOperation:
+    return _OPERATIONS.get(name.strip().upper().replace("_", ""), AclOperation.UNKNOWN)
 
 
 def _parse_principals(options: ParsedOptions, option: str) -> list[str]:

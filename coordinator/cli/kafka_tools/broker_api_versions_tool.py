@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.options import BOOTSTRAP, COMMAND_CONFIG, OptionTable
 from coordinator.cli.kafka_tools.tool_call import open_client, parse_options
 from coordinator.cli.kafka_tools.tool_errors import KafkaError
+from coordinator.cli.kafka_tools.tool_options import BOOTSTRAP, COMMAND_CONFIG, OptionTable
 from protocol.apis import APIS
 
 OPTIONS: Final = OptionTable(BOOTSTRAP, COMMAND_CONFIG)
 UNRECOGNIZED_PREFIX: Final = ""
 _SUMMARY: Final = "This tool helps to retrieve broker version information."
-_UNSERVED: Final = {
+_UNSUPPORTED: Final = {
     34: "AlterReplicaLogDirs",
     38: "CreateDelegationToken",
     39: "RenewDelegationToken",
@@ -74,7 +74,7 @@ def _print_broker(client: ClusterClient, node_id: int, rack: str | None) -> None
 
 
 def _describe(served: Mapping[int, range]) -> list[str]:
-    names = {**{key: api.name for key, api in APIS.items()}, **_UNSERVED}
+    names = {**{key: api.name for key, api in APIS.items()}, **_UNSUPPORTED}
     lines = []
     for key in sorted({*names, *served}):
         name, versions = f"{names.get(key, 'UNKNOWN')}({key})", served.get(key)

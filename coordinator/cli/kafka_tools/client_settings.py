@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from coordinator.cli.broker.client_properties import ClientSecurity, security_from_properties
+from coordinator.cli.broker.client_security import ClientSecurity, parse_security_properties
 from coordinator.cli.kafka_tools.tool_errors import ToolFailure
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import Address, parse_address
 from coordinator.config.properties_file import parse_properties
-from storage.files import read_input
-from storage.os_error import reason_of
+from storage.files import read_input_file
+from storage.storage_errors import format_error_reason
 
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
@@ -35,9 +35,9 @@ def read_properties(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return dict(parse_properties(read_input(path).decode()))
+        return dict(parse_properties(read_input_file(path).decode()))
     except OSError as error:
-        raise ToolFailure(f"{path}: {reason_of(error, path)}") from error
+        raise ToolFailure(f"{path}: {format_error_reason(error, path)}") from error
     except UnicodeDecodeError as error:
         raise ToolFailure(f"{path}: is not UTF-8 text at byte {error.start}") from error
     except ValueError as error:
@@ -64,7 +64,7 @@ def make_settings(bootstrap: str, properties: Mapping[str, str]) -> ClientSettin
     ToolFailure.
     """
     try:
-        security = security_from_properties(properties)
+        security = parse_security_properties(properties)
     except ValueError as error:
         raise ToolFailure(f"Invalid client properties: {error}") from error
     if security.login is not None and security.login.password is None:
@@ -73,8 +73,8 @@ def make_settings(bootstrap: str, properties: Mapping[str, str]) -> ClientSettin
         _parse_bootstrap(bootstrap),
         security,
         properties,
-        _milliseconds(properties, _API_TIMEOUT, _DEFAULT_API_TIMEOUT_MS) / 1000,
-        _milliseconds(properties, _REQUEST_TIMEOUT, _DEFAULT_REQUEST_TIMEOUT_MS) / 1000,
+        _parse_milliseconds(properties, _API_TIMEOUT, _DEFAULT_API_TIMEOUT_MS) / 1000,
+        _parse_milliseconds(properties, _REQUEST_TIMEOUT, _DEFAULT_REQUEST_TIMEOUT_MS) / 1000,
     )
 
 
@@ -92,7 +92,7 @@ def _parse_bootstrap(text: str) -> tuple[Address, ...]:
     return tuple(addresses)
 
 
-def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
+def _parse_milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
     text = properties.get(name, str(default)).strip()
     try:
         number = int(text)

@@ -1,24 +1,24 @@
-"""A client of a Kafka cluster: requests to any broker, to the leader of a partition, to a group's coordinator.
+"""A blocking client of a Kafka cluster for tools: sends one request at a time to any broker, to the leader of
+a partition or to the coordinator of a group, and retries until a deadline.
 
-Blocking, one request after the other. Errors that Kafka's clients retry are retried until `default.api.timeout.ms`
-is over: tools are called while the broker starts.
+Errors that Kafka's clients retry are retried within `default.api.timeout.ms`, because tools are often called
+while the broker starts.
 """
 
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Event
 from typing import Any, Final, NamedTuple, TypeVar
 
-from coordinator.cli.broker.connection import BrokerConnection
-from coordinator.cli.broker.refused import BrokerRefused
-from coordinator.cli.control.failure import Unreachable
+from coordinator.cli.broker.broker_connection import BrokerConnection
+from coordinator.cli.command_errors import BrokerError, ServerUnreachable
 from coordinator.cli.kafka_tools.client_settings import ClientSettings
-from coordinator.cli.kafka_tools.deadline import Deadline
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code, is_retriable
-from coordinator.cli.kafka_tools.tool_errors import KafkaError
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, error_from_code, is_retriable
 from coordinator.config.listeners import Address
+from coordinator.core.clock import monotonic_ns
 from protocol.apis import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -26,11 +26,37 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
 )
 
+
+def pause(duration_s: float) -> None:
+    """Wait."""
+    Event().wait(duration_s)
+
+
+class Deadline:
+    """An instant on the monotonic clock."""
+
+    def __init__(self, timeout_s: float) -> None:
+        """In: how far ahead it is; infinity for never."""
+        self._end_s = monotonic_ns() / 1e9 + timeout_s
+
+    @property
+    def left_s(self) -> float:
+        """The time until then; 0 when it has passed."""
+        return max(self._end_s - monotonic_ns() / 1e9, 0.0)
+
+    def pause(self, duration_s: float) -> bool:
+        """Wait, unless the deadline would pass meanwhile. Returns whether it waited."""
+        if duration_s > self.left_s:
+            return False
+        pause(duration_s)
+        return True
+
+
 Result = TypeVar("Result")
 
 _CLIENT_ID: Final = "groupd"
 _RETRY_PAUSE_S: Final = 0.1
-_NEWEST_WITH_NAMES: Final[dict[int, int]] = {
+_MAX_VERSIONS_WITH_NAMES: Final[dict[int, int]] = {
     ApiKey.PRODUCE: 12,
     ApiKey.FETCH: 12,
     ApiKey.OFFSET_COMMIT: 9,
@@ -44,14 +70,14 @@ _COORDINATOR_MOVED: Final = (
 )
 
 
-class Coordinator(NamedTuple):
+class CoordinatorNode(NamedTuple):
     """The broker that coordinates a group."""
 
     node_id: int
     address: Address
 
 
-class TopicMetadata(NamedTuple):
+class ListedTopic(NamedTuple):
     """A topic as Metadata describes it."""
 
     name: str
@@ -72,7 +98,7 @@ class ClusterClient:
         self._timeout_s = float("inf") if tries_forever else settings.api_timeout_s
         self._connections: dict[tuple[Address, str], BrokerConnection] = {}
         self._bootstrap: Address | None = None
-        self._coordinators: dict[str, Coordinator] = {}
+        self._coordinators: dict[str, CoordinatorNode] = {}
         self.brokers: dict[int, Address] = {}
         """The brokers by node id, as the last Metadata response named them."""
 
@@ -81,11 +107,11 @@ class ClusterClient:
         for connection in self._connections.values():
             connection.close()
 
-    def ask(self, request: Any) -> Any:
+    def send_request(self, request: Any) -> Any:
         """Return the answer of any broker. Raises KafkaError."""
-        return self._ask_first([self._bootstrap] if self._bootstrap else [], request)
+        return self._send_to_first([self._bootstrap] if self._bootstrap else [], request)
 
-    def ask_broker(
+    def send_to_broker(
         self, node_id: int, request: Any, purpose: str = "", timeout_s: float | None = None
     ) -> Any:
         """Return the answer of one broker, asked once. In: a name that gives the request a connection of its own;
@@ -96,16 +122,16 @@ class ClusterClient:
         address = self.brokers.get(node_id)
         if address is None:
             raise error_from_code(ErrorCode.NETWORK_EXCEPTION, f"The broker {node_id} is not available")
-        return self._ask_address(address, request, purpose, timeout_s)
+        return self._send_to_address(address, request, purpose, timeout_s)
 
-    def ask_every_broker(self, request: Any) -> dict[int, Any]:
+    def send_to_all_brokers(self, request: Any) -> dict[int, Any]:
         """Return the answers of all brokers by node id. Raises KafkaError."""
         self.fetch_metadata([])
         answers: dict[int, Any] = {}
 
         def ask_others() -> None:
             for node_id in sorted(self.brokers.keys() - answers.keys()):
-                answers[node_id] = self.ask_broker(node_id, request)
+                answers[node_id] = self.send_to_broker(node_id, request)
 
         self.retry_unreachable(ask_others)
         return answers
@@ -119,14 +145,16 @@ class ClusterClient:
         KafkaError.
         """
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        answer: MetadataResponse = self.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=creates))
+        answer: MetadataResponse = self.send_request(
+            MetadataRequest(topics=wanted, allow_auto_topic_creation=creates)
+        )
         self.brokers = {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
         return answer
 
-    def fetch_topics(self, topics: Sequence[str] | None, *, creates: bool = False) -> list[TopicMetadata]:
+    def fetch_topics(self, topics: Sequence[str] | None, *, creates: bool = False) -> list[ListedTopic]:
         """Return the topics of `fetch_metadata`, with their names. Raises KafkaError."""
         return [
-            TopicMetadata(topic.name, topic.topic_id, topic.error_code, topic.partitions)
+            ListedTopic(topic.name, topic.topic_id, topic.error_code, topic.partitions)
             for topic in self.fetch_metadata(topics, creates=creates).topics
             if topic.name is not None
         ]
@@ -137,10 +165,10 @@ class ClusterClient:
         def fetch() -> dict[tuple[str, int], int]:
             leaders: dict[tuple[str, int], int] = {}
             for topic in self.fetch_topics(topics):
-                check(topic)
+                check_error(topic)
                 for partition in topic.partitions:
                     if partition.leader_id < 0:
-                        check(partition)
+                        check_error(partition)
                         raise error_from_code(ErrorCode.LEADER_NOT_AVAILABLE)
                     leaders[topic.name, partition.partition_index] = partition.leader_id
             return leaders
@@ -148,53 +176,55 @@ class ClusterClient:
         retried = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return self.retry(fetch, lambda error: error.error_code in retried)
 
-    def find_coordinator(self, group: str) -> Coordinator:
+    def find_coordinator(self, group: str) -> CoordinatorNode:
         """Return the coordinator of a group. Raises KafkaError."""
         from protocol.messages.find_coordinator import FindCoordinatorRequest
 
-        def find() -> Coordinator:
-            answer = self.ask(FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group]))
+        def find() -> CoordinatorNode:
+            answer = self.send_request(
+                FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
+            )
             found = answer.coordinators[0] if answer.coordinators else answer
-            check(found)
-            return Coordinator(found.node_id, Address(found.host, found.port))
+            check_error(found)
+            return CoordinatorNode(found.node_id, Address(found.host, found.port))
 
         if group not in self._coordinators:
             self._coordinators[group] = self.retry(find, lambda error: error.is_retriable)
         return self._coordinators[group]
 
-    def ask_coordinator(
+    def send_to_coordinator(
         self,
         group: str,
         request: Any,
-        code_of: Callable[[Any], int] = lambda answer: int(answer.error_code),
+        read_error_code: Callable[[Any], int] = lambda answer: int(answer.error_code),
         timeout_s: float | None = None,
     ) -> Any:
         """Return the answer of a group's coordinator, looked up anew while it moves. In: a function that returns
         the error code of the answer. Raises KafkaError.
         """
 
-        def ask() -> Any:
+        def send_to_coordinator() -> Any:
             address = self.find_coordinator(group).address
             try:
-                answer = self._ask_address(address, request, "coordinator", timeout_s)
+                answer = self._send_to_address(address, request, "coordinator", timeout_s)
             except KafkaError:
                 self._coordinators.pop(group, None)
                 raise
-            code = code_of(answer)
+            code = read_error_code(answer)
             if code in _COORDINATOR_MOVED:
                 self._coordinators.pop(group, None)
                 raise error_from_code(code)
             return answer
 
         retried = (*_COORDINATOR_MOVED, ErrorCode.NETWORK_EXCEPTION)
-        return self.retry(ask, lambda error: error.error_code in retried)
+        return self.retry(send_to_coordinator, lambda error: error.error_code in retried)
 
     def fetch_versions(self, node_id: int) -> Mapping[int, range]:
         """Return the API versions that a broker serves, by API key. Raises KafkaError."""
         connection = self._connect(self.brokers[node_id], "")
         try:
             return connection.fetch_versions()
-        except (Unreachable, BrokerRefused) as error:
+        except (ServerUnreachable, BrokerError) as error:
             raise _as_kafka_error(error) from error
 
     def retry(self, call: Callable[[], Result], is_retried: Callable[[KafkaError], bool]) -> Result:
@@ -211,30 +241,30 @@ class ClusterClient:
         """Return the result of a call, repeated while no broker answers. Raises KafkaError."""
         return self.retry(call, lambda error: error.error_code == ErrorCode.NETWORK_EXCEPTION)
 
-    def _ask_first(self, known: Iterable[Address], request: Any) -> Any:
+    def _send_to_first(self, known: Iterable[Address], request: Any) -> Any:
         """Ask the first broker that answers, the known ones before those of the bootstrap list."""
         addresses = [*known, *self._settings.bootstrap]
 
-        def ask() -> Any:
+        def try_addresses() -> Any:
             for address in addresses[:-1]:
                 try:
-                    return self._ask_bootstrap(address, request)
+                    return self._send_to_bootstrap(address, request)
                 except KafkaError as error:
                     if error.error_code != ErrorCode.NETWORK_EXCEPTION:
                         raise
-            return self._ask_bootstrap(addresses[-1], request)
+            return self._send_to_bootstrap(addresses[-1], request)
 
-        return self.retry_unreachable(ask)
+        return self.retry_unreachable(try_addresses)
 
-    def _ask_bootstrap(self, address: Address, request: Any) -> Any:
-        answer = self._ask_address(address, request, "", None)
+    def _send_to_bootstrap(self, address: Address, request: Any) -> Any:
+        answer = self._send_to_address(address, request, "", None)
         self._bootstrap = address
         return answer
 
-    def _ask_address(self, address: Address, request: Any, purpose: str, timeout_s: float | None) -> Any:
+    def _send_to_address(self, address: Address, request: Any, purpose: str, timeout_s: float | None) -> Any:
         try:
-            return self._connect(address, purpose).ask(request, timeout_s)
-        except (Unreachable, BrokerRefused) as error:
+            return self._connect(address, purpose).send_request(request, timeout_s)
+        except (ServerUnreachable, BrokerError) as error:
             self._connections.pop((address, purpose)).close()
             raise _as_kafka_error(error) from error
 
@@ -243,20 +273,24 @@ class ClusterClient:
         if connection is None:
             settings = self._settings
             connection = BrokerConnection(
-                *address, settings.request_timeout_s, settings.security, self._client_id, _NEWEST_WITH_NAMES
+                *address,
+                settings.request_timeout_s,
+                settings.security,
+                self._client_id,
+                _MAX_VERSIONS_WITH_NAMES,
             )
             self._connections[address, purpose] = connection
         return connection
 
 
-def check(answer: Any) -> None:
+def check_error(answer: Any) -> None:
     """Raises KafkaError for the error code of a response or a part of one."""
     if answer.error_code != ErrorCode.NONE:
         raise error_from_code(answer.error_code, getattr(answer, "error_message", None))
 
 
 def _as_kafka_error(error: Exception) -> KafkaError:
-    if isinstance(error, BrokerRefused):
+    if isinstance(error, BrokerError):
         return error_from_code(error.error_code, error.message)
     cause = error.__cause__
     if isinstance(cause, socket.gaierror):

@@ -5,25 +5,31 @@
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator.cli.kafka_tools.client_settings import read_properties
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient, check
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
-from coordinator.cli.kafka_tools.options import (
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, check_error
+from coordinator.cli.kafka_tools.tool_call import java_map_order, open_client, parse_options
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure, UsageError, error_from_code
+from coordinator.cli.kafka_tools.tool_options import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    ZOOKEEPER,
     OptionTable,
     ParsedOptions,
     flag,
     unsupported,
     value,
 )
-from coordinator.cli.kafka_tools.tool_call import java_map_order, open_client, parse_options
-from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure, UsageError
+from coordinator.cli.kafka_tools.zookeeper_option import NoBrokerInContainer, warn_of_zookeeper
+from storage.storage_errors import StorageError, format_error_reason
+
+if TYPE_CHECKING:
+    from coordinator.cli.broker.user_commands import UserStore
 
 OPTIONS: Final = OptionTable(
     BOOTSTRAP,
+    ZOOKEEPER,
     COMMAND_CONFIG,
     flag("describe", "Print configs."),
     flag("alter", "Set or delete configs."),
@@ -75,6 +81,7 @@ _QUOTAS: Final = (
     "request_percentage",
     "controller_mutation_rate",
 )
+_USERS: Final = ("users",)
 _DEFAULT: Final = ""
 """The name of the entity that stands for all of its type."""
 _SET: Final = 0
@@ -136,11 +143,14 @@ def run(arguments: Sequence[str]) -> int:
     try:
         options = parse_options(OPTIONS, arguments, _SUMMARY)
         entities = _check_options(options)
-        with open_client(options) as client:
-            if options.has("describe"):
-                _describe(client, entities, is_complete=options.has("all"))
-            else:
-                _alter(client, entities, _find_changes(options))
+        try:
+            with open_client(options) as client:
+                if options.has("describe"):
+                    _describe(client, entities, is_complete=options.has("all"))
+                else:
+                    _alter(client, entities, _find_changes(options))
+        except NoBrokerInContainer as failure:
+            _alter_before_start(failure, entities, options)
     except KafkaError as error:
         words = _PASSWORD.sub("[hidden]", " ".join(arguments))
         raise ToolFailure(
@@ -233,11 +243,46 @@ def _alter(client: ClusterClient, entities: _Entities, changes: _Changes) -> Non
     (type_, *_), (name, *_) = entities
     if type_ in _KINDS:
         _alter_resource(client, _KINDS[type_], name, changes)
-    elif type_ == "users" and len(entities.types) == 1:
-        _alter_user(client, name, changes)
+    elif entities.types == _USERS:
+        from coordinator.cli.broker.broker_users import BrokerUsers
+
+        _alter_user(BrokerUsers(client), name, changes)
     else:
         _check_quotas(type_, changes)
         raise KafkaError("The node does not support ALTER_CLIENT_QUOTAS", "UnsupportedVersionException")
+    _print_completion(type_, name)
+
+
+def _alter_before_start(failure: NoBrokerInContainer, entities: _Entities, options: ParsedOptions) -> None:
+    """Write SCRAM credentials to the data directory of the groupd that will start in this container.
+
+    Start scripts call the tool with --zookeeper before the broker starts. Raises the failure for other calls.
+    """
+    directory = failure.data_directory
+    if directory is None or options.has("describe") or entities.types != _USERS:
+        raise failure
+    from coordinator.broker.security_file import open_security_file
+    from coordinator.cli.broker.user_commands import DirectoryUsers
+    from storage.files import OsFiles
+
+    warn_of_zookeeper(
+        failure.option,
+        f"No groupd runs in this container. Writing the credentials to {directory}, where the groupd that starts "
+        "here reads them.",
+    )
+    files = OsFiles()
+    try:
+        files.mkdir(directory, is_private=True)
+        with open_security_file(files, directory) as file:
+            _alter_user(DirectoryUsers(file), entities.names[0], _find_changes(options))
+    except StorageError as error:
+        raise ToolFailure(str(error)) from error
+    except OSError as error:
+        raise ToolFailure(f"{directory}: {format_error_reason(error, directory)}") from error
+    _print_completion(*entities.types, *entities.names)
+
+
+def _print_completion(type_: str, name: str) -> None:
     kind = type_.removesuffix("s")
     if name == _DEFAULT:
         print(f"Completed updating default config for {type_} in the cluster.")
@@ -258,7 +303,7 @@ def _alter_resource(client: ClusterClient, kind: _ResourceKind, name: str, chang
     resource = AlterConfigsResource(resource_type=kind.number, resource_name=name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
     for result in _ask_about(client, kind, name, request).responses:
-        check(result)
+        check_error(result)
 
 
 def _ask_about(client: ClusterClient, kind: _ResourceKind, name: str, request: Any) -> Any:
@@ -266,18 +311,16 @@ def _ask_about(client: ClusterClient, kind: _ResourceKind, name: str, request: A
     if kind is _KINDS["brokers"] and name != _DEFAULT:
         client.fetch_metadata([])
         if int(name) in client.brokers:
-            return client.retry_unreachable(lambda: client.ask_broker(int(name), request))
-    return client.ask(request)
+            return client.retry_unreachable(lambda: client.send_to_broker(int(name), request))
+    return client.send_request(request)
 
 
-def _alter_user(client: ClusterClient, name: str, changes: _Changes) -> None:
+def _alter_user(users: "UserStore", name: str, changes: _Changes) -> None:
     """Set and delete SCRAM credentials, with one request for each: brokers refuse two credentials of a user in one
     request. Raises KafkaError, UsageError.
     """
-    from coordinator.cli.broker.refused import BrokerRefused
-    from coordinator.cli.user.broker_users import BrokerUsers
-    from coordinator.security.credential import ScramMechanism
-    from coordinator.security.scram import salted_password
+    from coordinator.cli.command_errors import BrokerError
+    from coordinator.security.core.sasl_mechanisms import ScramMechanism, salted_password
 
     has_quotas = _check_user_configs(changes)
     if has_quotas:
@@ -289,15 +332,14 @@ def _alter_user(client: ClusterClient, name: str, changes: _Changes) -> None:
         )
     mechanisms = {each.mechanism_name: each for each in ScramMechanism}
     credentials = {key: _parse_credential(key, text) for key, text in changes.added.items()}
-    users = BrokerUsers(client)
     try:
         for key in changes.deleted:
-            users.remove(name, mechanisms[key])
+            users.remove_credential(name, mechanisms[key])
         for key, (password, iterations) in credentials.items():
             salt = secrets.token_bytes(_SALT_BYTES)
             salted = salted_password(mechanisms[key], password, salt, iterations)
-            users.set(name, mechanisms[key], salted, salt, iterations)
-    except BrokerRefused as refused:
+            users.set_credential(name, mechanisms[key], salted, salt, iterations)
+    except BrokerError as refused:
         raise error_from_code(refused.error_code, refused.message) from refused
 
 
@@ -384,8 +426,8 @@ def _list_resources(client: ClusterClient, type_: str) -> list[str]:
         return [str(node_id) for node_id in sorted(client.brokers)]
     from protocol.messages.list_config_resources import ListConfigResourcesRequest
 
-    answer = client.ask(ListConfigResourcesRequest(resource_types=[_KINDS[type_].number]))
-    check(answer)
+    answer = client.send_request(ListConfigResourcesRequest(resource_types=[_KINDS[type_].number]))
+    check_error(answer)
     found = {each.resource_name for each in answer.config_resources}
     if type_ == "groups":
         from coordinator.cli.kafka_tools.group_descriptions import list_groups
@@ -400,7 +442,7 @@ def _fetch_configs(client: ClusterClient, kind: _ResourceKind, name: str) -> lis
     resource = DescribeConfigsResource(resource_type=kind.number, resource_name=name)
     request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
     (result,) = _ask_about(client, kind, name, request).results
-    check(result)
+    check_error(result)
     return list(result.configs)
 
 
@@ -423,8 +465,8 @@ def _describe_users(client: ClusterClient, names: Sequence[str]) -> None:
     )
 
     users = [UserName(name=name) for name in names] or None
-    answer = client.ask(DescribeUserScramCredentialsRequest(users=users))
-    check(answer)
+    answer = client.send_request(DescribeUserScramCredentialsRequest(users=users))
+    check_error(answer)
     mechanisms: Mapping[int, str] = dict(enumerate(_MECHANISMS, 1))
     for result in answer.results:
         infos = [

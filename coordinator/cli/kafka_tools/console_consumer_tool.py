@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from coordinator.cli.kafka_tools.client_settings import make_settings, parse_pairs, read_properties
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient, check
-from coordinator.cli.kafka_tools.deadline import Deadline, pause
-from coordinator.cli.kafka_tools.group_consumer import GroupConsumer, Subscription, seconds
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, Deadline, check_error, pause
+from coordinator.cli.kafka_tools.group_consumer import GroupConsumer, Subscription, read_seconds
 from coordinator.cli.kafka_tools.group_member import MemberSettings
-from coordinator.cli.kafka_tools.offset_lookup import EARLIEST, LATEST, require_offsets
-from coordinator.cli.kafka_tools.options import (
+from coordinator.cli.kafka_tools.offset_requests import EARLIEST, LATEST, require_offsets
+from coordinator.cli.kafka_tools.record_fetcher import READ_COMMITTED, FetchedRecord, RecordFetcher
+from coordinator.cli.kafka_tools.record_formatter import RecordFormatter
+from coordinator.cli.kafka_tools.tool_call import bootstrap_servers, parse_options
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure, UsageError
+from coordinator.cli.kafka_tools.tool_options import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    ZOOKEEPER,
     OptionTable,
     ParsedOptions,
     alias,
@@ -26,14 +30,11 @@ from coordinator.cli.kafka_tools.options import (
     unsupported,
     value,
 )
-from coordinator.cli.kafka_tools.record_fetcher import READ_COMMITTED, FetchedRecord, RecordFetcher
-from coordinator.cli.kafka_tools.record_formatter import RecordFormatter
-from coordinator.cli.kafka_tools.tool_call import parse_options
-from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure, UsageError
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 OPTIONS: Final = OptionTable(
     BOOTSTRAP,
+    ZOOKEEPER,
     COMMAND_CONFIG,
     value("consumer.config", "FILE", "The old name of --command-config."),
     value("command-property", "NAME=VALUE", "A client property; may be repeated."),
@@ -66,11 +67,11 @@ _RESETS: Final = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 _ISOLATION_LEVELS: Final = {"read_uncommitted": 0, "read_committed": READ_COMMITTED}
 _WAIT_MS: Final = 500
 _CLOSE_TIMEOUT_S: Final = 5.0
-_MOST_RANDOM_GROUPS: Final = 100_000
+_MAX_RANDOM_GROUPS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _ConsumerOptions:
     """What a call comes to."""
 
     properties: dict[str, str]
@@ -90,7 +91,7 @@ def run(arguments: Sequence[str]) -> int:
     options = parse_options(OPTIONS, arguments, _SUMMARY)
     call = _configure(options)
     sys.stdout.flush()  # records are written below the text layer
-    settings = make_settings(options.text("bootstrap-server"), call.properties)
+    settings = make_settings(bootstrap_servers(options, call.properties), call.properties)
     isolation_level = _look_up(call.properties, "isolation.level", "read_uncommitted", _ISOLATION_LEVELS) or 0
     reset_to = _look_up(call.properties, "auto.offset.reset", "latest", _RESETS)
     count = 0
@@ -100,19 +101,21 @@ def run(arguments: Sequence[str]) -> int:
         if call.partition is not None:
             source = _PartitionReader(client, fetcher, options.text("topic"), call.partition, call.start)
         else:
-            source = GroupConsumer(client, fetcher, _subscription(options), _member_settings(call), reset_to)
+            source = GroupConsumer(
+                client, fetcher, _create_subscription(options), _create_member_settings(call), reset_to
+            )
             source.commits = (
                 call.properties.get("enable.auto.commit", str(call.has_own_group)).lower() == "true"
             )
-            source.commit_interval_s = seconds(call.properties, "auto.commit.interval.ms", 5.0)
+            source.commit_interval_s = read_seconds(call.properties, "auto.commit.interval.ms", 5.0)
         try:
-            for record in _take(source, call):
+            for record in _read_records(source, call):
                 _print_record(record, call.formatter, skips=options.has("skip-message-on-error"))
                 count += 1
                 source.mark_consumed(record)
         finally:
             client.limit_retries(_CLOSE_TIMEOUT_S)
-            _close(source)
+            _close_source(source)
             print(f"Processed a total of {count} messages", file=sys.stderr)
     return 0
 
@@ -141,7 +144,7 @@ class _PartitionReader:
         (topic,) = self._client.fetch_topics([name], creates=True)
         if number not in {each.partition_index for each in topic.partitions}:
             if topic.error_code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE):
-                check(topic)
+                check_error(topic)
             return False
         offset = self._start
         if offset < 0:
@@ -157,7 +160,9 @@ class _PartitionReader:
         """Do nothing: the reader has no group."""
 
 
-def _take(source: "_PartitionReader | GroupConsumer", call: _Call) -> Iterator[FetchedRecord]:
+def _read_records(
+    source: "_PartitionReader | GroupConsumer", call: _ConsumerOptions
+) -> Iterator[FetchedRecord]:
     """Yield records until there were enough, or none came for too long."""
     count = 0
     while call.max_messages is None or count < call.max_messages:
@@ -190,7 +195,7 @@ def _print_record(record: FetchedRecord, formatter: RecordFormatter, *, skips: b
         stream.write(text)
 
 
-def _close(source: "_PartitionReader | GroupConsumer") -> None:
+def _close_source(source: "_PartitionReader | GroupConsumer") -> None:
     """Leave the group; a coordinator that has gone does not matter any more."""
     try:
         source.close()
@@ -198,13 +203,13 @@ def _close(source: "_PartitionReader | GroupConsumer") -> None:
         print(f"Leaving the group failed: {error}", file=sys.stderr)
 
 
-def _configure(options: ParsedOptions) -> _Call:
+def _configure(options: ParsedOptions) -> _ConsumerOptions:
     """Raises UsageError, ToolFailure. Prints what Kafka's tool warns of."""
     _check_options(options)
     from_file = read_properties(options.get("command-config") or options.get("consumer.config"))
     from_options = parse_pairs([*options.all("command-property"), *options.all("consumer-property")])
     properties = {**from_file, **from_options}
-    groups = dict.fromkeys([*options.all("group"), *_value_of(from_file), *_value_of(from_options)])
+    groups = dict.fromkeys([*options.all("group"), *_find_group_id(from_file), *_find_group_id(from_options)])
     if len(groups) > 1:
         raise UsageError(
             "The group ids provided in different places (directly using '--group', via '--consumer-property', "
@@ -218,10 +223,10 @@ def _configure(options: ParsedOptions) -> _Call:
         properties["isolation.level"] = options.text("isolation-level")
     timeout_ms = options.integer("timeout-ms")
     max_messages = options.integer("max-messages")
-    return _Call(
+    return _ConsumerOptions(
         properties=properties,
         formatter=_make_formatter(options),
-        group=next(iter(groups), f"console-consumer-{random.randrange(_MOST_RANDOM_GROUPS)}"),
+        group=next(iter(groups), f"console-consumer-{random.randrange(_MAX_RANDOM_GROUPS)}"),
         has_own_group=bool(groups),
         partition=options.integer("partition"),
         start=_parse_offset(options),
@@ -230,7 +235,7 @@ def _configure(options: ParsedOptions) -> _Call:
     )
 
 
-def _value_of(properties: dict[str, str]) -> list[str]:
+def _find_group_id(properties: dict[str, str]) -> list[str]:
     return [properties["group.id"]] if "group.id" in properties else []
 
 
@@ -294,19 +299,19 @@ def _make_formatter(options: ParsedOptions) -> RecordFormatter:
     return RecordFormatter(options.get("formatter") or _FORMATTER, properties)
 
 
-def _subscription(options: ParsedOptions) -> Subscription:
+def _create_subscription(options: ParsedOptions) -> Subscription:
     topic = options.get("topic")
     return Subscription(topic, None if topic is not None else options.text("include"))
 
 
-def _member_settings(call: _Call) -> MemberSettings:
+def _create_member_settings(call: _ConsumerOptions) -> MemberSettings:
     values = call.properties
     return MemberSettings(
         group=call.group,
         instance_id=values.get("group.instance.id"),
-        session_timeout_s=seconds(values, "session.timeout.ms", 45.0),
-        rebalance_timeout_s=seconds(values, "max.poll.interval.ms", 300.0),
-        heartbeat_interval_s=seconds(values, "heartbeat.interval.ms", 3.0),
+        session_timeout_s=read_seconds(values, "session.timeout.ms", 45.0),
+        rebalance_timeout_s=read_seconds(values, "max.poll.interval.ms", 300.0),
+        heartbeat_interval_s=read_seconds(values, "heartbeat.interval.ms", 3.0),
     )
 
 

@@ -7,9 +7,11 @@ from typing import Final, NamedTuple
 
 from coordinator.cli.kafka_tools.client_settings import make_settings, parse_pairs, read_properties
 from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
 from coordinator.cli.kafka_tools.line_reader import LineReader, read_lines
-from coordinator.cli.kafka_tools.options import (
+from coordinator.cli.kafka_tools.record_sender import RecordSender, print_failures
+from coordinator.cli.kafka_tools.tool_call import parse_options
+from coordinator.cli.kafka_tools.tool_errors import ToolFailure, UsageError, error_from_code
+from coordinator.cli.kafka_tools.tool_options import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     OptionTable,
@@ -21,10 +23,7 @@ from coordinator.cli.kafka_tools.options import (
     unsupported,
     value,
 )
-from coordinator.cli.kafka_tools.record_sender import RecordSender, print_failures
-from coordinator.cli.kafka_tools.tool_call import parse_options
-from coordinator.cli.kafka_tools.tool_errors import ToolFailure, UsageError
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from storage.compression import CODEC_NAMES
 from storage.record import Record
 
@@ -63,11 +62,11 @@ _ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 1}
 _REQUEST_TIMEOUT_MS: Final = 1500
 _MAX_BLOCK_MS: Final = 60_000
 _LINGER_MS: Final = 1000
-_MOST_RECORD_BYTES: Final = 1024 * 1024
-_MOST_SENT_BYTES: Final = 512 * 1024
+_MAX_RECORD_BYTES: Final = 1024 * 1024
+_MAX_SENT_BYTES: Final = 512 * 1024
 
 
-class _Producer(NamedTuple):
+class _ProducerOptions(NamedTuple):
     """What a call comes to."""
 
     properties: dict[str, str]
@@ -99,7 +98,7 @@ def run(arguments: Sequence[str]) -> int:
         return _send_lines(sender, producer.reader, options)
 
 
-def _configure(options: ParsedOptions) -> _Producer:
+def _configure(options: ParsedOptions) -> _ProducerOptions:
     """Raises UsageError, ToolFailure. Prints what Kafka's tool warns of."""
     _check_old_names(options)
     properties = {
@@ -120,7 +119,7 @@ def _configure(options: ParsedOptions) -> _Producer:
     codecs = {name: number for number, name in CODEC_NAMES.items()}
     if codec not in codecs:
         raise _invalid_value("compression.type", codec, ", ".join(codecs))
-    return _Producer(properties, reader, _ACKS[acks], codecs[codec])
+    return _ProducerOptions(properties, reader, _ACKS[acks], codecs[codec])
 
 
 def _check_old_names(options: ParsedOptions) -> None:
@@ -158,13 +157,13 @@ def _send_lines(sender: RecordSender, reader: LineReader, options: ParsedOptions
         return 0
     for lines in read_lines(sys.stdin.buffer, pause_s):
         records, failure = _parse_lines(reader, lines)
-        for batch in _split(records):
+        for batch in _split_batches(records):
             failed = [
                 (record, error_from_code(ErrorCode.MESSAGE_TOO_LARGE))
                 for record in batch
-                if _size(record) > _MOST_RECORD_BYTES
+                if _find_size(record) > _MAX_RECORD_BYTES
             ]
-            fitting = [record for record in batch if _size(record) <= _MOST_RECORD_BYTES]
+            fitting = [record for record in batch if _find_size(record) <= _MAX_RECORD_BYTES]
             failed += sender.send(fitting) if fitting else []
             if failed and options.has("sync"):
                 raise ToolFailure(f"java.util.concurrent.ExecutionException: {failed[0][1].qualified}")
@@ -185,19 +184,19 @@ def _parse_lines(reader: LineReader, lines: Sequence[bytes]) -> tuple[list[Recor
     return records, None
 
 
-def _split(records: Sequence[Record]) -> Iterator[list[Record]]:
+def _split_batches(records: Sequence[Record]) -> Iterator[list[Record]]:
     """Yield runs of records that fit into one request."""
     run_: list[Record] = []
     size = 0
     for record in records:
-        if run_ and size + _size(record) > _MOST_SENT_BYTES:
+        if run_ and size + _find_size(record) > _MAX_SENT_BYTES:
             yield run_
             run_, size = [], 0
         run_.append(record)
-        size += _size(record)
+        size += _find_size(record)
     if run_:
         yield run_
 
 
-def _size(record: Record) -> int:
+def _find_size(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"")

@@ -6,18 +6,25 @@ from typing import Final
 
 from coordinator.cli.kafka_tools.cluster_client import ClusterClient
 from coordinator.cli.kafka_tools.group_descriptions import (
-    GroupDescription,
-    MemberDescription,
+    ConsumerGroupDescription,
+    GroupMemberDescription,
     describe_group,
     list_groups,
 )
-from coordinator.cli.kafka_tools.group_offsets import CommittedOffset, fetch_committed
 from coordinator.cli.kafka_tools.java_format import TableColumn, print_table
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
-from coordinator.cli.kafka_tools.offset_lookup import LATEST, TopicPartition, list_offsets
-from coordinator.cli.kafka_tools.options import (
+from coordinator.cli.kafka_tools.offset_requests import (
+    LATEST,
+    CommittedOffset,
+    TopicPartition,
+    fetch_committed,
+    list_offsets,
+)
+from coordinator.cli.kafka_tools.tool_call import java_map_order, open_client, parse_options
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, UsageError, error_from_code
+from coordinator.cli.kafka_tools.tool_options import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    ZOOKEEPER,
     OptionTable,
     ParsedOptions,
     flag,
@@ -25,12 +32,11 @@ from coordinator.cli.kafka_tools.options import (
     optional_value,
     value,
 )
-from coordinator.cli.kafka_tools.tool_call import java_map_order, open_client, parse_options
-from coordinator.cli.kafka_tools.tool_errors import KafkaError, UsageError
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 OPTIONS: Final = OptionTable(
     BOOTSTRAP,
+    ZOOKEEPER,
     COMMAND_CONFIG,
     flag("list", "List groups."),
     flag("describe", "Print groups with their offsets and lags."),
@@ -222,7 +228,7 @@ def _describe_groups(client: ClusterClient, options: ParsedOptions) -> None:
                 _print_offsets(found, is_verbose=is_verbose)
 
 
-def _print_condition(described: GroupDescription) -> None:
+def _print_condition(described: ConsumerGroupDescription) -> None:
     if described.state == "Empty":
         print(f"\nConsumer group '{described.group}' has no active members.", file=sys.stderr)
     elif described.state in _REBALANCING:
@@ -232,7 +238,7 @@ def _print_condition(described: GroupDescription) -> None:
 OffsetRow = tuple[object, ...]
 
 
-def _find_offset_rows(client: ClusterClient, described: GroupDescription) -> list[OffsetRow]:
+def _find_offset_rows(client: ClusterClient, described: ConsumerGroupDescription) -> list[OffsetRow]:
     """Return the rows of `_print_offsets`: partitions of members, then unassigned ones."""
     committed = fetch_committed(client, described.group)
     rows: list[OffsetRow] = []
@@ -285,7 +291,7 @@ def _print_offsets(rows: Sequence[OffsetRow], *, is_verbose: bool) -> None:
     _print_columns(columns, rows, set() if is_verbose else {"LEADER-EPOCH"})
 
 
-def _print_members(described: GroupDescription, *, is_verbose: bool) -> None:
+def _print_members(described: ConsumerGroupDescription, *, is_verbose: bool) -> None:
     columns = [
         TableColumn("GROUP", _NAME, grows=True),
         TableColumn("CONSUMER-ID", _NAME, grows=True),
@@ -305,7 +311,7 @@ def _print_members(described: GroupDescription, *, is_verbose: bool) -> None:
     _print_columns(columns, rows, hidden)
 
 
-def _member_row(described: GroupDescription, member: MemberDescription) -> tuple[object, ...]:
+def _member_row(described: ConsumerGroupDescription, member: GroupMemberDescription) -> tuple[object, ...]:
     return (
         described.group,
         member.member_id,
@@ -328,7 +334,7 @@ def _format_assignment(partitions: Sequence[TopicPartition]) -> str | None:
     return ";".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in topics.items()) or None
 
 
-def _print_state(described: GroupDescription, *, is_verbose: bool) -> None:
+def _print_state(described: ConsumerGroupDescription, *, is_verbose: bool) -> None:
     columns = [
         TableColumn("GROUP", _NAME, grows=True),
         TableColumn("COORDINATOR (ID)", 25, grows=True),
@@ -365,7 +371,7 @@ def _delete_groups(client: ClusterClient, options: ParsedOptions) -> None:
     for group in select_groups(client, options):
         request = DeleteGroupsRequest(groups_names=[group])
         try:
-            (result,) = client.ask_coordinator(
+            (result,) = client.send_to_coordinator(
                 group, request, lambda answer: answer.results[0].error_code
             ).results
         except KafkaError as error:
@@ -399,9 +405,9 @@ def _delete_offsets(client: ClusterClient, options: ParsedOptions) -> None:
 
 
 def _validate_regex(expression: str) -> None:
-    from coordinator.group.modern.regular_expression import why_invalid
+    from coordinator.group.modern.topic_regex import find_pattern_error
 
-    reason = why_invalid(expression)
+    reason = find_pattern_error(expression)
     verdict = "valid" if reason is None else f"invalid: {reason}"
     print(f"The regular expression `{expression}` is {verdict}.")
 

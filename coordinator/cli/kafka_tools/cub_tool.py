@@ -1,15 +1,16 @@
 """`cub`, the health checks of Confluent's images: `cub kafka-ready -b ADDRESSES NUMBER TIMEOUT`, `cub zk-ready`."""
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Final, NoReturn
 
 from coordinator.cli.kafka_tools.client_settings import make_settings, read_properties
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.deadline import Deadline
-from coordinator.cli.kafka_tools.options import OptionTable
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, Deadline
 from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure
+from coordinator.cli.kafka_tools.tool_options import OptionTable
+from coordinator.cli.kafka_tools.zookeeper_option import NoBrokerInContainer, find_bootstrap
 
 OPTIONS: Final[OptionTable | None] = None
 UNRECOGNIZED_PREFIX: Final = ""
@@ -45,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _wait_for_brokers(arguments: Sequence[str]) -> int:
     found, words = _parse(arguments)
-    if "bootstrap" not in found:
+    if "bootstrap" not in found and not ("zookeeper" in found and _is_in_image()):
         _fail("-b HOST:PORT is missing (-z is ignored: groupd needs no ZooKeeper)")
     if len(words) != 2 or not all(word.isdecimal() for word in words):
         _fail("the number of brokers and the timeout in seconds are missing")
@@ -53,8 +54,9 @@ def _wait_for_brokers(arguments: Sequence[str]) -> int:
     properties = read_properties(found.get("config"))
     if "protocol" in found:
         properties.setdefault("security.protocol", found["protocol"])
-    settings = make_settings(found["bootstrap"], {**properties, "default.api.timeout.ms": "1"})
     deadline = Deadline(timeout_s)
+    bootstrap = found.get("bootstrap") or _find_broker(found["zookeeper"], properties, deadline)
+    settings = make_settings(bootstrap, {**properties, "default.api.timeout.ms": "1"})
     reason = "no broker answers"
     with closing(ClusterClient(settings)) as client:
         while True:
@@ -68,6 +70,22 @@ def _wait_for_brokers(arguments: Sequence[str]) -> int:
             if not deadline.pause(_PAUSE_S):
                 print(f"cub: not ready after {timeout_s} s: {reason}", file=sys.stderr)
                 return 1
+
+
+def _is_in_image() -> bool:
+    from coordinator.config.image_variables import is_in_image  # slow to load
+
+    return is_in_image(os.environ)
+
+
+def _find_broker(zookeeper: str, properties: Mapping[str, str], deadline: Deadline) -> str:
+    """Return the address of the broker of this container. Raises ToolFailure if none answers in time."""
+    while True:
+        try:
+            return find_bootstrap(f"-z {zookeeper}", properties, successor="-b")
+        except NoBrokerInContainer:
+            if not deadline.pause(_PAUSE_S):
+                raise
 
 
 def _parse(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:

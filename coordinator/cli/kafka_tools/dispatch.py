@@ -1,4 +1,10 @@
-"""Finding a tool by the name of its program, and how calls end: `kafka-topics`, `/usr/bin/kafka-topics.sh`."""
+"""`groupd kafka-tools TOOL [ARGUMENTS]`: Kafka's command-line tools, as far as compose files and scripts use
+them, and `cub` and `nc` of its images. Finds a tool by the name of its program (`kafka-topics`,
+`/usr/bin/kafka-topics.sh`), runs it, and turns its errors into output and an exit code.
+
+Each tool has the options, the output and the exit codes of the tool of Apache Kafka 4.4.0, as
+docs/kafka-tools.md lists them. The image has a link with the name of each tool.
+"""
 
 import os
 import signal
@@ -10,15 +16,32 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Final, NamedTuple, Protocol, cast
 
-from coordinator.cli.kafka_tools.options import OptionTable
-from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolEnd, ToolFailure, UsageError
-from coordinator.cli.standard_streams import (
-    do_without_standard_error,
-    end_interrupted,
-    is_closed,
-    taking_output,
+import click
+
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolExit, ToolFailure, UsageError
+from coordinator.cli.kafka_tools.tool_options import OptionTable
+from coordinator.cli.output_streams import exit_interrupted, guard_output, is_closed, replace_closed_stderr
+from storage.storage_errors import format_error_reason
+
+_SHORT_HELP: Final = "Run one of Kafka's tools: kafka-topics, kafka-configs, kafka-console-consumer, ..."
+
+
+@click.command(
+    short_help=_SHORT_HELP,
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-from storage.os_error import reason_of
+@click.argument("words", metavar="TOOL [ARGUMENTS]...", nargs=-1, type=click.UNPROCESSED)
+def run_kafka_tool(words: tuple[str, ...]) -> None:
+    """Run one of Kafka's tools; alone it lists them."""
+
+    if not words or words[0] in ("--help", "-h"):
+        print("Usage: groupd kafka-tools TOOL [ARGUMENTS]...\n\nTools, with Kafka's options (TOOL --help):")
+        for name, tool in TOOLS.items():
+            print(f"  {name:<26} {tool.summary}")
+        sys.exit(0)
+    sys.exit(main(words[0], words[1:]))
+
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
@@ -33,7 +56,7 @@ class ToolModule(Protocol):
     """What Kafka's tool prints before the message about an unknown option."""
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Run the tool; the exit code. Raises UsageError, ToolFailure, ToolEnd, KafkaError."""
+        """Run the tool; the exit code. Raises UsageError, ToolFailure, ToolExit, KafkaError."""
 
 
 class Tool(NamedTuple):
@@ -69,7 +92,7 @@ def tool_name(program: str) -> str:
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run a tool. In: its name or the path of the program; the arguments. Returns the exit code."""
-    do_without_standard_error()
+    replace_closed_stderr()
     name = tool_name(program)
     tool = TOOLS.get(name)
     if tool is None:
@@ -79,7 +102,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         _print_error("standard output: is closed")
         return FAILURE
     with _ending_by_signal():
-        return _call(tool, name, arguments)
+        return _call_tool(tool, name, arguments)
 
 
 @contextmanager
@@ -88,33 +111,33 @@ def _ending_by_signal() -> Iterator[None]:
     if current_thread() is not main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGTERM, _exit)
+    previous = signal.signal(signal.SIGTERM, _exit_on_signal)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _exit(number: int, _frame: FrameType | None) -> None:
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _call(tool: Tool, name: str, arguments: Sequence[str]) -> int:
-    module = cast("ToolModule", import_module(f"coordinator.cli.kafka_tools.{tool.module}"))
+def _call_tool(tool: Tool, name: str, arguments: Sequence[str]) -> int:
+    module = cast("ToolModule", import_module(f"{__package__}.{tool.module}"))
     try:
-        with taking_output():
-            return _run(module, name, arguments)
+        with guard_output():
+            return _run_tool(module, name, arguments)
     except KeyboardInterrupt:
-        end_interrupted()
+        exit_interrupted()
     except OSError as error:
-        _print_error(f"{name}: {reason_of(error)}")
+        _print_error(f"{name}: {format_error_reason(error)}")
         return FAILURE
 
 
-def _run(module: ToolModule, name: str, arguments: Sequence[str]) -> int:
+def _run_tool(module: ToolModule, name: str, arguments: Sequence[str]) -> int:
     try:
         return module.run(arguments)
-    except ToolEnd:
+    except ToolExit:
         return SUCCESS
     except UsageError as error:
         _print_usage(module, name, error)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.offset_lookup import (
+from coordinator.cli.kafka_tools.offset_requests import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
@@ -14,7 +14,14 @@ from coordinator.cli.kafka_tools.offset_lookup import (
     TopicPartition,
     list_offsets,
 )
-from coordinator.cli.kafka_tools.options import (
+from coordinator.cli.kafka_tools.tool_call import (
+    INTERNAL_TOPICS,
+    compile_include_list,
+    open_client,
+    parse_options,
+)
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure
+from coordinator.cli.kafka_tools.tool_options import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     OptionTable,
@@ -23,9 +30,6 @@ from coordinator.cli.kafka_tools.options import (
     flag,
     value,
 )
-from coordinator.cli.kafka_tools.tool_call import INTERNAL_TOPICS, open_client, parse_options
-from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure
-from coordinator.cli.kafka_tools.topic_filter import compile_include_list
 
 OPTIONS: Final = OptionTable(
     BOOTSTRAP,

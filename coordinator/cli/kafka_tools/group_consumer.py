@@ -5,14 +5,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.deadline import Deadline, pause
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, Deadline, pause
 from coordinator.cli.kafka_tools.group_member import GroupMember, MemberSettings
-from coordinator.cli.kafka_tools.group_offsets import fetch_committed
-from coordinator.cli.kafka_tools.offset_lookup import TopicPartition, require_offsets
+from coordinator.cli.kafka_tools.offset_requests import TopicPartition, fetch_committed, require_offsets
 from coordinator.cli.kafka_tools.record_fetcher import FetchedRecord, RecordFetcher
 from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 _KNOWN_TOPICS_PAUSE_S = 30.0
 _UNKNOWN_TOPICS_PAUSE_S = 0.5
@@ -48,7 +46,7 @@ class GroupConsumer:
         self._member = GroupMember(client, settings, self._count_partitions)
         self._reset_to = reset_to
         self._subscribed: dict[str, int] | None = None
-        self._next_look = Deadline(0.0)
+        self._next_update = Deadline(0.0)
         self._unread: dict[TopicPartition, deque[int]] = {}
         """Offsets of records that were fetched and not consumed yet."""
         self._next_commit = Deadline(0.0)
@@ -58,7 +56,7 @@ class GroupConsumer:
 
     def poll(self, max_wait_ms: int) -> list[FetchedRecord]:
         """Return the next records. Raises KafkaError."""
-        self._look_for_topics()
+        self._update_topics()
         assigned = self._member.poll(self._commit)
         if assigned is not None:
             self._fetcher.assign(self._find_positions(assigned))
@@ -81,9 +79,9 @@ class GroupConsumer:
         self._commit()
         self._member.leave()
 
-    def _look_for_topics(self) -> None:
+    def _update_topics(self) -> None:
         """Subscribe to the topics that exist, and anew when one appears or grows."""
-        if self._next_look.left_s > 0:
+        if self._next_update.left_s > 0:
             return
         wanted = None if self._topic is None else [self._topic]
         found = self._count_partitions(wanted)
@@ -92,7 +90,7 @@ class GroupConsumer:
         if found != self._subscribed:
             self._subscribed = found
             self._member.subscribe([*found] if self._topic is None else [self._topic])
-        self._next_look = Deadline(_KNOWN_TOPICS_PAUSE_S if found else _UNKNOWN_TOPICS_PAUSE_S)
+        self._next_update = Deadline(_KNOWN_TOPICS_PAUSE_S if found else _UNKNOWN_TOPICS_PAUSE_S)
 
     def _count_partitions(self, topics: Iterable[str] | None) -> dict[str, int]:
         """Return the number of partitions of topics that exist; of all topics for None."""
@@ -141,7 +139,7 @@ def _compile(text: str) -> re.Pattern[str]:
         raise ToolFailure(f"{text} is not a valid regular expression: {error}") from error
 
 
-def seconds(properties: Mapping[str, str], name: str, default: float) -> float:
+def read_seconds(properties: Mapping[str, str], name: str, default: float) -> float:
     """Return a property of milliseconds in seconds. Raises ToolFailure unless it is a number above 0."""
     text = properties.get(name)
     if text is None:

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient, Coordinator, check
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
-from coordinator.cli.kafka_tools.offset_lookup import TopicPartition
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, CoordinatorNode, check_error
+from coordinator.cli.kafka_tools.offset_requests import TopicPartition
 from coordinator.cli.kafka_tools.tool_call import java_map_order
-from coordinator.cli.kafka_tools.tool_errors import KafkaError
-from protocol.errors import ErrorCode
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, error_from_code
+from protocol.error_codes import ErrorCode
 
 _DEAD: Final = "Dead"
 _UNSUPPORTED: Final = "UnsupportedVersionException"
@@ -26,7 +25,7 @@ class GroupListing:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberDescription:
+class GroupMemberDescription:
     """A member of a group."""
 
     member_id: str
@@ -40,14 +39,14 @@ class MemberDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupDescription:
+class ConsumerGroupDescription:
     """A group."""
 
     group: str
     state: str
     assignor: str
-    coordinator: Coordinator
-    members: tuple[MemberDescription, ...]
+    coordinator: CoordinatorNode
+    members: tuple[GroupMemberDescription, ...]
     epoch: int | None = None
     """None: the group has the classic protocol."""
     target_epoch: int | None = None
@@ -63,8 +62,8 @@ def list_groups(
 
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     found: dict[str, GroupListing] = {}
-    for answer in client.ask_every_broker(request).values():
-        check(answer)
+    for answer in client.send_to_all_brokers(request).values():
+        check_error(answer)
         for each in answer.groups:
             if each.protocol_type in ("", "consumer"):
                 type_ = each.group_type.capitalize() or "Classic"
@@ -72,7 +71,7 @@ def list_groups(
     return [found[group] for group in java_map_order(found)]
 
 
-def describe_group(client: ClusterClient, group: str) -> GroupDescription:
+def describe_group(client: ClusterClient, group: str) -> ConsumerGroupDescription:
     """Return the description of a group. Raises KafkaError, also where the group does not exist."""
     try:
         described = _describe_modern(client, group)
@@ -83,23 +82,23 @@ def describe_group(client: ClusterClient, group: str) -> GroupDescription:
     return described
 
 
-def _code_of(answer: Any) -> int:
+def _read_error_code(answer: Any) -> int:
     return int(answer.groups[0].error_code)
 
 
-def _describe_modern(client: ClusterClient, group: str) -> GroupDescription:
+def _describe_modern(client: ClusterClient, group: str) -> ConsumerGroupDescription:
     from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
     request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-    (found,) = client.ask_coordinator(group, request, _code_of).groups
-    check(found)
-    return GroupDescription(
+    (found,) = client.send_to_coordinator(group, request, _read_error_code).groups
+    check_error(found)
+    return ConsumerGroupDescription(
         group,
         found.group_state,
         found.assignor_name,
         client.find_coordinator(group),
         tuple(
-            MemberDescription(
+            GroupMemberDescription(
                 each.member_id,
                 each.instance_id,
                 each.client_id,
@@ -115,32 +114,34 @@ def _describe_modern(client: ClusterClient, group: str) -> GroupDescription:
     )
 
 
-def _describe_classic(client: ClusterClient, group: str) -> GroupDescription:
+def _describe_classic(client: ClusterClient, group: str) -> ConsumerGroupDescription:
     from protocol.messages.describe_groups import DescribeGroupsRequest
 
-    (found,) = client.ask_coordinator(group, DescribeGroupsRequest(groups=[group]), _code_of).groups
-    check(found)
+    (found,) = client.send_to_coordinator(
+        group, DescribeGroupsRequest(groups=[group]), _read_error_code
+    ).groups
+    check_error(found)
     if found.group_state == _DEAD:
         raise error_from_code(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group} not found.")
-    return GroupDescription(
+    return ConsumerGroupDescription(
         group,
         found.group_state,
         found.protocol_data,
         client.find_coordinator(group),
         tuple(
-            MemberDescription(
+            GroupMemberDescription(
                 each.member_id,
                 each.group_instance_id,
                 each.client_id,
                 each.client_host,
-                _decode(each.member_assignment),
+                _decode_assignment(each.member_assignment),
             )
             for each in found.members
         ),
     )
 
 
-def _decode(assignment: bytes) -> tuple[TopicPartition, ...]:
+def _decode_assignment(assignment: bytes) -> tuple[TopicPartition, ...]:
     if not assignment:
         return ()
     from protocol.consumer_protocol import decode_assignment

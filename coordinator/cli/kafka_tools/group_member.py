@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.deadline import Deadline
-from coordinator.cli.kafka_tools.group_offsets import commit_offsets
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
-from coordinator.cli.kafka_tools.offset_lookup import TopicPartition
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, Deadline
+from coordinator.cli.kafka_tools.offset_requests import TopicPartition, commit_offsets
+from coordinator.cli.kafka_tools.tool_errors import error_from_code
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     ConsumerProtocolAssignment,
@@ -20,9 +18,9 @@ from protocol.consumer_protocol import (
     decode_assignment,
     encode_assignment,
     encode_subscription,
-    subscribed_topics,
+    find_subscribed_topics,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -31,8 +29,8 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssig
 _RANGE: Final = "range"
 _VERSION: Final = 3
 _JOIN_MARGIN_S: Final = 5.0
-_STARTS_ANEW: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)
-_REJOINS: Final = (ErrorCode.REBALANCE_IN_PROGRESS, *_STARTS_ANEW)
+_MEMBERSHIP_LOST: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)
+_REJOIN_ERRORS: Final = (ErrorCode.REBALANCE_IN_PROGRESS, *_MEMBERSHIP_LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +101,9 @@ class GroupMember:
             self._client, self._settings.group, offsets, member.generation, member.member_id
         )
         for error in errors.values():
-            if error.error_code not in _REJOINS:
+            if error.error_code not in _REJOIN_ERRORS:
                 raise error
-            self._lose_place(error.error_code)
+            self._reset_membership(error.error_code)
 
     def leave(self) -> None:
         """Leave the group. Raises KafkaError."""
@@ -114,21 +112,23 @@ class GroupMember:
             return
         identity = MemberIdentity(member_id=member_id, reason="the consumer is being closed")
         request = LeaveGroupRequest(group_id=self._settings.group, member_id=member_id, members=[identity])
-        self._client.ask_coordinator(self._settings.group, request)
+        self._client.send_to_coordinator(self._settings.group, request)
         self._membership = _Membership()
 
     def _join(self) -> bool:
         """Join and sync once. Returns whether the member has its assignment."""
-        answer = self._ask(self._join_request(), self._settings.rebalance_timeout_s + _JOIN_MARGIN_S)
+        answer = self._send_to_coordinator(
+            self._join_request(), self._settings.rebalance_timeout_s + _JOIN_MARGIN_S
+        )
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._membership.member_id = answer.member_id
             return False
-        if not self._accepts(answer):
+        if not self._check_answer(answer):
             return False
         self._membership.member_id, self._membership.generation = answer.member_id, answer.generation_id
         assignments = []
         if answer.leader == answer.member_id and not answer.skip_assignment:
-            assignments = self._assign(answer.members)
+            assignments = self._assign_partitions(answer.members)
         request = SyncGroupRequest(
             group_id=self._settings.group,
             generation_id=answer.generation_id,
@@ -138,10 +138,10 @@ class GroupMember:
             protocol_name=answer.protocol_name,
             assignments=assignments,
         )
-        synced = self._ask(request, self._settings.rebalance_timeout_s + _JOIN_MARGIN_S)
-        if not self._accepts(synced):
+        synced = self._send_to_coordinator(request, self._settings.rebalance_timeout_s + _JOIN_MARGIN_S)
+        if not self._check_answer(synced):
             return False
-        self._membership.assignment = _partitions_of(synced.assignment)
+        self._membership.assignment = _decode_partitions(synced.assignment)
         self._membership.is_joined = True
         self._next_heartbeat = Deadline(self._settings.heartbeat_interval_s)
         return True
@@ -166,13 +166,13 @@ class GroupMember:
             protocols=[JoinGroupRequestProtocol(name=_RANGE, metadata=metadata)],
         )
 
-    def _assign(self, members: Sequence[Any]) -> list[SyncGroupRequestAssignment]:
-        subscribed = {member.member_id: subscribed_topics(member.metadata) for member in members}
-        order = {member.member_id: _order_of(member) for member in members}
+    def _assign_partitions(self, members: Sequence[Any]) -> list[SyncGroupRequestAssignment]:
+        subscribed = {member.member_id: find_subscribed_topics(member.metadata) for member in members}
+        order = {member.member_id: _find_sort_key(member) for member in members}
         counts = self._count_partitions({topic for topics in subscribed.values() for topic in topics})
         assigned = assign_range(subscribed, order, counts)
         return [
-            SyncGroupRequestAssignment(member_id=member_id, assignment=_encode(partitions))
+            SyncGroupRequestAssignment(member_id=member_id, assignment=_encode_assignment(partitions))
             for member_id, partitions in assigned.items()
         ]
 
@@ -183,24 +183,24 @@ class GroupMember:
             member_id=self._membership.member_id,
             group_instance_id=self._settings.instance_id,
         )
-        self._accepts(self._ask(request, None))
+        self._check_answer(self._send_to_coordinator(request, None))
         self._next_heartbeat = Deadline(self._settings.heartbeat_interval_s)
 
-    def _ask(self, request: Any, timeout_s: float | None) -> Any:
-        return self._client.ask_coordinator(self._settings.group, request, timeout_s=timeout_s)
+    def _send_to_coordinator(self, request: Any, timeout_s: float | None) -> Any:
+        return self._client.send_to_coordinator(self._settings.group, request, timeout_s=timeout_s)
 
-    def _accepts(self, answer: Any) -> bool:
+    def _check_answer(self, answer: Any) -> bool:
         """Whether the coordinator accepted a request; else the member joins again. Raises KafkaError."""
         if answer.error_code == ErrorCode.NONE:
             return True
-        if answer.error_code not in _REJOINS:
+        if answer.error_code not in _REJOIN_ERRORS:
             raise error_from_code(answer.error_code)
-        self._lose_place(answer.error_code)
+        self._reset_membership(answer.error_code)
         return False
 
-    def _lose_place(self, code: int) -> None:
+    def _reset_membership(self, code: int) -> None:
         self._membership.is_joined = False
-        if code in _STARTS_ANEW:
+        if code in _MEMBERSHIP_LOST:
             self._membership = _Membership(
                 member_id="" if code == ErrorCode.UNKNOWN_MEMBER_ID else self.member_id
             )
@@ -235,14 +235,14 @@ def assign_range(
     return assigned
 
 
-def _order_of(member: Any) -> tuple[int, str]:
+def _find_sort_key(member: Any) -> tuple[int, str]:
     """Static members come first, by instance id, then the others by member id."""
     if member.group_instance_id is not None:
         return 0, member.group_instance_id
     return 1, member.member_id
 
 
-def _encode(partitions: Iterable[TopicPartition]) -> bytes:
+def _encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
@@ -250,7 +250,7 @@ def _encode(partitions: Iterable[TopicPartition]) -> bytes:
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=assigned), _VERSION)
 
 
-def _partitions_of(assignment: bytes) -> list[TopicPartition]:
+def _decode_partitions(assignment: bytes) -> list[TopicPartition]:
     if not assignment:
         return []
     assigned = decode_assignment(assignment).assigned_partitions

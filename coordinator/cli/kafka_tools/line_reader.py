@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import BinaryIO, Final, NamedTuple
 
 from coordinator.cli.kafka_tools.tool_errors import ToolFailure
-from coordinator.clock import wall_ms
+from coordinator.core.clock import wall_ms
 from storage.record import UNASSIGNED_OFFSET, Record
 
 READER_PROPERTIES: Final = (

@@ -12,10 +12,9 @@ from typing import Final
 
 from coordinator.cli.kafka_tools.client_settings import make_settings, read_properties
 from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.options import OptionTable
-from coordinator.cli.kafka_tools.subcommand_options import parse_subcommand
 from coordinator.cli.kafka_tools.tool_call import KAFKA_VERSION
 from coordinator.cli.kafka_tools.tool_errors import ToolFailure
+from coordinator.cli.kafka_tools.tool_options import OptionTable, parse_subcommand
 
 OPTIONS: Final[OptionTable | None] = None
 UNRECOGNIZED_PREFIX: Final = ""

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from coordinator.cli.kafka_tools.options import OptionTable
 from coordinator.cli.kafka_tools.tool_errors import ToolFailure
-from storage.os_error import reason_of
+from coordinator.cli.kafka_tools.tool_options import OptionTable
+from storage.storage_errors import format_error_reason
 
 OPTIONS: Final[OptionTable | None] = None
 UNRECOGNIZED_PREFIX: Final = ""
@@ -76,7 +76,7 @@ def _is_open(host: str, port: int, family: int, timeout_s: float, *, is_verbose:
     try:
         addresses = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        print(f"nc: {host}: {reason_of(error)}", file=sys.stderr)
+        print(f"nc: {host}: {format_error_reason(error)}", file=sys.stderr)
         return False
     reason = ""
     for kind, type_, protocol, _, address in addresses:
@@ -85,7 +85,7 @@ def _is_open(host: str, port: int, family: int, timeout_s: float, *, is_verbose:
             try:
                 connection.connect(address)
             except OSError as error:
-                reason = reason_of(error)
+                reason = format_error_reason(error)
                 continue
         if is_verbose:
             print(f"Connection to {host} {port} port [tcp/*] succeeded!", file=sys.stderr)

@@ -5,25 +5,25 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient, check
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, check_error
 from coordinator.cli.kafka_tools.group_descriptions import describe_group
-from coordinator.cli.kafka_tools.group_offsets import commit_offsets, fetch_committed
 from coordinator.cli.kafka_tools.java_format import TableColumn, parse_date_ms, parse_duration_ms, print_table
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
-from coordinator.cli.kafka_tools.offset_lookup import (
+from coordinator.cli.kafka_tools.offset_requests import (
     EARLIEST,
     LATEST,
     UNKNOWN_OFFSET,
     TopicPartition,
+    commit_offsets,
+    fetch_committed,
     require_offsets,
 )
-from coordinator.cli.kafka_tools.options import ParsedOptions
 from coordinator.cli.kafka_tools.tool_call import java_map_order, java_partition_order
-from coordinator.cli.kafka_tools.tool_errors import KafkaError, UsageError
-from coordinator.clock import wall_ms
-from protocol.errors import ErrorCode
-from storage.files import read_input
-from storage.os_error import reason_of
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, UsageError, error_from_code
+from coordinator.cli.kafka_tools.tool_options import ParsedOptions
+from coordinator.core.clock import wall_ms
+from protocol.error_codes import ErrorCode
+from storage.files import read_input_file
+from storage.storage_errors import format_error_reason
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -45,7 +45,7 @@ def reset_offsets(client: ClusterClient, options: ParsedOptions, groups: Sequenc
             )
             found[group] = {}
             continue
-        offsets = _OffsetReset(client, options, group).compute()
+        offsets = _OffsetResetPlan(client, options, group).compute_offsets()
         if options.has("execute"):
             for error in commit_offsets(client, group, offsets).values():
                 raise error
@@ -93,7 +93,7 @@ def _print_csv(found: Mapping[str, Offsets], *, has_group: bool) -> None:
     print(out.getvalue())
 
 
-class _OffsetReset:
+class _OffsetResetPlan:
     """The new offsets of one group."""
 
     def __init__(self, client: ClusterClient, options: ParsedOptions, group: str) -> None:
@@ -101,7 +101,7 @@ class _OffsetReset:
         self._options = options
         self._group = group
 
-    def compute(self) -> Offsets:
+    def compute_offsets(self) -> Offsets:
         """Return the offsets to commit. Raises KafkaError, UsageError."""
         partitions = self._find_partitions()
         compute = next((each for name, each in _SCENARIOS.items() if self._options.has(name)), None)
@@ -129,9 +129,9 @@ class _OffsetReset:
 
     def to_offset(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the offset of --to-offset."""
-        return self._keep_in_range(dict.fromkeys(partitions, self._number("to-offset")))
+        return self._keep_in_range(dict.fromkeys(partitions, self._parse_number("to-offset")))
 
-    def _number(self, name: str) -> int:
+    def _parse_number(self, name: str) -> int:
         try:
             number = self._options.integer(name)
         except UsageError as error:
@@ -139,9 +139,9 @@ class _OffsetReset:
         assert number is not None, "the option was given"
         return number
 
-    def shift(self, partitions: Sequence[TopicPartition]) -> Offsets:
+    def shift_by(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the committed offsets, shifted."""
-        shift = self._number("shift-by")
+        shift = self._parse_number("shift-by")
         committed = fetch_committed(self._client, self._group)
         wanted = {}
         for topic, number in partitions:
@@ -193,15 +193,15 @@ class _OffsetReset:
         }
 
 
-_SCENARIOS: Final[dict[str, Callable[[_OffsetReset, Sequence[TopicPartition]], Offsets]]] = {
-    "to-current": _OffsetReset.to_current,
-    "to-latest": _OffsetReset.to_latest,
-    "by-duration": _OffsetReset.by_duration,
-    "to-datetime": _OffsetReset.to_datetime,
-    "from-file": _OffsetReset.from_file,
-    "shift-by": _OffsetReset.shift,
-    "to-offset": _OffsetReset.to_offset,
-    "to-earliest": _OffsetReset.to_earliest,
+_SCENARIOS: Final[dict[str, Callable[[_OffsetResetPlan, Sequence[TopicPartition]], Offsets]]] = {
+    "to-current": _OffsetResetPlan.to_current,
+    "to-latest": _OffsetResetPlan.to_latest,
+    "by-duration": _OffsetResetPlan.by_duration,
+    "to-datetime": _OffsetResetPlan.to_datetime,
+    "from-file": _OffsetResetPlan.from_file,
+    "shift-by": _OffsetResetPlan.shift_by,
+    "to-offset": _OffsetResetPlan.to_offset,
+    "to-earliest": _OffsetResetPlan.to_earliest,
 }
 """What offsets can be reset to, by option, in the order of Kafka's message."""
 
@@ -209,9 +209,11 @@ _SCENARIOS: Final[dict[str, Callable[[_OffsetReset, Sequence[TopicPartition]], O
 def _read_plan(path: str, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
     """Return the offsets of a CSV file by group: lines of [GROUP,]TOPIC,PARTITION,OFFSET. Raises KafkaError."""
     try:
-        text = read_input(path).decode(errors="replace")
+        text = read_input_file(path).decode(errors="replace")
     except OSError as error:
-        raise KafkaError(f"{path}: {reason_of(error, path)}", "java.lang.RuntimeException") from error
+        raise KafkaError(
+            f"{path}: {format_error_reason(error, path)}", "java.lang.RuntimeException"
+        ) from error
     plan: dict[str, dict[TopicPartition, int]] = {}
     for row in csv.reader(io.StringIO(text)):
         named = [*groups, *row] if len(row) == 3 and len(groups) == 1 else row
@@ -238,7 +240,7 @@ def find_partitions(client: ClusterClient, arguments: Iterable[str]) -> list[Top
     counts: dict[str, list[int]] = {}
     for topic in client.fetch_topics(sorted({*topics, *(topic for topic, _ in named)})):
         if topic.name in topics:
-            check(topic)
+            check_error(topic)
         counts[topic.name] = sorted(each.partition_index for each in topic.partitions)
     unknown = [f"{topic}-{number}" for topic, number in named if number not in counts.get(topic, ())]
     if unknown:
@@ -286,7 +288,7 @@ def delete_offsets(client: ClusterClient, options: ParsedOptions) -> None:
         )
         for name, each in wanted.items()
     ]
-    answer = client.ask_coordinator(group, OffsetDeleteRequest(group_id=group, topics=topics))
+    answer = client.send_to_coordinator(group, OffsetDeleteRequest(group_id=group, topics=topics))
     overall = None if answer.error_code == ErrorCode.NONE else error_from_code(answer.error_code)
     codes = {
         (topic.name, each.partition_index): each.error_code

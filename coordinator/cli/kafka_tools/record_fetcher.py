@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.deadline import pause
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
-from coordinator.cli.kafka_tools.offset_lookup import TopicPartition, require_offsets
-from coordinator.cli.kafka_tools.tool_errors import KafkaError
-from protocol.errors import ErrorCode
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, pause
+from coordinator.cli.kafka_tools.offset_requests import TopicPartition, require_offsets
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, error_from_code
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from storage.batch import BatchHeader, check_crc, decode_records, walk_batches
-from storage.producers.marker import ABORT, end_of_transaction
+from storage.producers.end_transaction_marker import ABORT, parse_marker_type
 from storage.record import Record
 
 READ_COMMITTED: Final = 1
@@ -67,7 +65,7 @@ class RecordFetcher:
         for leader, partitions in by_leader.items():
             request = self._make_request(partitions, max_wait_ms // len(by_leader))
             try:
-                answer = self._client.ask_broker(leader, request, "fetch")
+                answer = self._client.send_to_broker(leader, request, "fetch")
             except KafkaError as error:
                 if error.error_code != ErrorCode.NETWORK_EXCEPTION:
                     raise
@@ -77,7 +75,7 @@ class RecordFetcher:
                 raise error_from_code(answer.error_code)
             for topic in answer.responses:
                 for each in topic.partitions:
-                    records += self._take((topic.topic, each.partition_index), each)
+                    records += self._take_records((topic.topic, each.partition_index), each)
         if not records and not all(partition in self._leaders for partition in self.positions):
             pause(_RETRY_PAUSE_S)
         return records
@@ -115,7 +113,7 @@ class RecordFetcher:
             topics=[FetchTopic(topic=name, partitions=each) for name, each in topics.items()],
         )
 
-    def _take(self, partition: TopicPartition, answer: Any) -> list[FetchedRecord]:
+    def _take_records(self, partition: TopicPartition, answer: Any) -> list[FetchedRecord]:
         """Return the records of one partition's answer, and move its position."""
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self._reset_to is not None:
             self.positions |= require_offsets(self._client, {partition: self._reset_to}, self.isolation_level)
@@ -154,7 +152,7 @@ class _AbortedProducers:
         while self._waiting and self._waiting[-1][0] <= header.last_offset:
             self._aborted.add(self._waiting.pop()[1])
         if header.is_control:
-            if any(end_of_transaction(record) == ABORT for record in decode_records(batch, header)):
+            if any(parse_marker_type(record) == ABORT for record in decode_records(batch, header)):
                 self._aborted.discard(header.producer_id)
             return False
         return not (header.is_transactional and header.producer_id in self._aborted)

@@ -1,18 +1,56 @@
-"""Produce: batches of records to the leaders of their partitions, tried again as Kafka's producer does."""
+"""Produces records like Kafka's producer: chooses their partitions, sends batches to the leaders, and retries
+failed batches. Source: Kafka's `BuiltInPartitioner`, `Utils.murmur2`.
+"""
 
+import random
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient, check
-from coordinator.cli.kafka_tools.deadline import Deadline
-from coordinator.cli.kafka_tools.kafka_errors import error_from_code
-from coordinator.cli.kafka_tools.record_partitioner import RecordPartitioner
-from coordinator.cli.kafka_tools.tool_errors import KafkaError
-from protocol.errors import ErrorCode
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, Deadline, check_error
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, error_from_code
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
 from storage.record import Record
+
+_SEED: Final = 0x9747B28C
+_MULTIPLIER: Final = 0x5BD1E995
+_32_BITS: Final = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Return Kafka's hash of a key: 32 bits, not negative."""
+    length = len(data)
+    hash_ = _SEED ^ length
+    whole = length & ~3
+    for position in range(0, whole, 4):
+        word = int.from_bytes(data[position : position + 4], "little") * _MULTIPLIER & _32_BITS
+        word ^= word >> 24
+        hash_ = hash_ * _MULTIPLIER & _32_BITS ^ word * _MULTIPLIER & _32_BITS
+    if whole < length:
+        hash_ = (hash_ ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _32_BITS
+    hash_ ^= hash_ >> 13
+    hash_ = hash_ * _MULTIPLIER & _32_BITS
+    return hash_ ^ hash_ >> 15
+
+
+class RecordPartitioner:
+    """Records with equal keys share a partition; records without a key stick to a random one until `next_batch`."""
+
+    def __init__(self, partitions: int) -> None:
+        """In: the number of partitions of the topic."""
+        self._partitions = partitions
+        self._sticky = random.randrange(partitions)
+
+    def choose(self, key: bytes | None) -> int:
+        """Return the partition of a record."""
+        return self._sticky if key is None else (murmur2(key) & 0x7FFFFFFF) % self._partitions
+
+    def next_batch(self) -> None:
+        """Choose another partition for records without a key."""
+        self._sticky = random.randrange(self._partitions)
+
 
 _RETRY_PAUSE_S: Final = 0.1
 _DELIVERY_TIMEOUT_S: Final = 120.0
@@ -69,7 +107,7 @@ class RecordSender:
                 if topic.error_code == ErrorCode.NONE and topic.partitions:
                     break
                 if topic.error_code not in _UNKNOWN:
-                    check(topic)
+                    check_error(topic)
                 if not deadline.pause(_RETRY_PAUSE_S):
                     wait_ms = round(1000 * self._max_block_s)
                     message = f"Topic {self._topic} not present in metadata after {wait_ms} ms."
@@ -91,7 +129,7 @@ class RecordSender:
             return dict.fromkeys(waiting, error)
         for leader, partitions in by_leader.items():
             try:
-                answer = self._client.ask_broker(leader, self._make_request(waiting, partitions))
+                answer = self._client.send_to_broker(leader, self._make_request(waiting, partitions))
             except KafkaError as error:
                 outcome.update(dict.fromkeys(partitions, error))
                 continue
@@ -122,7 +160,7 @@ def _error_or_none(answer: Any) -> KafkaError | None:
 def print_failures(topic: str, failed: Sequence[tuple[Record, KafkaError]]) -> None:
     """Print records that were not written on standard error. Source: Kafka's `ErrorLoggingCallback`."""
     for record, error in failed:
-        key, size = _describe(record.key), _describe(record.value)
+        key, size = _describe_size(record.key), _describe_size(record.value)
         print(
             f"ERROR Error when sending message to topic {topic} with key: {key}, value: {size} with error: "
             f"{error.qualified}",
@@ -130,5 +168,5 @@ def print_failures(topic: str, failed: Sequence[tuple[Record, KafkaError]]) -> N
         )
 
 
-def _describe(data: bytes | None) -> str:
+def _describe_size(data: bytes | None) -> str:
     return "null" if data is None else f"{len(data)} bytes"

@@ -1,12 +1,16 @@
-"""What every tool's call begins with: options, `--help` and `--version`, and a client of the cluster."""
+"""Common parts of a tool's call: parsed options with `--help` and `--version`, a client of the cluster, the
+order of Java maps, and topic filters. Source: Kafka's `TopicFilter`.
+"""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 from coordinator.cli.kafka_tools.client_settings import make_settings, read_properties
 from coordinator.cli.kafka_tools.cluster_client import ClusterClient
-from coordinator.cli.kafka_tools.options import OptionTable, ParsedOptions
-from coordinator.cli.kafka_tools.tool_errors import ToolEnd, UsageError
+from coordinator.cli.kafka_tools.tool_errors import ToolExit, UsageError
+from coordinator.cli.kafka_tools.tool_options import ZOOKEEPER_OPTIONS, OptionTable, ParsedOptions
+from coordinator.cli.kafka_tools.zookeeper_option import find_bootstrap
 
 KAFKA_VERSION = "4.4.0"
 """Of the tools that these stand for."""
@@ -17,7 +21,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 def parse_options(table: OptionTable, arguments: Sequence[str], summary: str) -> ParsedOptions:
     """Return the options of a call. In: a sentence about the tool, printed where help is needed.
 
-    Raises UsageError, also for `--help` and for a call without arguments (Kafka's tools exit with 1); ToolEnd for
+    Raises UsageError, also for `--help` and for a call without arguments (Kafka's tools exit with 1); ToolExit for
     `--version`.
     """
     options = table.parse(arguments)
@@ -25,8 +29,15 @@ def parse_options(table: OptionTable, arguments: Sequence[str], summary: str) ->
         raise UsageError(summary)
     if options.has("version"):
         print(KAFKA_VERSION)
-        raise ToolEnd
+        raise ToolExit
     return options
+
+
+def bootstrap_servers(options: ParsedOptions, properties: Mapping[str, str]) -> str:
+    """Return the addresses of --bootstrap-server, or of the broker in place of ZooKeeper. Raises ToolFailure."""
+    text = options.text("bootstrap-server")
+    name = options.given_name("bootstrap-server")
+    return find_bootstrap(f"--{name} {text}", properties) if name in ZOOKEEPER_OPTIONS else text
 
 
 @contextmanager
@@ -37,7 +48,7 @@ def open_client(
     Raises ToolFailure.
     """
     values = read_properties(options.get("command-config")) if properties is None else properties
-    settings = make_settings(options.text("bootstrap-server"), values)
+    settings = make_settings(bootstrap_servers(options, values), values)
     with closing(ClusterClient(settings, client_id)) as client:
         yield client
 
@@ -48,9 +59,9 @@ def java_map_order(names: Collection[str], capacity: int = 16) -> list[str]:
     """
     if len(names) < 2:
         return list(names)
-    from coordinator.group.modern.java_order import HashOrder, mixed_string
+    from coordinator.group.modern.java_order import HashOrder, mix_string
 
-    return list(HashOrder(mixed_string, capacity, names))
+    return list(HashOrder(mix_string, capacity, names))
 
 
 def java_partition_order(partitions: Collection[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -64,8 +75,21 @@ def java_partition_order(partitions: Collection[tuple[str, int]]) -> list[tuple[
 
 def _mixed_partition(partition: tuple[str, int]) -> int:
     """Return the hash of a TopicPartition as a HashMap mixes it."""
-    from protocol.partitioner import java_hash
+    from protocol.partitioner import compute_java_hash
 
     topic, number = partition
-    value = (31 * (31 + number) + java_hash(topic)) & 0xFFFFFFFF
+    value = (31 * (31 + number) + compute_java_hash(topic)) & 0xFFFFFFFF
     return value ^ value >> 16
+
+
+def compile_include_list(text: str) -> re.Pattern[str]:
+    """Return the pattern of an include list: an expression, or several with commas between them. Raises UsageError
+    for an invalid expression.
+
+    Java's expressions and Python's agree in what names of topics need.
+    """
+    cleaned = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
+    try:
+        return re.compile(cleaned)
+    except re.error as error:
+        raise UsageError(f"{cleaned} is an invalid regex.") from error

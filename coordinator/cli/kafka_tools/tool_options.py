@@ -1,17 +1,20 @@
-"""Options of Kafka's tools: declared in a table, parsed as Kafka's parser (jopt-simple) parses them.
+"""Options of Kafka's tools: declared in a table and parsed as Kafka's parser (jopt-simple) parses them, and
+the options of tools with a subcommand, such as `kafka-cluster cluster-id -b HOST:PORT` (source: argparse4j).
 
-An option is `--name VALUE` or `--name=VALUE`, with one hyphen or two. Names are not abbreviated. The value of an
-option may begin with a hyphen. Arguments that are not options are ignored.
+An option is `--name VALUE` or `--name=VALUE`, with one hyphen or two. Names are not abbreviated. A value may
+begin with a hyphen. Other arguments are ignored. The options of a subcommand may precede or follow it.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NoReturn
 
-from coordinator.cli.kafka_tools.tool_errors import UsageError
-from coordinator.suggestions import nearest_names
+from coordinator.cli.kafka_tools.tool_errors import ToolFailure, UsageError
+from coordinator.core.message_text import nearest_names
 
+_BOOTSTRAP: Final = "bootstrap-server"
 _REMOVED: Final = {
     "zookeeper": "groupd has no ZooKeeper. Use --bootstrap-server HOST:PORT",
     "authorizer-properties": "groupd has no ZooKeeper. Use --bootstrap-server HOST:PORT",
@@ -20,7 +23,7 @@ _REMOVED: Final = {
 """What to use in place of options that Kafka had before version 4."""
 
 
-class Takes(Enum):
+class OptionValueRule(Enum):
     """Whether an option has a value."""
 
     NOTHING = 0
@@ -42,11 +45,13 @@ class Option:
 
     name: str
     help: str = ""
-    takes: Takes = Takes.NOTHING
+    takes: OptionValueRule = OptionValueRule.NOTHING
     metavar: str = ""
     support: Support = Support.FULL
     stands_for: str = ""
     """The option that it is another name of."""
+    in_image_only: bool = False
+    """Whether it is unknown outside of groupd's image, as it is to Kafka's tool."""
 
 
 def flag(name: str, help_: str) -> Option:
@@ -56,32 +61,51 @@ def flag(name: str, help_: str) -> Option:
 
 def value(name: str, metavar: str, help_: str) -> Option:
     """Declare an option with a value."""
-    return Option(name, help_, Takes.VALUE, metavar)
+    return Option(name, help_, OptionValueRule.VALUE, metavar)
 
 
 def optional_value(name: str, metavar: str, help_: str) -> Option:
     """Declare an option with an optional value."""
-    return Option(name, help_, Takes.OPTIONAL_VALUE, metavar)
+    return Option(name, help_, OptionValueRule.OPTIONAL_VALUE, metavar)
 
 
 def ignored(name: str, metavar: str = "") -> Option:
     """Declare an option that tunes Kafka's Java client and means nothing here."""
-    takes = Takes.VALUE if metavar else Takes.NOTHING
+    takes = OptionValueRule.VALUE if metavar else OptionValueRule.NOTHING
     return Option(name, "Accepted, without effect.", takes, metavar, Support.IGNORED)
 
 
 def unsupported(name: str, metavar: str = "") -> Option:
     """Declare an option that Kafka's tool has and groupd's refuses."""
-    takes = Takes.VALUE if metavar else Takes.NOTHING
+    takes = OptionValueRule.VALUE if metavar else OptionValueRule.NOTHING
     return Option(name, "Not supported.", takes, metavar, Support.NONE)
 
 
 def alias(name: str, other: str) -> Option:
     """Declare a name that an option had in older versions of Kafka."""
-    return Option(name, f"The name of --{other} in older versions.", Takes.VALUE, "VALUE", stands_for=other)
+    return Option(
+        name, f"The name of --{other} in older versions.", OptionValueRule.VALUE, "VALUE", stands_for=other
+    )
 
 
-BOOTSTRAP: Final = value("bootstrap-server", "HOST:PORT,...", "Brokers to connect to.")
+def _zookeeper_option(name: str, metavar: str) -> Option:
+    """Declare an option that names ZooKeeper. In groupd's image it stands for --bootstrap-server."""
+    help_ = "In groupd's image only: the broker that the container's variables name."
+    return Option(name, help_, OptionValueRule.VALUE, metavar, stands_for=_BOOTSTRAP, in_image_only=True)
+
+
+BOOTSTRAP: Final = value(_BOOTSTRAP, "HOST:PORT,...", "Brokers to connect to.")
+ZOOKEEPER: Final = _zookeeper_option("zookeeper", "HOST:PORT")
+AUTHORIZER_PROPERTIES: Final = _zookeeper_option("authorizer-properties", "zookeeper.connect=HOST:PORT")
+AUTHORIZER: Final = Option(
+    "authorizer",
+    "Accepted in groupd's image only, without effect.",
+    OptionValueRule.VALUE,
+    "CLASS",
+    Support.IGNORED,
+    in_image_only=True,
+)
+ZOOKEEPER_OPTIONS: Final = frozenset({ZOOKEEPER.name, AUTHORIZER_PROPERTIES.name})
 COMMAND_CONFIG: Final = value(
     "command-config",
     "FILE",
@@ -102,6 +126,7 @@ class OptionTable:
         its value.
         """
         found: dict[str, list[str]] = {}
+        given_as: dict[str, str] = {}
         rest = list(arguments)
         while rest:
             word = rest.pop(0)
@@ -111,34 +136,35 @@ class OptionTable:
                 continue
             name, has_value, text = word.lstrip("-").partition("=")
             option = self._by_name.get(name)
-            if option is None:
+            if option is None or not _is_known(option):
                 self._fail_unknown(name)
             if option.support is Support.NONE:
                 self._fail_unsupported(option)
             values = found.setdefault(option.stands_for or name, [])
+            given_as[option.stands_for or name] = name
             if has_value:
                 values.append(text)
-            elif option.takes is Takes.VALUE:
+            elif option.takes is OptionValueRule.VALUE:
                 if not rest:
                     raise UsageError(f"Option {name} requires an argument")
                 values.append(rest.pop(0))
-            elif option.takes is Takes.OPTIONAL_VALUE and rest and not rest[0].startswith("-"):
+            elif option.takes is OptionValueRule.OPTIONAL_VALUE and rest and not rest[0].startswith("-"):
                 values.append(rest.pop(0))
-        return ParsedOptions(found)
+        return ParsedOptions(found, given_as)
 
     def describe(self) -> str:
         """Return one line an option, for the text of `--help`."""
-        words = {option.name: usage_of(option) for option in self.options}
+        words = {option.name: format_usage(option) for option in self.options if _is_known(option)}
         width = max(map(len, words.values()))
         lines = (
             f"  {words[option.name]:<{width}}  {option.help}"
             for option in sorted(self.options, key=lambda option: option.name)
-            if option.support is not Support.NONE
+            if option.support is not Support.NONE and _is_known(option)
         )
         return "\n".join(lines)
 
     def _fail_unknown(self, name: str) -> NoReturn:
-        near = nearest_names(name, self._by_name)
+        near = nearest_names(name, [each.name for each in self.options if _is_known(each)])
         hint = _REMOVED.get(name) or (f"Did you mean --{near[0]}?" if near else "")
         raise UsageError(f"{name} is not a recognized option", hint=hint, is_unrecognized=True)
 
@@ -149,13 +175,21 @@ class OptionTable:
         )
 
 
-def usage_of(option: Option) -> str:
+def _is_known(option: Option) -> bool:
+    if not option.in_image_only:
+        return True
+    from coordinator.config.image_variables import is_in_image  # slow to load
+
+    return is_in_image(os.environ)
+
+
+def format_usage(option: Option) -> str:
     """Return an option with the name of its value: `--topic TOPIC`."""
-    if option.takes is Takes.NOTHING:
+    if option.takes is OptionValueRule.NOTHING:
         return f"--{option.name}"
     return (
         f"--{option.name} {option.metavar}"
-        if option.takes is Takes.VALUE
+        if option.takes is OptionValueRule.VALUE
         else f"--{option.name} [{option.metavar}]"
     )
 
@@ -163,12 +197,18 @@ def usage_of(option: Option) -> str:
 class ParsedOptions:
     """The options of one call."""
 
-    def __init__(self, found: dict[str, list[str]]) -> None:
+    def __init__(self, found: dict[str, list[str]], given_as: dict[str, str]) -> None:
+        """In: values by option; the name by which each option was given."""
         self._found = found
+        self._given_as = given_as
 
     def has(self, name: str) -> bool:
         """Whether an option was given."""
         return name in self._found
+
+    def given_name(self, name: str) -> str:
+        """Return the name by which an option was given: its own, or one that stands for it."""
+        return self._given_as.get(name, name)
 
     def count(self, names: Iterable[str]) -> int:
         """Return how many of these options were given."""
@@ -213,3 +253,31 @@ class ParsedOptions:
             for other in others:
                 if self.has(other):
                     raise UsageError(f'Option "[{name}]" can\'t be used with option "[{other}]"')
+
+
+def parse_subcommand(
+    arguments: Sequence[str], values: Mapping[str, str], flags: Mapping[str, str], usage: str
+) -> tuple[list[str], dict[str, str]]:
+    """Return the positional arguments, and the options by name.
+
+    In: names by option, for options with a value and for flags (their text is empty); the usage line. Raises
+    ToolFailure for an option that is unknown or lacks its value.
+    """
+    words: list[str] = []
+    found: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        word, equals, text = rest.pop(0).partition("=")
+        if word in values:
+            if not equals and not rest:
+                raise ToolFailure(f"{usage}\nargument {word}: expected one argument")
+            found[values[word]] = text if equals else rest.pop(0)
+        elif word in flags:
+            found[flags[word]] = ""
+        elif word.startswith("-"):
+            raise ToolFailure(
+                f"{usage}\nunrecognized arguments: '{word}' (groupd's tool does not support it)"
+            )
+        else:
+            words.append(word)
+    return words, found

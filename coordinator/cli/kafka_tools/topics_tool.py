@@ -4,10 +4,19 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from coordinator.cli.kafka_tools.cluster_client import ClusterClient, check
-from coordinator.cli.kafka_tools.options import (
+from coordinator.cli.kafka_tools.cluster_client import ClusterClient, check_error
+from coordinator.cli.kafka_tools.tool_call import (
+    INTERNAL_TOPICS,
+    compile_include_list,
+    java_map_order,
+    open_client,
+    parse_options,
+)
+from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure, UsageError
+from coordinator.cli.kafka_tools.tool_options import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    ZOOKEEPER,
     OptionTable,
     ParsedOptions,
     flag,
@@ -15,10 +24,7 @@ from coordinator.cli.kafka_tools.options import (
     unsupported,
     value,
 )
-from coordinator.cli.kafka_tools.tool_call import INTERNAL_TOPICS, java_map_order, open_client, parse_options
-from coordinator.cli.kafka_tools.tool_errors import KafkaError, ToolFailure, UsageError
-from coordinator.cli.kafka_tools.topic_filter import compile_include_list
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 _REPORTS: Final = (
     "under-replicated-partitions",
@@ -28,6 +34,7 @@ _REPORTS: Final = (
 )
 OPTIONS: Final = OptionTable(
     BOOTSTRAP,
+    ZOOKEEPER,
     COMMAND_CONFIG,
     flag("list", "List topics."),
     flag("describe", "Print topics and their partitions."),
@@ -59,7 +66,7 @@ OPTIONS: Final = OptionTable(
 UNRECOGNIZED_PREFIX: Final = ""
 _SUMMARY: Final = "This tool helps to create, delete, describe, or change a topic."
 _ACTIONS: Final = ("list", "describe", "create", "alter", "delete")
-_MOST_REPLICAS: Final = 32767
+_MAX_REPLICAS: Final = 32767
 _TIMEOUT_MS: Final = 30_000
 _TOPIC: Final = 2
 """A topic, as DescribeConfigs names types of resources."""
@@ -153,8 +160,8 @@ def _create_topic(client: ClusterClient, options: ParsedOptions) -> None:
     configs = _parse_configs(options.all("config"))
     if "." in name or "_" in name:
         print(_COLLISION)
-    if replicas is not None and not 1 <= replicas <= _MOST_REPLICAS:
-        raise UsageError(f"The replication factor must be between 1 and {_MOST_REPLICAS} inclusive")
+    if replicas is not None and not 1 <= replicas <= _MAX_REPLICAS:
+        raise UsageError(f"The replication factor must be between 1 and {_MAX_REPLICAS} inclusive")
     if partitions is not None and partitions < 1:
         raise UsageError("The partitions must be greater than 0")
     topic = CreatableTopic(
@@ -167,10 +174,10 @@ def _create_topic(client: ClusterClient, options: ParsedOptions) -> None:
         ],
         configs=[CreatableTopicConfig(name=key, value=text) for key, text in configs.items()],
     )
-    (result,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)).topics
+    (result,) = client.send_request(CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)).topics
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and options.has("if-not-exists"):
         return
-    check(result)
+    check_error(result)
     print(f"Created topic {name}.")
 
 
@@ -226,13 +233,13 @@ def _alter_topics(client: ClusterClient, options: ParsedOptions) -> None:
             new = replica_lists[counts[topic.name] :]
             topic.assignments = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in new]
     request = CreatePartitionsRequest(topics=topics, timeout_ms=_TIMEOUT_MS, validate_only=False)
-    for result in client.ask(request).results:
-        check(result)
+    for result in client.send_request(request).results:
+        check_error(result)
 
 
 def _delete_topics(client: ClusterClient, options: ParsedOptions) -> None:
-    from protocol.kinds import ZERO_UUID
     from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+    from protocol.schema import ZERO_UUID
 
     names = _find_topics(client, options)
     _require_found(names, options, "topic", "Topic")
@@ -240,8 +247,8 @@ def _delete_topics(client: ClusterClient, options: ParsedOptions) -> None:
         return
     topics = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names]
     request = DeleteTopicsRequest(topics=topics, topic_names=names, timeout_ms=_TIMEOUT_MS)
-    for result in client.ask(request).responses:
-        check(result)
+    for result in client.send_request(request).responses:
+        check_error(result)
 
 
 def _describe_topics(client: ClusterClient, options: ParsedOptions) -> None:
@@ -274,7 +281,7 @@ def _format_overrides(configs: Sequence[Any]) -> list[str]:
 
 
 def _find_topics_to_describe(client: ClusterClient, options: ParsedOptions) -> list[str]:
-    from storage.uuid_text import uuid_to_text
+    from storage.topic_partition import uuid_to_text
 
     topic_id = options.get("topic-id")
     if topic_id is None:
@@ -302,9 +309,9 @@ def _fetch_descriptions(client: ClusterClient, names: Sequence[str]) -> list[Any
         topics = [
             TopicRequest(name=name) for name in sorted(names) if cursor is None or name >= cursor.topic_name
         ]
-        answer = client.ask(DescribeTopicPartitionsRequest(topics=topics, cursor=cursor))
+        answer = client.send_request(DescribeTopicPartitionsRequest(topics=topics, cursor=cursor))
         for topic in answer.topics:
-            check(topic)
+            check_error(topic)
             if topic.name in found:
                 found[topic.name].partitions.extend(topic.partitions)
             else:
@@ -318,9 +325,9 @@ def _fetch_configs(client: ClusterClient, names: Sequence[str]) -> dict[str, Any
     from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
     resources = [DescribeConfigsResource(resource_type=_TOPIC, resource_name=name) for name in names]
-    results = client.ask(DescribeConfigsRequest(resources=resources)).results
+    results = client.send_request(DescribeConfigsRequest(resources=resources)).results
     for result in results:
-        check(result)
+        check_error(result)
     return {result.resource_name: result for result in results}
 
 
@@ -329,8 +336,8 @@ def _fetch_reassignments(client: ClusterClient) -> dict[tuple[str, int], Any]:
     from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
     try:
-        answer = client.ask(ListPartitionReassignmentsRequest())
-        check(answer)
+        answer = client.send_request(ListPartitionReassignmentsRequest())
+        check_error(answer)
     except KafkaError as error:
         if error.java_class not in ("UnsupportedVersionException", "ClusterAuthorizationException"):
             raise
@@ -363,7 +370,7 @@ def _is_reported(
 
 
 def _print_topic(topic: Any, overrides: Sequence[str], reassignments: dict[tuple[str, int], Any]) -> None:
-    from storage.uuid_text import uuid_to_text
+    from storage.topic_partition import uuid_to_text
 
     first = min(topic.partitions, key=lambda each: each.partition_index)
     replicas = _count_replicas(first, reassignments.get((topic.name, first.partition_index)))
@@ -378,18 +385,18 @@ def _print_partition(topic: str, partition: Any, moved: Any) -> None:
         f"Topic: {topic}",
         f"Partition: {partition.partition_index}",
         f"Leader: {partition.leader_id if partition.leader_id >= 0 else 'none'}",
-        f"Replicas: {_join(partition.replica_nodes)}",
-        f"Isr: {_join(partition.isr_nodes)}",
+        f"Replicas: {_format_nodes(partition.replica_nodes)}",
+        f"Isr: {_format_nodes(partition.isr_nodes)}",
     ]
     if moved is not None:
-        words.append(f"Adding Replicas: {_join(moved.adding_replicas)}")
-        words.append(f"Removing Replicas: {_join(moved.removing_replicas)}")
-    words.append(f"Elr: {_join(partition.eligible_leader_replicas)}")
-    words.append(f"LastKnownElr: {_join(partition.last_known_elr)}")
+        words.append(f"Adding Replicas: {_format_nodes(moved.adding_replicas)}")
+        words.append(f"Removing Replicas: {_format_nodes(moved.removing_replicas)}")
+    words.append(f"Elr: {_format_nodes(partition.eligible_leader_replicas)}")
+    words.append(f"LastKnownElr: {_format_nodes(partition.last_known_elr)}")
     print("\t" + "\t".join(words))
 
 
-def _join(nodes: Sequence[int] | None) -> str:
+def _format_nodes(nodes: Sequence[int] | None) -> str:
     return "N/A" if nodes is None else ",".join(map(str, nodes))
 
 

@@ -1,4 +1,6 @@
-"""From the paths on a command line to logs, and from what may go wrong on the way to a line for a person."""
+"""Finds logs at the paths of a command line, compares them with their journal, and turns errors into a line
+and an exit code.
+"""
 
 import os
 import stat
@@ -8,12 +10,12 @@ from functools import wraps
 from threading import Event
 from typing import Final, NoReturn, ParamSpec
 
-from coordinator.cli.log.entry import OFFSETS_TOPIC
-from coordinator.cli.standard_streams import taking_output, warn
-from storage.errors import FileError
+from coordinator.cli.log.decoded_record import OFFSETS_TOPIC
+from coordinator.cli.output_streams import guard_output, warn
 from storage.files import Files
-from storage.inspection.directory_reader import LogFiles, find_logs
-from storage.os_error import reason_of
+from storage.inspection.journal_check import JournalCheck
+from storage.inspection.log_reader import LogListing, find_logs
+from storage.storage_errors import FileError, format_error_reason
 
 SOUND: Final = 0
 FOUND: Final = 1
@@ -25,9 +27,9 @@ _PAUSE_S: Final = 0.02
 P = ParamSpec("P")
 
 
-def logs_at(files: Files, paths: Sequence[str]) -> list[LogFiles]:
+def find_logs_at(files: Files, paths: Sequence[str]) -> list[LogListing]:
     """The logs at all paths. Raises FileError, OSError."""
-    logs: list[LogFiles] = []
+    logs: list[LogListing] = []
     for path in paths:
         absolute = os.path.abspath(path)
         try:
@@ -40,23 +42,23 @@ def logs_at(files: Files, paths: Sequence[str]) -> list[LogFiles]:
     return logs
 
 
-def holds_offsets(log: LogFiles) -> bool:
+def holds_offsets(log: LogListing) -> bool:
     """Whether a log is one of committed offsets and groups."""
     return log.name is not None and log.name.topic == OFFSETS_TOPIC
 
 
-def pause() -> None:
+def wait_for_writer() -> None:
     """Gives whoever writes a log the time to finish a batch."""
     Event().wait(_PAUSE_S)
 
 
-def fail(text: str) -> NoReturn:
+def exit_with_error(text: str) -> NoReturn:
     """Ends the command: the input is not what it should be."""
     warn(text)
     sys.exit(BAD_INPUT)
 
 
-def in_words(run: Callable[P, int]) -> Callable[P, None]:
+def report_errors(run: Callable[P, int]) -> Callable[P, None]:
     """Makes a command of a function that gives the exit code: errors become one line and exit code 2.
 
     A reader of the output that has had enough ends the command without a word. What the encoding of the output
@@ -66,13 +68,49 @@ def in_words(run: Callable[P, int]) -> Callable[P, None]:
     @wraps(run)
     def command(*arguments: P.args, **named: P.kwargs) -> None:
         try:
-            with taking_output():
+            with guard_output():
                 code = run(*arguments, **named)
         except FileError as error:
-            fail(str(error))
+            exit_with_error(str(error))
         except OSError as error:
             where = "" if error.filename else "standard output: "
-            fail(f"{where}{reason_of(error)}")
+            exit_with_error(f"{where}{format_error_reason(error)}")
         sys.exit(code)
 
     return command
+
+
+def warn_of_journals(files: Files, logs: Sequence[LogListing]) -> None:
+    """A line for each data directory whose journal has what these logs lack, or cannot be read."""
+    check = JournalCheck(files, logs)
+    for directory, text in _describe_lacks(check).items():
+        warn(f"{text}; `groupd log recover {directory}` puts that in")
+    _warn_of_damage(check)
+
+
+def check_journals(files: Files, logs: Sequence[LogListing]) -> None:
+    """Ends the command where logs lack what the journal can give back: that is not lost."""
+    check = JournalCheck(files, logs)
+    recoverable = {path: lack for path, lack in check.missing_tails.items() if lack.gap_end_offset is None}
+    check.missing_tails = recoverable
+    for directory, text in _describe_lacks(check).items():
+        exit_with_error(f"{text}: run `groupd log recover {directory}` first")
+    _warn_of_damage(check)
+
+
+def _describe_lacks(check: JournalCheck) -> dict[str, str]:
+    by_directory: dict[str, list[str]] = {}
+    for path, lack in check.missing_tails.items():
+        name = f"{os.path.basename(path)} (offsets {lack.offset} to {lack.end_offset - 1})"
+        by_directory.setdefault(os.path.dirname(path), []).append(name)
+    return {directory: _format_lack(directory, names) for directory, names in by_directory.items()}
+
+
+def _format_lack(directory: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more logs" if len(names) > 1 else ""
+    return f"{directory}: its journal has what is missing in {names[0]}{more}"
+
+
+def _warn_of_damage(check: JournalCheck) -> None:
+    for error in check.damaged_journals.values():
+        warn(f"the journal is damaged, and may have what the logs lack: {error}")

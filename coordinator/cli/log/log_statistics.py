@@ -1,21 +1,27 @@
-"""Counting what logs are made of."""
+"""Counts of records, batches, groups and logs for `groupd log stats`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from coordinator.cli.log.entry import Fields, name_and_group
-from coordinator.cli.log.json_form import codec_name
-from coordinator.cli.log.record_types import CONTROL, RECORD
-from coordinator.cli.times import iso_time
+from coordinator.cli.log.decoded_record import CONTROL, RECORD, Fields, decode_type_and_group
+from coordinator.cli.log.log_paths import holds_offsets, wait_for_writer
+from coordinator.cli.log.read_progress import ReadProgress
+from coordinator.cli.log.record_text import codec_name
+from coordinator.cli.output_streams import warn
+from coordinator.cli.time_text import iso_time
 from storage.batch import BatchHeader
+from storage.inspection.log_reader import LogListing, LogReader
+from storage.inspection.segment_scan import BadBytes
 from storage.record import Record
+from storage.storage_errors import CorruptBatch
 
 _OLD_OFFSET_KEY: Final = b"\0\0"
 _OFFSET_KEY: Final = b"\0\1"
 
 
 @dataclass(slots=True)
-class Count:
+class RecordCount:
     """Records of one kind. `bytes` are those of keys and values, unpacked."""
 
     records: int = 0
@@ -28,7 +34,6 @@ class Count:
     superseded_bytes: int = 0
 
     def fields(self) -> Fields:
-        """As data."""
         return {
             "records": self.records,
             "tombstones": self.tombstones,
@@ -54,7 +59,7 @@ class BatchCount:
     """Bytes on disk by codec."""
 
     def add(self, header: BatchHeader) -> None:
-        """Takes a batch."""
+        """Count a batch."""
         self.batches += 1
         self.records += header.records_count
         self.bytes += header.size_bytes
@@ -68,7 +73,6 @@ class BatchCount:
             self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
 
     def fields(self) -> Fields:
-        """As data."""
         return {
             "batches": self.batches,
             "records": self.records,
@@ -85,26 +89,26 @@ class BatchCount:
         }
 
 
-class _Latest:
+class _LatestRecord:
     """The last record of a key: its bytes, whether it is a tombstone, and who counts it."""
 
     __slots__ = ("counts", "is_tombstone", "size_bytes")
 
-    def __init__(self, counts: tuple[Count, ...]) -> None:
+    def __init__(self, counts: tuple[RecordCount, ...]) -> None:
         self.counts = counts
         self.size_bytes = -1
         self.is_tombstone = True
 
 
-class Tally:
+class RecordCounter:
     """Counts of several logs. Of `__consumer_offsets` it remembers every key once."""
 
     def __init__(self) -> None:
-        self.offsets = Count()
+        self.offsets = RecordCount()
         """All records of `__consumer_offsets`, without control records."""
-        self.types: dict[str, Count] = {}
-        self.groups: dict[str, Count] = {}
-        self._latest: dict[bytes | None, _Latest] = {}
+        self.types: dict[str, RecordCount] = {}
+        self.groups: dict[str, RecordCount] = {}
+        self._latest_by_key: dict[bytes | None, _LatestRecord] = {}
 
     def add_control(self, records: list[Record]) -> None:
         """Takes the records of a control batch."""
@@ -115,7 +119,7 @@ class Tally:
         self._add_plain(RECORD, records)
 
     def _add_plain(self, name: str, records: list[Record]) -> None:
-        count = self.types.setdefault(name, Count())
+        count = self.types.setdefault(name, RecordCount())
         for record in records:
             count.records += 1
             count.bytes += len(record.key or b"") + len(record.value or b"")
@@ -126,9 +130,9 @@ class Tally:
         for _, _, key, value, _ in records:
             if key is not None and key.startswith(_OLD_OFFSET_KEY):
                 key = _OFFSET_KEY + key[2:]  # the same key, as it was written before 0.9
-            latest = self._latest.get(key)
+            latest = self._latest_by_key.get(key)
             if latest is None:
-                latest = self._latest[key] = _Latest(self._counts(key))
+                latest = self._latest_by_key[key] = _LatestRecord(self._find_counts(key))
             size_bytes = len(key or b"") + len(value or b"")
             was_live, is_live = not latest.is_tombstone, value is not None
             for count in latest.counts:
@@ -141,9 +145,92 @@ class Tally:
                     count.superseded_bytes += latest.size_bytes
             latest.size_bytes, latest.is_tombstone = size_bytes, not is_live
 
-    def _counts(self, key: bytes | None) -> tuple[Count, ...]:
-        name, group = name_and_group(key)
-        by_type = self.types.setdefault(name, Count())
+    def _find_counts(self, key: bytes | None) -> tuple[RecordCount, ...]:
+        name, group = decode_type_and_group(key)
+        by_type = self.types.setdefault(name, RecordCount())
         if group is None:
             return self.offsets, by_type
-        return self.offsets, by_type, self.groups.setdefault(group, Count())
+        return self.offsets, by_type, self.groups.setdefault(group, RecordCount())
+
+
+COLUMNS: Final = {
+    "records": "records",
+    "tombstones": "tombstones",
+    "live_keys": "live keys",
+    "superseded_records": "superseded",
+    "bytes": "bytes",
+}
+"""What a table tells of records of one kind, with its titles."""
+
+
+class LogStats:
+    """What some logs are made of."""
+
+    def __init__(self, is_offsets: bool) -> None:
+        """In: whether all logs count as `__consumer_offsets`, whatever their directories are called."""
+        self.total = BatchCount()
+        self.record_counter = RecordCounter()
+        self.logs: list[tuple[LogListing, BatchCount]] = []
+        self._is_offsets = is_offsets
+
+    @property
+    def segments(self) -> int:
+        """The number of segments of all logs."""
+        return sum(len(log.segments) for log, _ in self.logs)
+
+    def read_log(self, log: LogListing, progress: ReadProgress) -> None:
+        """Counts a log. Raises OSError."""
+        count = BatchCount()
+        self.logs.append((log, count))
+        is_offsets = self._is_offsets or holds_offsets(log)
+        add = self.record_counter.add_offsets if is_offsets else self.record_counter.add_plain
+        for piece in LogReader(progress.files, log, pause=wait_for_writer).read_pieces():
+            if isinstance(piece, BadBytes):
+                if not piece.is_incomplete:
+                    progress.hide()
+                    self._count_bad_bytes(count, piece.path, piece.position, piece.length, piece.reason)
+                continue
+            try:
+                records = piece.records()
+            except CorruptBatch as error:
+                progress.hide()
+                self._count_bad_bytes(count, piece.path, piece.position, len(piece.data), error.reason)
+                continue
+            count.add(piece.header)
+            self.total.add(piece.header)
+            if piece.header.is_control:
+                self.record_counter.add_control(records)
+            else:
+                add(records)
+
+    def _count_bad_bytes(self, count: BatchCount, path: str, position: int, length: int, reason: str) -> None:
+        count.bad_bytes += length
+        self.total.bad_bytes += length
+        warn(f"{path}: byte {position}: {length} bytes passed over: {reason}")
+
+    def fields(self) -> Fields:
+        """Everything, as data."""
+        record_counter = self.record_counter
+        return {
+            **self.total.fields(),
+            "consumer_offsets": record_counter.offsets.fields(),
+            "types": {name: count.fields() for name, count in sort_by_bytes(record_counter.types)},
+            "groups": [
+                {"group": group, **count.fields()} for group, count in sort_by_bytes(record_counter.groups)
+            ],
+            "logs": [
+                {
+                    "topic": None if log.name is None else log.name.topic,
+                    "partition": None if log.name is None else log.name.partition,
+                    "directory": log.directory,
+                    "segments": len(log.segments),
+                    **count.fields(),
+                }
+                for log, count in self.logs
+            ],
+        }
+
+
+def sort_by_bytes(counts: Mapping[str, RecordCount]) -> list[tuple[str, RecordCount]]:
+    """The largest first."""
+    return sorted(counts.items(), key=lambda item: (-item[1].bytes, item[0]))

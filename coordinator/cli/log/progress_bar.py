@@ -15,10 +15,10 @@ from rich.progress_bar import ProgressBar as Bar
 from rich.segment import ControlType
 from rich.text import Text
 
-from coordinator.clock import monotonic_ms
-from coordinator.net.peer import printable
+from coordinator.core.clock import monotonic_ms
+from coordinator.core.message_text import printable
 from storage.files import OsFile, OsFiles
-from storage.inspection.directory_reader import LogFiles
+from storage.inspection.log_reader import LogListing
 
 _DELAY_MS: Final = 300
 """What is done sooner is not worth a bar."""
@@ -26,34 +26,34 @@ _PERIOD_MS: Final = 100
 _BAR_CELLS: Final = 20
 _ERASE: Final = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 
-Reached = Callable[[str, int], None]
+PositionCallback = Callable[[str, int], None]
 
 
 class _WatchedFile(OsFile):
-    __slots__ = ("_reached",)
+    __slots__ = ("_on_position",)
 
-    def __init__(self, path: str, reached: Reached) -> None:
+    def __init__(self, path: str, on_position: PositionCallback) -> None:
         super().__init__(path, os.O_RDONLY)
-        self._reached = reached
+        self._on_position = on_position
 
     def pread(self, length: int, position: int) -> bytes:
-        self._reached(self.path, position)
+        self._on_position(self.path, position)
         return super().pread(length, position)
 
 
 class _WatchedFiles(OsFiles):
-    def __init__(self, reached: Reached) -> None:
-        self._reached = reached
+    def __init__(self, on_position: PositionCallback) -> None:
+        self._on_position = on_position
 
     def open_read(self, path: str) -> OsFile:
-        return _WatchedFile(path, self._reached)
+        return _WatchedFile(path, self._on_position)
 
 
 class ProgressBar:
-    """A `Progress` on standard error."""
+    """A `ReadProgress` on standard error."""
 
-    def __init__(self, logs: Sequence[LogFiles], *, is_colored: bool) -> None:
-        self.files: OsFiles = _WatchedFiles(self._reached)
+    def __init__(self, logs: Sequence[LogListing], *, is_colored: bool) -> None:
+        self.files: OsFiles = _WatchedFiles(self._on_position)
         self._console = Console(
             stderr=True, force_terminal=True, color_system="standard" if is_colored else None, highlight=False
         )
@@ -62,14 +62,14 @@ class ProgressBar:
         for log in logs:
             for segment in log.segments:
                 self._starts[segment.path] = self._total
-                self._total += self._size(segment.path)
+                self._total += self._find_size(segment.path)
         self._done = 0
         self._note = ""
         self._is_shown = False
         self._is_closed = False
         self._due_ms = monotonic_ms() + _DELAY_MS
 
-    def note(self, text: str) -> None:
+    def show_note(self, text: str) -> None:
         self._note = text
 
     def hide(self) -> None:
@@ -82,13 +82,13 @@ class ProgressBar:
         self.hide()
         self._is_closed = True
 
-    def _size(self, path: str) -> int:
+    def _find_size(self, path: str) -> int:
         try:
             return self.files.size(path)
         except FileNotFoundError:
             return 0  # taken by retention or compaction meanwhile
 
-    def _reached(self, path: str, position: int) -> None:
+    def _on_position(self, path: str, position: int) -> None:
         """Everything before this byte of a segment has been looked at."""
         start = self._starts.get(path)
         if start is None or self._is_closed:
@@ -101,15 +101,15 @@ class ProgressBar:
 
     def _draw(self, path: str) -> None:
         console = self._console
-        told = [
+        parts = [
             f" {decimal(self._done)} of {decimal(self._total)}",
             printable("/".join(path.split("/")[-2:])),
         ]
         if self._note:
-            told.insert(1, self._note)
+            parts.insert(1, self._note)
         bar_cells = min(_BAR_CELLS, console.width // 3)
         bar = Bar(self._total, self._done, width=bar_cells, complete_style="cyan")
-        text = Text(", ".join(told), no_wrap=True)
+        text = Text(", ".join(parts), no_wrap=True)
         text.truncate(console.width - bar_cells - 1, overflow="ellipsis")
         self._is_shown = (
             True  # before it is: an interrupt may come in between, and then it has to be taken away

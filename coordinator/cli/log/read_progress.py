@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from coordinator.cli.output import Output
+from coordinator.cli.output_streams import Output
 from storage.files import OsFiles
-from storage.inspection.directory_reader import LogFiles
+from storage.inspection.log_reader import LogListing
 
 
-class Progress(Protocol):
+class ReadProgress(Protocol):
     """Follows what is read by way of `files`."""
 
     @property
@@ -19,12 +19,12 @@ class Progress(Protocol):
     def hide(self) -> None:
         """Makes place for something that is printed."""
 
-    def note(self, text: str) -> None:
+    def show_note(self, text: str) -> None:
         """What else is to be told, in a few words; replaces what was told before."""
 
 
-class Silence:
-    """A `Progress` that nobody looks at."""
+class HiddenProgress:
+    """A `ReadProgress` that nobody looks at."""
 
     def __init__(self) -> None:
         self.files = OsFiles()
@@ -32,15 +32,17 @@ class Silence:
     def hide(self) -> None:
         pass
 
-    def note(self, text: str) -> None:
+    def show_note(self, text: str) -> None:
         pass
 
 
 @contextmanager
-def progress_of(output: Output, logs: Sequence[LogFiles], *, is_wanted: bool = True) -> Iterator[Progress]:
+def show_progress(
+    output: Output, logs: Sequence[LogListing], *, is_wanted: bool = True
+) -> Iterator[ReadProgress]:
     """Shows how far the reading of these logs has come, where somebody can see it. Nothing of it stays."""
     if not (is_wanted and output.shows_progress):
-        yield Silence()
+        yield HiddenProgress()
         return
     from coordinator.cli.log.progress_bar import ProgressBar
 

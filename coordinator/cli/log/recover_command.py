@@ -4,12 +4,11 @@ import os
 
 import click
 
-from coordinator.cli.log.paths import FOUND, SOUND, fail, in_words
-from coordinator.cli.standard_streams import warn
-from coordinator.server.recover import is_data_directory, recover
-from storage.errors import StorageError
+from coordinator.broker.directory_recovery import is_data_directory, recover_directory
+from coordinator.cli.log.log_paths import FOUND, SOUND, exit_with_error, report_errors
+from coordinator.cli.output_streams import warn
 from storage.files import OsFiles
-from storage.os_error import reason_of
+from storage.storage_errors import StorageError, format_error_reason
 
 EPILOG = """A daemon that was killed, or lost its machine, leaves `journal/` in its data directory: what it had
 acknowledged, and not yet synced to the logs. Its next start puts that where it belongs. So does this command,
@@ -25,21 +24,21 @@ Exit codes: 0 done; 1 a log cannot be opened, and the journal stays for it; 2 it
     is_flag=True,
     help="Remove the journal unread, and lose what only it has: for one that is damaged.",
 )
-@in_words
-def command(directory: str, without_journal: bool) -> int:
+@report_errors
+def recover_journal(directory: str, without_journal: bool) -> int:
     """Put what the journal of a data directory has into its logs."""
     path, files = os.path.abspath(directory), OsFiles()
     if not is_data_directory(files, path):
-        fail(f"{directory}: is no data directory")
+        exit_with_error(f"{directory}: is no data directory")
     try:
-        found = recover(files, path, without_journal=without_journal)
+        found = recover_directory(files, path, without_journal=without_journal)
     except (StorageError, OSError) as error:
-        fail(reason_of(error))
+        exit_with_error(format_error_reason(error))
     for report in found.reports:
         if report.replayed_bytes or report.cut_bytes:
             click.echo(str(report))
     for partition, problem in found.failed:
-        warn(f"{partition}: {reason_of(problem)}")
+        warn(f"{partition}: {format_error_reason(problem)}")
     if found.failed:
         return FOUND
     state = "was stopped cleanly already" if found.was_clean else "is as a clean stop leaves it"

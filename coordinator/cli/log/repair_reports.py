@@ -3,18 +3,18 @@
 import json
 from typing import Final, NamedTuple, Protocol
 
-from coordinator.cli.log.entry import Fields
-from coordinator.net.peer import printable
-from storage.inspection.directory_reader import LogFiles
-from storage.repair.repair import Loss, RepairedLog
+from coordinator.cli.log.decoded_record import Fields
+from coordinator.core.message_text import printable
+from storage.inspection.log_reader import LogListing
+from storage.repair.repair import RepairedLog, RepairLoss
 
 _MAX_LINE: Final = 2000
 
 
-class Repaired(NamedTuple):
+class RepairOutcome(NamedTuple):
     """A log that was repaired."""
 
-    log: LogFiles
+    log: LogListing
     result: RepairedLog
     damaged: list[str]
     """Where the damaged files are now, of a log that was repaired in place."""
@@ -43,21 +43,21 @@ class Repaired(NamedTuple):
 class RepairReport(Protocol):
     """Tells what became of logs."""
 
-    def say(self, repaired: Repaired) -> None:
+    def print_outcome(self, repaired: RepairOutcome) -> None:
         """One log."""
 
-    def sum_up(self) -> None:
+    def print_summary(self) -> None:
         """After the last of the logs."""
 
 
-class TextReport:
+class RepairTextReport:
     """A line a loss, and one a log of which something was lost."""
 
-    def say(self, repaired: Repaired) -> None:
+    def print_outcome(self, repaired: RepairOutcome) -> None:
         log, result, damaged = repaired
         for loss in result.losses:
-            what = f"{loss.length} bytes lost ({loss.kind.value}), {why_of(loss)}"
-            print(printable(f"{where_of(loss)}: {what}", _MAX_LINE))
+            what = f"{loss.length} bytes lost ({loss.kind.value}), {format_loss_reason(loss)}"
+            print(printable(f"{format_loss_place(loss)}: {what}", _MAX_LINE))
         if result.losses or damaged:
             kept = f"{repaired.batches} batches, {repaired.records} records, {repaired.bytes} bytes kept"
             lost = f"{repaired.lost_bytes} bytes lost; ends at offset {result.log_end_offset}"
@@ -65,14 +65,14 @@ class TextReport:
         for path in damaged:
             print(f"{path}: as it was")
 
-    def sum_up(self) -> None:
+    def print_summary(self) -> None:
         pass
 
 
-class JsonReport:
+class RepairJsonReport:
     """An object a loss, and one a log."""
 
-    def say(self, repaired: Repaired) -> None:
+    def print_outcome(self, repaired: RepairOutcome) -> None:
         log, result, damaged = repaired
         for loss in result.losses:
             print(json.dumps({"type": "loss", **_loss_fields(log, loss)}))
@@ -91,11 +91,11 @@ class JsonReport:
         }
         print(json.dumps(fields))
 
-    def sum_up(self) -> None:
+    def print_summary(self) -> None:
         pass
 
 
-def _loss_fields(log: LogFiles, loss: Loss) -> Fields:
+def _loss_fields(log: LogListing, loss: RepairLoss) -> Fields:
     return {
         "topic": None if log.name is None else log.name.topic,
         "partition": None if log.name is None else log.name.partition,
@@ -109,12 +109,12 @@ def _loss_fields(log: LogFiles, loss: Loss) -> Fields:
     }
 
 
-def where_of(loss: Loss) -> str:
+def format_loss_place(loss: RepairLoss) -> str:
     """The file and the byte."""
     return f"{loss.path}: byte {loss.position}"
 
 
-def why_of(loss: Loss) -> str:
+def format_loss_reason(loss: RepairLoss) -> str:
     """Which offsets are gone, and why."""
     offsets = f"offsets from {loss.first_offset}"
     if loss.end_offset is not None:

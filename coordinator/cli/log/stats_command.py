@@ -6,13 +6,11 @@ from typing import Final
 
 import click
 
-from coordinator.cli.log.journals import warn_of_journals
-from coordinator.cli.log.log_stats import COLUMNS, LogStats, by_bytes
-from coordinator.cli.log.paths import FOUND, SOUND, in_words, logs_at
-from coordinator.cli.log.progress import progress_of
-from coordinator.cli.log.tally import Count
-from coordinator.cli.output import Output, color_option
-from coordinator.net.peer import printable
+from coordinator.cli.log.log_paths import FOUND, SOUND, find_logs_at, report_errors, warn_of_journals
+from coordinator.cli.log.log_statistics import COLUMNS, LogStats, RecordCount, sort_by_bytes
+from coordinator.cli.log.read_progress import show_progress
+from coordinator.cli.output_streams import Output, color_option
+from coordinator.core.message_text import printable
 from storage.files import OsFiles
 
 EPILOG = """Bytes of batches are those on disk; bytes by type and by group are those of keys and values, unpacked.
@@ -37,29 +35,29 @@ _MAX_NAME: Final = 60
     "--offsets-decoder", is_flag=True, help="Count as __consumer_offsets, whatever the directory is called."
 )
 @color_option
-@in_words
-def command(paths: tuple[str, ...], is_json: bool, top: int, offsets_decoder: bool, output: Output) -> int:
+@report_errors
+def show_stats(paths: tuple[str, ...], is_json: bool, top: int, offsets_decoder: bool, output: Output) -> int:
     """Say what logs are made of: records, batches, bytes, live keys, by type and by group."""
     stats = LogStats(offsets_decoder)
-    logs = logs_at(OsFiles(), paths)
+    logs = find_logs_at(OsFiles(), paths)
     warn_of_journals(OsFiles(), logs)
-    with progress_of(output, logs) as progress:
+    with show_progress(output, logs) as progress:
         for log in logs:
-            stats.read(log, progress)
+            stats.read_log(log, progress)
     if is_json:
         print(json.dumps(stats.fields()))
     elif output.is_for_people:
-        from coordinator.cli.log.stats_tables import print_tables
+        from coordinator.cli.log.terminal_reports import print_stats_tables
 
-        print_tables(stats, top, output)
+        print_stats_tables(stats, top, output)
     else:
-        _print(stats, top)
+        _print_stats(stats, top)
     return FOUND if stats.total.bad_bytes else SOUND
 
 
-def _print(stats: LogStats, top: int) -> None:
+def _print_stats(stats: LogStats, top: int) -> None:
     """What is most of interest, in words."""
-    total, tally = stats.total, stats.tally
+    total, record_counter = stats.total, stats.record_counter
     fields = total.fields()
     print(f"{len(stats.logs)} logs, {stats.segments} segments, {total.bytes} bytes")
     print(f"{total.batches} batches, {total.records} records")
@@ -68,18 +66,18 @@ def _print(stats: LogStats, top: int) -> None:
     shares = ", ".join(f"{codec} {one['share']:.1%}" for codec, one in fields["codecs"].items())
     if shares:
         print(f"codecs by bytes: {shares}")
-    if tally.offsets.records:
-        offsets = tally.offsets.fields()
+    if record_counter.offsets.records:
+        offsets = record_counter.offsets.fields()
         print(
             f"__consumer_offsets: {offsets['live_keys']} live keys, {offsets['tombstones']} tombstones, "
             f"{offsets['superseded_share']:.1%} of the records superseded"
         )
-    _table("type", by_bytes(tally.types))
-    groups = by_bytes(tally.groups)
-    _table(f"group (of {len(groups)})", groups[:top])
+    _print_table("type", sort_by_bytes(record_counter.types))
+    groups = sort_by_bytes(record_counter.groups)
+    _print_table(f"group (of {len(groups)})", groups[:top])
 
 
-def _table(title: str, rows: Sequence[tuple[str, Count]]) -> None:
+def _print_table(title: str, rows: Sequence[tuple[str, RecordCount]]) -> None:
     if not rows:
         return
     cells: list[tuple[str, ...]] = [(title, *COLUMNS.values())]

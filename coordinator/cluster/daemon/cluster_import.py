@@ -1,5 +1,5 @@
 """Makes a cluster of what data directories have: one that was used without a cluster, or those of the daemons of a
-cluster whose engine has lost its data.
+cluster whose store has lost its data.
 
     a key that keeps daemons out ─▶ logs, topics, … ─▶ the meta key in its place ─▶ the directories are marked
 
@@ -16,48 +16,58 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from coordinator.cluster.catalogue_keys import BLOCK, CatalogueKeys
-from coordinator.cluster.conflict import Refused
-from coordinator.cluster.engine.engine import (
+from coordinator.cluster.catalogue_keys import PRODUCER_ID_BLOCK, CatalogueKeys
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon.cluster_identity import (
+    ClusterIdentity,
+    create_identity,
+    encode_identity,
+    mark_member,
+    read_identity,
+)
+from coordinator.cluster.daemon.etcd_status import EtcdClient, wait_for_etcd
+from coordinator.cluster.daemon.import_source import ImportRefused, ImportSource
+from coordinator.cluster.daemon.shared_security import create_security_puts
+from coordinator.cluster.key_value_store import (
     ABSENT,
     CreatedAt,
     Delete,
-    Engine,
-    EngineError,
-    NoSpace,
+    GuardedKeyValueStore,
+    KeyValueStore,
+    KeyValueStoreError,
     Put,
-    Read,
-    TooLarge,
-    Transaction,
+    ReadRange,
+    StoreFull,
+    StoreRequestTooLarge,
+    StoreTransaction,
     WrittenAt,
 )
-from coordinator.cluster.engine.guarded import GuardedEngine
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.store.manifest import Manifest
-from coordinator.cluster.store.store import MOST_SEGMENTS, Segment, Store, TokenLost, repeated
+from coordinator.cluster.partition_log_store import (
+    MAX_SEGMENTS,
+    Manifest,
+    PartitionLogStore,
+    TokenLost,
+    UnsealedSegment,
+    retry_unavailable,
+)
+from coordinator.cluster.partition_ownership import ClusterChangeRefused
 from coordinator.config.properties import Config
-from coordinator.names import CONSUMER_OFFSETS
-from coordinator.security.security_state import SecurityState
-from coordinator.server.cluster.local_directory import LocalDirectory, NotImported
-from coordinator.server.cluster.member_directory import mark_member
-from coordinator.server.cluster.meta import Meta, encode_meta, new_meta, read_meta
-from coordinator.server.cluster.reach import Nodes, reached
-from coordinator.server.cluster.shared_security import security_puts
-from storage.errors import StorageError
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.security.core.security_state import SecurityState
 from storage.files import Files
 from storage.log import PartitionLog
-from storage.os_error import reason_of
+from storage.storage_errors import StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
 T = TypeVar("T")
-_MOST_PUTS: Final = 100
+_MAX_PUTS: Final = 100
 SEGMENT_BYTES: Final = 128 << 20
 """So 60 of them are as much as etcd is made for."""
-_UNSEEN_PRODUCER_IDS: Final = 1000 * BLOCK
+_UNSEEN_PRODUCER_IDS: Final = 1000 * PRODUCER_ID_BLOCK
 """Past the last one that a log knows, where those that were given out are not known: others may be in use."""
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """What a cluster was made of."""
 
     cluster_id: str
@@ -73,86 +83,92 @@ class Imported(NamedTuple):
 
 
 async def import_directories(
-    engine: Nodes,
+    store: EtcdClient,
     files: Files,
     paths: Sequence[str],
     config: Config,
     properties: Mapping[str, str],
     node_id: int | None = None,
     cluster_id: str | None = None,
-) -> Imported:
+) -> ImportResult:
     """Opens the directories at absolute paths, checks them, imports them, and closes them. In: the properties of
-    brokers, and those that were set explicitly; the ids that somebody says they have. Raises NotImported,
+    brokers, and those that were set explicitly; the ids that somebody says they have. Raises ImportRefused,
     StartFailed."""
-    directories: list[LocalDirectory] = []
+    directories: list[ImportSource] = []
     try:
         for path in paths:
-            directories.append(LocalDirectory(files, path, config, properties, node_id))
-            directories[-1].check()
-        one = Import(engine, config.cluster_etcd_prefix, files, directories)
+            directories.append(ImportSource(files, path, config, properties, node_id))
+            directories[-1].check_importable()
+        one = ClusterImport(store, config.cluster_etcd_prefix, files, directories)
         if cluster_id not in (None, one.cluster_id):
-            raise NotImported(f"{paths[0]}: is of cluster {one.cluster_id}, and CLUSTER_ID says {cluster_id}")
-        await reached(engine, engine.version)
+            raise ImportRefused(
+                f"{paths[0]}: is of cluster {one.cluster_id}, and CLUSTER_ID says {cluster_id}"
+            )
+        await wait_for_etcd(store, store.fetch_version)
         return await one.run()
     except OSError as error:
-        raise NotImported(f"{reason_of(error)}: import again") from error
+        raise ImportRefused(f"{format_error_reason(error)}: import again") from error
     finally:
         for each in directories:
             each.close()
 
 
-class Import:
+class ClusterImport:
     """One import. All methods belong to the event loop's thread."""
 
     def __init__(
-        self, engine: Engine, prefix: str, files: Files, directories: Sequence[LocalDirectory]
+        self, store: KeyValueStore, prefix: str, files: Files, directories: Sequence[ImportSource]
     ) -> None:
-        """In: directories that were checked. Raises NotImported where they do not go together."""
+        """In: directories that were checked. Raises ImportRefused where they do not go together."""
         assert directories
-        self._engine = engine
+        self._store = store
         self._files = files
         self._directories = directories
-        self.cluster_id = _only("cluster ids", {each.path: each.meta.cluster_id for each in directories})
-        _different("node.id", {each.path: each.meta.node_id for each in directories})
-        self._partitions = _only(
+        self.cluster_id = _require_same(
+            "cluster ids", {each.path: each.meta.cluster_id for each in directories}
+        )
+        _require_different("node.id", {each.path: each.meta.node_id for each in directories})
+        self._partitions = _require_same(
             "numbers of partitions of __consumer_offsets",
             {each.path: each.partitions for each in directories},
         )
         if "/" in self.cluster_id:
-            raise NotImported(
+            raise ImportRefused(
                 f"{directories[0].path}: its cluster id {self.cluster_id} has a '/', "
                 "which the id of a cluster on etcd must not have"
             )
-        self._keys = Keys(self.cluster_id, prefix)
+        self._keys = ClusterKeys(self.cluster_id, prefix)
         self._ids = sorted(each.meta.directory_id for each in directories)
 
-    async def run(self) -> Imported:
-        """Raises NotImported, StartFailed, and OSError where a directory cannot be marked."""
+    async def run(self) -> ImportResult:
+        """Raises ImportRefused, StartFailed, and OSError where a directory cannot be marked."""
         try:
-            meta = await repeated(lambda: read_meta(self._engine, self._keys))
+            meta = await retry_unavailable(lambda: read_identity(self._store, self._keys))
             if meta is not None:
                 if sorted(meta.imported) != self._ids:
-                    raise self._not_empty()
-                self._mark(meta)
-                return Imported(self.cluster_id, len(self._topics()), 0, 0, True, ())
-            guard = await self._begin()
+                    raise self._create_not_empty_error()
+                self._mark_directories(meta)
+                return ImportResult(self.cluster_id, len(self._merge_topics()), 0, 0, True, ())
+            guard = await self._lock_cluster()
             # A try that nobody has heard of may come when daemons are at work on what was imported.
-            guarded = GuardedEngine(self._engine, guard)
-            partitions, size_bytes = await self._upload(guarded)
-            await self._topics_and_groups(guarded)
-            await self._security(guarded)
-            await self._end(guard)
-        except NoSpace as error:
-            raise NotImported(f"etcd is full, make room in it and import again: {error}") from error
-        except TooLarge as error:
-            raise NotImported(f"etcd takes no request as large (--max-request-bytes): {error}") from error
-        except EngineError as error:
-            raise NotImported(f"etcd does not do what is needed, import again: {error}") from error
+            guarded = GuardedKeyValueStore(self._store, guard)
+            partitions, size_bytes = await self._upload_logs(guarded)
+            await self._write_catalogue(guarded)
+            await self._write_security(guarded)
+            await self._finish_import(guard)
+        except StoreFull as error:
+            raise ImportRefused(f"etcd is full, make room in it and import again: {error}") from error
+        except StoreRequestTooLarge as error:
+            raise ImportRefused(f"etcd takes no request as large (--max-request-bytes): {error}") from error
+        except KeyValueStoreError as error:
+            raise ImportRefused(f"etcd does not do what is needed, import again: {error}") from error
         except TokenLost as error:
-            raise self._disturbed() from error
-        return Imported(self.cluster_id, len(self._topics()), partitions, size_bytes, False, self._left_out())
+            raise self._create_disturbed_error() from error
+        return ImportResult(
+            self.cluster_id, len(self._merge_topics()), partitions, size_bytes, False, self._list_left_out()
+        )
 
-    def _left_out(self) -> list[str]:
+    def _list_left_out(self) -> list[str]:
         return [
             f"{each.path}: {each.transactional_ids} transactional ids, none of which has a transaction open"
             for each in self._directories
@@ -161,121 +177,123 @@ class Import:
 
     # Keeping others out
 
-    async def _begin(self) -> WrittenAt:
+    async def _lock_cluster(self) -> WrittenAt:
         """Puts the key that keeps daemons out, and removes what an import of the same that was broken off has left.
-        Raises NotImported where there is anything else."""
+        Raises ImportRefused where there is anything else."""
         keys = self._keys
-        begin, end = keys.all
+        begin, end = keys.cluster_range
         looks, fills = (json.dumps([stage, *self._ids]).encode() for stage in ("looks", "fills"))
         absent = (CreatedAt(keys.meta, ABSENT), CreatedAt(keys.importing, ABSENT))
         await self._transact(absent, [Put(keys.importing, looks)])
-        guard, value = await self._guard()
+        guard, value = await self._read_guard()
         if value == looks:
-            if len((await self._read(Read(begin, end, 2))).entries) > 1:
+            if len((await self._read_range(ReadRange(begin, end, 2))).entries) > 1:
                 await self._transact((guard,), [Delete(keys.importing)])
-                raise self._not_empty()
+                raise self._create_not_empty_error()
             await self._transact((guard,), [Put(keys.importing, fills)])
-            guard, value = await self._guard()
+            guard, value = await self._read_guard()
         if value != fills:
-            raise self._not_empty()
+            raise self._create_not_empty_error()
         # Written anew: a try of this that comes late finds another key than it saw.
         others = [Delete(begin, keys.importing), Delete(keys.importing + b"\0", end)]
         await self._transact((guard,), [*others, Put(keys.importing, fills)])
-        guard, value = await self._guard()
+        guard, value = await self._read_guard()
         if value != fills:
-            raise self._disturbed()
+            raise self._create_disturbed_error()
         return guard
 
-    async def _guard(self) -> tuple[WrittenAt, bytes]:
+    async def _read_guard(self) -> tuple[WrittenAt, bytes]:
         """What holds while the key is as it is now, and what it says."""
-        page = await self._read(Read(self._keys.importing))
+        page = await self._read_range(ReadRange(self._keys.importing))
         if not page.entries:
-            raise self._not_empty()
+            raise self._create_not_empty_error()
         return WrittenAt(self._keys.importing, page.entries[0].written_at), page.entries[0].value
 
-    def _not_empty(self) -> NotImported:
-        where = self._keys.all[0].decode()
-        return NotImported(
+    def _create_not_empty_error(self) -> ImportRefused:
+        where = self._keys.cluster_range[0].decode()
+        return ImportRefused(
             f"etcd has something below {where} that is not of this import: it has to be empty there "
             "(another cluster.etcd.prefix will do, too)"
         )
 
-    async def _end(self, guard: WrittenAt) -> None:
-        meta = new_meta(self._partitions, self._directories[0].topic_id, self._ids)
+    async def _finish_import(self, guard: WrittenAt) -> None:
+        meta = create_identity(self._partitions, self._directories[0].topic_id, self._ids)
         keys = self._keys
-        operations: list[Put | Delete] = [Put(keys.meta, encode_meta(meta)), Delete(keys.importing)]
+        operations: list[Put | Delete] = [Put(keys.meta, encode_identity(meta)), Delete(keys.importing)]
         await self._transact((guard, CreatedAt(keys.meta, ABSENT)), operations)
         # A try that was not answered may have done it.
-        if await repeated(lambda: read_meta(self._engine, keys)) != meta:
-            raise self._disturbed()
-        self._mark(meta)
+        if await retry_unavailable(lambda: read_identity(self._store, keys)) != meta:
+            raise self._create_disturbed_error()
+        self._mark_directories(meta)
 
     @staticmethod
-    def _disturbed() -> NotImported:
-        return NotImported("somebody else writes to this cluster: import again")
+    def _create_disturbed_error() -> ImportRefused:
+        return ImportRefused("somebody else writes to this cluster: import again")
 
-    def _mark(self, meta: Meta) -> None:
+    def _mark_directories(self, meta: ClusterIdentity) -> None:
         for each in self._directories:
             mark_member(self._files, each.path, self.cluster_id, meta)
 
     # Logs of coordinators
 
-    async def _upload(self, engine: GuardedEngine) -> tuple[int, int]:
+    async def _upload_logs(self, store: GuardedKeyValueStore) -> tuple[int, int]:
         count = size_bytes = 0
         for partition in (TopicPartition(CONSUMER_OFFSETS, number) for number in range(self._partitions)):
             copies = [log for each in self._directories if (log := each.logs.get(partition)) is not None]
             if copies:
                 best = max(copies, key=lambda log: (log.leader_epochs.current, log.log_end_offset))
-                sealed = await self._upload_log(engine, partition, best)
+                sealed = await self._upload_log(store, partition, best)
                 count, size_bytes = count + (sealed > 0), size_bytes + sealed
         return count, size_bytes
 
-    async def _upload_log(self, engine: GuardedEngine, partition: TopicPartition, log: PartitionLog) -> int:
+    async def _upload_log(
+        self, store: GuardedKeyValueStore, partition: TopicPartition, log: PartitionLog
+    ) -> int:
         """How many bytes it has."""
-        store, manifest = Store(engine, self._keys), Manifest()
+        log_store, manifest = PartitionLogStore(store, self._keys), Manifest()
         epoch = log.leader_epochs.current
         try:
-            for segment, end_offset, greatest_epoch in _segments(log):
-                if len(manifest.segments) == MOST_SEGMENTS:
-                    raise NotImported(
+            for segment, end_offset, greatest_epoch in _iterate_segments(log):
+                if len(manifest.segments) == MAX_SEGMENTS:
+                    raise ImportRefused(
                         f"{partition} is too large for a cluster on etcd: {log.size_bytes} bytes"
                     )
                 epoch = max(epoch, greatest_epoch)
-                manifest = await store.seal(
+                manifest = await log_store.seal_segments(
                     *partition,
                     ABSENT,
                     manifest,
                     manifest.segments,
                     [segment],
                     end_offset,
-                    min(log.cleaned_to, end_offset),
+                    min(log.cleaned_offset, end_offset),
                 )
         except StorageError as error:
-            raise NotImported(f"{partition} is damaged: {reason_of(error)}") from error
-        await self._put(engine, self._keys.epoch(*partition), epoch)
+            raise ImportRefused(f"{partition} is damaged: {format_error_reason(error)}") from error
+        await self._put_number(store, self._keys.epoch(*partition), epoch)
         return manifest.size
 
     # Topics
 
-    def _topics(self) -> dict[str, dict[str, Any]]:
-        """By name, as catalogues have them. Raises NotImported where two mean another topic by a name."""
+    def _merge_topics(self) -> dict[str, dict[str, Any]]:
+        """By name, as catalogues have them. Raises ImportRefused where two mean another topic by a name."""
         found: dict[str, dict[str, Any]] = {}
         for each in self._directories:
             for entry in each.document["topics"]:
-                # Copies of records that the engine had are what is left of them: they are on disks from now on.
+                # Copies of records that the store had are what is left of them: they are on disks from now on.
                 topic = {field: value for field, value in entry.items() if field != "replication_factor"}
                 other = found.setdefault(topic["name"], topic)
                 if other["topic_id"] != topic["topic_id"]:
-                    raise NotImported(
+                    raise ImportRefused(
                         f"{each.path}: its topic {topic['name']} is another than one of that name"
                     )
                 if other["partitions"] < topic["partitions"]:
                     found[topic["name"]] = topic
         return found
 
-    async def _topics_and_groups(self, engine: GuardedEngine) -> None:
-        leaders = self._leaders()
-        topics = self._topics()
+    async def _write_catalogue(self, store: GuardedKeyValueStore) -> None:
+        leaders = self._find_leaders()
+        topics = self._merge_topics()
 
         def replicas_of(name: str, partitions: int, _: int) -> list[list[int]]:
             nodes = [each.meta.node_id for each in self._directories]
@@ -284,68 +302,70 @@ class Import:
                 for number in range(partitions)
             ]
 
-        catalogue = CatalogueKeys(engine, self._keys, replicas_of)
-        catalogue.begins_with({"topics": []})
+        catalogue = CatalogueKeys(store, self._keys, replicas_of)
+        catalogue.set_baseline({"topics": []})
         groups: dict[str, Any] = {}
         for each in self._directories:
             groups |= each.document.get("groups", {})
         try:
-            await catalogue.write({"topics": list(topics.values()), "groups": groups})
-        except Refused as error:
-            raise NotImported(f"{error}: import again") from error
-        await self._put(engine, self._keys.producer_ids, self._next_producer_id())
+            await catalogue.write_document({"topics": list(topics.values()), "groups": groups})
+        except ClusterChangeRefused as error:
+            raise ImportRefused(f"{error}: import again") from error
+        await self._put_number(store, self._keys.producer_ids, self._find_next_producer_id())
 
-    async def _security(self, engine: GuardedEngine) -> None:
+    async def _write_security(self, store: GuardedKeyValueStore) -> None:
         """ACLs and users of all directories; of a user that several know, as the first one does."""
         state = SecurityState()
         for each in self._directories:
             found = each.security
             state = SecurityState(state.acls | found.acls, {**found.scram, **state.scram})
-        puts = security_puts(self._keys, state)
-        for first in range(0, len(puts), _MOST_PUTS):
-            some = Transaction((), tuple(puts[first : first + _MOST_PUTS]))
-            if not (await repeated(lambda some=some: engine.transact(some))).succeeded:  # type: ignore[misc]
-                raise self._disturbed()
+        puts = create_security_puts(self._keys, state)
+        for first in range(0, len(puts), _MAX_PUTS):
+            some = StoreTransaction((), tuple(puts[first : first + _MAX_PUTS]))
+            if not (await retry_unavailable(lambda some=some: store.transact(some))).succeeded:  # type: ignore[misc]
+                raise self._create_disturbed_error()
 
-    def _leaders(self) -> dict[TopicPartition, int]:
+    def _find_leaders(self) -> dict[TopicPartition, int]:
         longest: dict[TopicPartition, tuple[int, int]] = {}
         for each in self._directories:
-            for partition, end_offset in each.ends():
+            for partition, end_offset in each.iterate_log_ends():
                 if end_offset > longest.get(partition, (0, 0))[0]:
                     longest[partition] = end_offset, each.meta.node_id
         return {partition: node_id for partition, (_, node_id) in longest.items()}
 
-    def _next_producer_id(self) -> int:
-        """Nobody has got it, or a later one. What the engine gave out is known to the engine alone."""
+    def _find_next_producer_id(self) -> int:
+        """Nobody has got it, or a later one. What the store gave out is known to the store alone."""
         reserved = max(int(each.document["producer_ids_reserved"]) for each in self._directories)
         known = max(each.last_producer_id for each in self._directories)
         if any(each.was_member for each in self._directories):
             return max(reserved, known + _UNSEEN_PRODUCER_IDS)
         return max(reserved, known + 1)
 
-    # The engine
+    # The store
 
-    async def _put(self, engine: GuardedEngine, key: bytes, number: int) -> None:
-        put = Transaction((), (Put(key, b"%d" % number),))
-        if not (await repeated(lambda: engine.transact(put))).succeeded:
-            raise self._disturbed()
+    async def _put_number(self, store: GuardedKeyValueStore, key: bytes, number: int) -> None:
+        put = StoreTransaction((), (Put(key, b"%d" % number),))
+        if not (await retry_unavailable(lambda: store.transact(put))).succeeded:
+            raise self._create_disturbed_error()
 
     async def _transact(self, compares: Any, operations: Sequence[Put | Delete]) -> Any:
-        return await repeated(lambda: self._engine.transact(Transaction(tuple(compares), tuple(operations))))
+        return await retry_unavailable(
+            lambda: self._store.transact(StoreTransaction(tuple(compares), tuple(operations)))
+        )
 
-    async def _read(self, read: Read) -> Any:
-        return await repeated(lambda: self._engine.read(read))
+    async def _read_range(self, read: ReadRange) -> Any:
+        return await retry_unavailable(lambda: self._store.read(read))
 
 
-def _segments(log: PartitionLog) -> Iterator[tuple[Segment, int, int]]:
+def _iterate_segments(log: PartitionLog) -> Iterator[tuple[UnsealedSegment, int, int]]:
     """All batches of a log in segments, each with where it ends, and its greatest leader epoch. The last one ends
     where appends are to go on: where the last batch does. Raises StorageError."""
     batches: list[bytes] = []
     first = end_offset = size = epoch = 0
-    for batch in log.batches():
+    for batch in log.iterate_batches():
         header = batch.header
         if batches and size + len(batch.data) > SEGMENT_BYTES:
-            yield Segment(first, batches), end_offset, epoch
+            yield UnsealedSegment(first, batches), end_offset, epoch
             batches, size = [], 0
         if not batches:
             first = header.base_offset
@@ -353,18 +373,20 @@ def _segments(log: PartitionLog) -> Iterator[tuple[Segment, int, int]]:
         size += len(batch.data)
         end_offset, epoch = header.next_offset, max(epoch, header.partition_leader_epoch)
     if batches:
-        yield Segment(first, batches), end_offset, epoch
+        yield UnsealedSegment(first, batches), end_offset, epoch
 
 
-def _only(what: str, by_path: Mapping[str, T]) -> T:
+def _require_same(subject: str, by_path: Mapping[str, T]) -> T:
     first, *others = set(by_path.values())
     if others:
-        said = ", ".join(f"{path}: {value}" for path, value in by_path.items())
-        raise NotImported(f"the directories have different {what} ({said}): they are not of one cluster")
+        values = ", ".join(f"{path}: {value}" for path, value in by_path.items())
+        raise ImportRefused(
+            f"the directories have different {subject} ({values}): they are not of one cluster"
+        )
     return first
 
 
-def _different(what: str, by_path: Mapping[str, object]) -> None:
+def _require_different(subject: str, by_path: Mapping[str, object]) -> None:
     if len(set(by_path.values())) < len(by_path):
-        said = ", ".join(f"{path}: {value}" for path, value in by_path.items())
-        raise NotImported(f"each directory has to have a {what} of its own ({said})")
+        values = ", ".join(f"{path}: {value}" for path, value in by_path.items())
+        raise ImportRefused(f"each directory has to have a {subject} of its own ({values})")

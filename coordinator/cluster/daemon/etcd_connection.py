@@ -1,29 +1,29 @@
 """The connection to etcd that the properties describe."""
 
-from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from coordinator.cluster.etcd.etcd_store import EtcdCredentials, EtcdStore
 from coordinator.config.properties import Config
-from coordinator.server.start_failed import StartFailed
+from coordinator.core.message_text import StartFailed
 from storage.files import Files
-from storage.os_error import reason_of
+from storage.storage_errors import format_error_reason
 
 
-def connect(config: Config, files: Files) -> EtcdEngine:
+def create_etcd_store(config: Config, files: Files) -> EtcdStore:
     """Nobody is asked yet. Raises StartFailed for a file that cannot be read."""
-    return EtcdEngine(
-        config.cluster_etcd_endpoints, config.cluster_append_timeout_ms, _credentials(config, files)
+    return EtcdStore(
+        config.cluster_etcd_endpoints, config.cluster_append_timeout_ms, _read_credentials(config, files)
     )
 
 
-def _credentials(config: Config, files: Files) -> Credentials:
+def _read_credentials(config: Config, files: Files) -> EtcdCredentials:
     def read(name: str, path: str) -> bytes | None:
         if not path:
             return None
         try:
             return files.read(path)
         except OSError as error:
-            raise StartFailed(f"{name}: {path}: {reason_of(error, path)}") from error
+            raise StartFailed(f"{name}: {path}: {format_error_reason(error, path)}") from error
 
-    return Credentials(
+    return EtcdCredentials(
         config.cluster_etcd_username,
         config.cluster_etcd_password,
         read("cluster.etcd.ca", config.cluster_etcd_ca),

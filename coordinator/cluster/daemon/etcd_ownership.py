@@ -7,53 +7,51 @@ by the broker that has it.
 
 from collections.abc import Callable, Container, Mapping, Sequence
 
-from coordinator.cluster.append import Partition
-from coordinator.cluster.broker import Broker
 from coordinator.cluster.catalogue_keys import CatalogueKeys
-from coordinator.cluster.conflict import Refused
-from coordinator.cluster.member.member import Member
-from coordinator.cluster.placement import place
-from coordinator.cluster.reassignment import Reassignment
+from coordinator.cluster.member.cluster_member import ClusterMember
+from coordinator.cluster.partition_appends import PartitionId
+from coordinator.cluster.partition_claims import place_partitions
+from coordinator.cluster.partition_ownership import BrokerInfo, ClusterChangeRefused, Reassignment
 from coordinator.cluster.shared_topic import SharedTopic
-from coordinator.names import COORDINATED
-from coordinator.topics.refusal import Refusal
-from protocol.errors import ErrorCode
+from coordinator.core.shared_types import COORDINATOR_TOPICS
+from coordinator.topics.api_error import ApiError
+from protocol.error_codes import ErrorCode
 from storage.topic_partition import TopicPartition
 
 
-class ClusterOwnership:
-    """An `Ownership`."""
+class EtcdOwnership:
+    """The `PartitionOwnership` of a daemon in a cluster on etcd."""
 
-    only = None
+    single_broker_id = None
 
     def __init__(
         self,
-        member: Callable[[], Member],
+        member: Callable[[], ClusterMember],
         catalogue: Callable[[], CatalogueKeys],
         node_id: int,
-        pin: Callable[[TopicPartition, int], None],
-        give_replicas: Callable[[TopicPartition, Sequence[int]], None],
+        pin_partition: Callable[[TopicPartition, int], None],
+        start_reassignment: Callable[[TopicPartition, Sequence[int]], None],
     ) -> None:
         """In: who has a partition moved to a broker that lives, and kept there; who gives one other replicas."""
         self.is_open: Callable[[TopicPartition], bool] = lambda _: False
         """Whether the log of a partition of a topic with replicas, which this broker owns, is here; set by who has
         them."""
         self._member = member
-        self._pin = pin
-        self._give_replicas = give_replicas
+        self._pin_partition = pin_partition
+        self._start_reassignment = start_reassignment
         self._catalogue = catalogue
         self._node_id = node_id
         self._assigned: dict[TopicPartition, Sequence[int]] = {}
 
     @property
-    def brokers(self) -> Mapping[int, Broker]:
+    def brokers(self) -> Mapping[int, BrokerInfo]:
         """Those with a session."""
         return self._member().table.brokers
 
-    def owner(self, partition: TopicPartition) -> int | None:
+    def find_owner(self, partition: TopicPartition) -> int | None:
         """The broker that owns a partition, if that lives."""
         if not self._is_claimed(partition.topic):
-            owner = self._leader(partition)
+            owner = self._find_disk_leader(partition)
         elif self.owns(self._node_id, partition):
             return self._node_id
         else:
@@ -65,37 +63,34 @@ class ClusterOwnership:
     def owns(self, node_id: int, partition: TopicPartition) -> bool:
         """Whether it is that broker. What this one owns is not asked of the table, which is older."""
         if not self._is_claimed(partition.topic):
-            return self._leader(partition) == node_id
+            return self._find_disk_leader(partition) == node_id
         if node_id != self._node_id:
-            return self.owner(partition) == node_id
-        is_owned = Partition(*partition) in self._member().owned
-        return is_owned and (partition.topic in COORDINATED or self.is_open(partition))
+            return self.find_owner(partition) == node_id
+        is_owned = PartitionId(*partition) in self._member().owned
+        return is_owned and (partition.topic in COORDINATOR_TOPICS or self.is_open(partition))
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """See `Ownership`. Of records on another broker's disk it stays the first."""
+        """As the table of the cluster has it; of records on another broker's disk it stays the first."""
         return self._member().table.epochs.get((partition.topic, partition.partition), 0)
 
-    def assign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
-        """See `Ownership`."""
+    def assign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         self._assigned[partition] = replicas
 
-    def unassign(self, partition: TopicPartition) -> None:
-        """See `Ownership`."""
+    def unassign_replicas(self, partition: TopicPartition) -> None:
         self._assigned.pop(partition, None)
 
-    def replicas(self, partition: TopicPartition) -> Sequence[int]:
+    def find_replicas(self, partition: TopicPartition) -> Sequence[int]:
         """All brokers that live may coordinate; those of records are in the catalogue."""
-        if partition.topic in COORDINATED:
-            owner = self.owner(partition)
+        if partition.topic in COORDINATOR_TOPICS:
+            owner = self.find_owner(partition)
             others = [node_id for node_id in self.brokers if node_id != owner]
             return others if owner is None else [owner, *others]
-        topic = self._topic(partition.topic)
+        topic = self._find_topic(partition.topic)
         if topic is None or partition.partition >= len(topic.replicas):
             return []
         return topic.replicas[partition.partition]
 
-    def is_far(self, partition: TopicPartition) -> bool:
-        """See `Ownership`."""
+    def is_remote(self, partition: TopicPartition) -> bool:
         return not self.owns(self._node_id, partition)
 
     @property
@@ -108,30 +103,30 @@ class ClusterOwnership:
         """Nothing waits for a broker that does not live."""
         return {}
 
-    def most_replicas(self, topic: str) -> int:
+    def max_replicas(self, topic: str) -> int:
         """All brokers that live; one where records are on a disk."""
-        known = self._topic(topic)
+        known = self._find_topic(topic)
         is_on_disk = known is not None and not known.is_replicated
         return 1 if is_on_disk else len(self.brokers)
 
-    def may_move(self, partition: TopicPartition, to: int) -> str | None:
+    def why_not_movable(self, partition: TopicPartition, to: int) -> str | None:
         """Why a broker that lives cannot own a partition; None where it can."""
-        if partition.topic in COORDINATED:
+        if partition.topic in COORDINATOR_TOPICS:
             return None
         if not self._is_claimed(partition.topic):
             return f"the records of {partition} are on one broker, and stay there"
-        replicas = self.replicas(partition)
+        replicas = self.find_replicas(partition)
         return None if to in replicas else f"broker {to} is no replica of {partition}: {list(replicas)} are"
 
-    def reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
+    def reassign_replicas(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         """The first of them is to coordinate it; the others may, as any one that lives. Nothing of records has to
-        be copied that the engine has. Raises Refusal for records that lie at another broker."""
-        if partition.topic in COORDINATED:
-            self._pin(partition, replicas[0])
+        be copied that the store has. Raises ApiError for records that lie at another broker."""
+        if partition.topic in COORDINATOR_TOPICS:
+            self._pin_partition(partition, replicas[0])
         elif self._is_claimed(partition.topic):
-            self._give_replicas(partition, replicas)
-        elif replicas[0] != self._leader(partition):
-            raise Refusal(
+            self._start_reassignment(partition, replicas)
+        elif replicas[0] != self._find_disk_leader(partition):
+            raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"The records of {partition} are on one broker, and stay there: nothing is copied.",
             )
@@ -142,16 +137,18 @@ class ClusterOwnership:
 
     def elect_preferred(self, partition: TopicPartition) -> None:
         """Of coordinators its owner is; while it has none brokers that live are about to claim it."""
-        if partition.topic not in COORDINATED and self._is_claimed(partition.topic):
-            self._pin(partition, self.replicas(partition)[0])
+        if partition.topic not in COORDINATOR_TOPICS and self._is_claimed(partition.topic):
+            self._pin_partition(partition, self.find_replicas(partition)[0])
 
-    def new_replicas(self, topic: str, partitions: int, factor: int) -> list[list[int]]:
+    def place_new_topic(self, topic: str, partitions: int, factor: int) -> list[list[int]]:
         """Which brokers are to lead a topic that is about to be made, or to grow: as assigned, else spread; of each
-        partition the one that should lead it first. Raises Refused where there are not as many."""
+        partition the one that should lead it first. Raises ClusterChangeRefused where there are not as many."""
         live = list(self.brokers) or [self._node_id]
         if factor > len(live):
-            raise Refused(f"only {len(live)} brokers live, and {topic} is to have {factor} replicas")
-        spread = place(topic, range(partitions), live, {})
+            raise ClusterChangeRefused(
+                f"only {len(live)} brokers live, and {topic} is to have {factor} replicas"
+            )
+        spread = place_partitions(topic, range(partitions), live, {})
         found = []
         for number in range(partitions):
             assigned = self._assigned.pop(TopicPartition(topic, number), None)
@@ -160,15 +157,15 @@ class ClusterOwnership:
             found.append(list(assigned or others))
         return found
 
-    def _topic(self, name: str) -> SharedTopic | None:
+    def _find_topic(self, name: str) -> SharedTopic | None:
         return self._catalogue().topics.get(name)
 
     def _is_claimed(self, name: str) -> bool:
         """Whether its partitions are owned by who has claimed them."""
-        topic = self._topic(name)
-        return name in COORDINATED or (topic is not None and topic.is_replicated)
+        topic = self._find_topic(name)
+        return name in COORDINATOR_TOPICS or (topic is not None and topic.is_replicated)
 
-    def _leader(self, partition: TopicPartition) -> int | None:
+    def _find_disk_leader(self, partition: TopicPartition) -> int | None:
         """Of records on a disk."""
-        replicas = self.replicas(partition)
+        replicas = self.find_replicas(partition)
         return replicas[0] if replicas else None

@@ -1,4 +1,4 @@
-"""How many bytes the engine has of the records of topics, and whether it may have more: a bound that all brokers
+"""How many bytes the store has of the records of topics, and whether it may have more: a bound that all brokers
 share.
 
 Each of them says now and then, under a key of its session, how much the partitions have that it leads. What it has
@@ -11,36 +11,40 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from coordinator.cluster.engine.engine import Changes, Engine, EngineError, Entry, Put, Transaction
-from coordinator.cluster.key_values import parse_number
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.member.key_reader import KeyReader
+from coordinator.cluster.cluster_keys import ClusterKeys, parse_number
+from coordinator.cluster.key_value_store import (
+    KeyChanges,
+    KeyEntry,
+    KeyValueStore,
+    KeyValueStoreError,
+    Put,
+    StoreTransaction,
+)
+from coordinator.cluster.member.key_mirror import KeyReader, mirror_keys
 from coordinator.cluster.member.session_keeper import SessionKeeper
-from coordinator.cluster.member.watching import keep
-from storage.errors import StorageError
-from storage.os_error import reason_of
+from storage.storage_errors import StorageError, format_error_reason
 
 _LOG: Final = logging.getLogger("Cluster")
 PERIOD_S: Final = 2.0
 
 
-class TopicBytes:
-    """All methods belong to the event loop's thread."""
+class ReplicatedBytesLimit:
+    """Limits the bytes of topics in etcd, over all brokers. All methods belong to the event loop's thread."""
 
-    def __init__(self, engine: Engine, keys: Keys, node_id: int, most_bytes: int) -> None:
-        self._engine = engine
+    def __init__(self, store: KeyValueStore, keys: ClusterKeys, node_id: int, max_bytes: int) -> None:
+        self._store = store
         self._keys = keys
         self._node_id = node_id
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._own = 0
         self._own_key = keys.topic_bytes(node_id)
         self._others: dict[bytes, int] = {}
         """By the key of each other broker."""
         self._reader = KeyReader()
-        self._said: tuple[int, int] = 0, 0
+        self._published: tuple[int, int] = 0, 0
         """In which session, and what."""
         self._is_full = False
-        self._is_late = False
+        self._has_logged_delay = False
         """Whether it was told that the others are not told."""
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -49,16 +53,16 @@ class TopicBytes:
         """Of all topics, as far as is known."""
         return self._own + sum(self._others.values())
 
-    def take_room(self, size_bytes: int) -> bool:
-        """Counts so many bytes more, if the engine may have them; whether it may."""
-        if self.total + size_bytes > self._most_bytes:
+    def reserve_bytes(self, size_bytes: int) -> bool:
+        """Counts so many bytes more, if the store may have them; whether it may."""
+        if self.total + size_bytes > self._max_bytes:
             if not self._is_full:
                 self._is_full = True
                 _LOG.error(
                     "The topics with replicas have %d bytes, and no more records are taken beyond %d "
                     "(cluster.topics.max.bytes)",
                     self.total,
-                    self._most_bytes,
+                    self._max_bytes,
                 )
             return False
         self._own += size_bytes
@@ -67,8 +71,10 @@ class TopicBytes:
     def start(self, keeper: SessionKeeper, own: Callable[[], int]) -> None:
         """Begins to tell, and to hear. In: how many bytes those have that are led here."""
         loop = asyncio.get_running_loop()
-        begin, end = self._keys.all_of("bytes")
-        self._tasks.append(loop.create_task(keep(self._engine, begin, end, self._read, self._changed)))
+        begin, end = self._keys.kind_range("bytes")
+        self._tasks.append(
+            loop.create_task(mirror_keys(self._store, begin, end, self._on_keys_read, self._on_keys_changed))
+        )
         self._tasks.append(loop.create_task(self._run(keeper, own)))
 
     def stop(self) -> None:
@@ -82,38 +88,38 @@ class TopicBytes:
             try:
                 self._own = own()
             except (StorageError, OSError) as error:
-                _LOG.warning("How many bytes topics have is not known now: %s", reason_of(error))
+                _LOG.warning("How many bytes topics have is not known now: %s", format_error_reason(error))
                 continue
-            if self._is_full and self.total <= self._most_bytes * 0.9:
+            if self._is_full and self.total <= self._max_bytes * 0.9:
                 self._is_full = False
                 _LOG.info("The topics with replicas have %d bytes, and take records again", self.total)
             session = keeper.session
-            if session.lease and self._said != (session.lease, self._own):
-                await self._say(session.lease)
+            if session.lease and self._published != (session.lease, self._own):
+                await self._publish_bytes(session.lease)
 
-    async def _say(self, lease: int) -> None:
+    async def _publish_bytes(self, lease: int) -> None:
         put = Put(self._keys.topic_bytes(self._node_id), b"%d" % self._own, lease)
         own = self._own
         try:
-            await self._engine.transact(Transaction((), (put,)))
-            self._said, self._is_late = (lease, own), False
-        except EngineError as error:
-            if not self._is_late:
+            await self._store.transact(StoreTransaction((), (put,)))
+            self._published, self._has_logged_delay = (lease, own), False
+        except KeyValueStoreError as error:
+            if not self._has_logged_delay:
                 _LOG.info("How many bytes topics have is told later: %s", error)
-            self._is_late = True
+            self._has_logged_delay = True
 
-    def _read(self, entries: Sequence[Entry]) -> None:
+    def _on_keys_read(self, entries: Sequence[KeyEntry]) -> None:
         self._others = {}
-        self._put(entries)
+        self._put_entries(entries)
 
-    def _changed(self, changes: Changes) -> None:
+    def _on_keys_changed(self, changes: KeyChanges) -> None:
         for key in changes.deleted:
             self._reader.forget(key)
             self._others.pop(key, None)
-        self._put(changes.written)
+        self._put_entries(changes.written)
 
-    def _put(self, entries: Sequence[Entry]) -> None:
+    def _put_entries(self, entries: Sequence[KeyEntry]) -> None:
         for entry in entries:
             if entry.key != self._own_key:
-                found = self._reader.read(entry, lambda entry: parse_number(entry.value))
+                found = self._reader.parse_entry(entry, lambda entry: parse_number(entry.value))
                 self._others[entry.key] = 0 if found is None else found

@@ -1,10 +1,10 @@
-"""Partitions of topics whose records the engine has, as they come to this broker and leave it.
+"""Partitions of topics whose records the store has, as they come to this broker and leave it.
 
-    gained ─▶ read from the engine, in a thread ─▶ led ─▶ lost, or in doubt ─▶ the log is closed
+    gained ─▶ read from the store, in a thread ─▶ led ─▶ lost, or in doubt ─▶ the log is closed
                   ▲                                          │
                   └── under a new token, if it is still owned ┘
 
-While a log is read the partition has no leader: clients ask again. Whoever waits for the engine when a partition
+While a log is read the partition has no leader: clients ask again. Whoever waits for the store when a partition
 goes is told NOT_LEADER_OR_FOLLOWER, and finds the next leader; a producer with a sequence is told there whether its
 batch was written.
 """
@@ -15,103 +15,102 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinator.cluster.engine.engine import EngineError
-from coordinator.cluster.store.store import TokenLost
-from coordinator.server.cluster.replicated_logs import ReplicatedLogs
+from coordinator.cluster.daemon.replicated_logs import ReplicatedLogs
+from coordinator.cluster.key_value_store import KeyValueStoreError
+from coordinator.cluster.partition_log_store import TokenLost
 from coordinator.topics.cluster_partition import ClusterPartition
-from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.log import PartitionLog
-from storage.os_error import reason_of
-from storage.producers.log_producers import LogProducers
+from storage.producers.producer_state_manager import ProducerStateManager
+from storage.storage_errors import LogDamaged, LogPoisoned, StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from coordinator.server.cluster.sealer import Sealer
-    from coordinator.server.server import Server
+    from coordinator.broker.server import Server
+    from coordinator.cluster.daemon.replicated_logs import LogSealer
 
 _LOG: Final = logging.getLogger("Cluster")
 _RETRY_S: Final = 1.0
 _UNPIN_RETRY_S: Final = 0.01
-_KEEP_TIMEOUT_S: Final = 30
+_STORE_TIMEOUT_S: Final = 30
 
 
-class NotKept(OSError):
-    """The engine does not know where a log begins now."""
+class LogStartNotStored(OSError):
+    """The store does not know where a log begins now."""
 
 
-class _Opened(NamedTuple):
+class _OpenedLog(NamedTuple):
     log: PartitionLog
-    producers: LogProducers
+    producers: ProducerStateManager
 
 
-class ReplicatedTopics:
-    """A `ClusterRecords`. All methods belong to the event loop's thread, but for `keep_start`."""
+class ReplicatedPartitions:
+    """A `ClusterRecords`. All methods belong to the event loop's thread, but for `store_log_start`."""
 
-    def __init__(self, doubted: Callable[[TopicPartition], None], take_room: Callable[[int], bool]) -> None:
-        """In: who takes a partition anew, under a new token, if it is still owned; who knows whether the engine may
+    def __init__(self, on_doubt: Callable[[TopicPartition], None], take_room: Callable[[int], bool]) -> None:
+        """In: who takes a partition anew, under a new token, if it is still owned; who knows whether the store may
         have so many bytes more."""
-        self.take_room = take_room
-        self._doubted = doubted
+        self.reserve_room = take_room
+        self._on_doubt = on_doubt
         self._loop = asyncio.get_running_loop()
         self._server: Server
         self._logs: ReplicatedLogs
-        self._sealer: Sealer
+        self._sealer: LogSealer
         self._opening: dict[TopicPartition, asyncio.Task[None]] = {}
-        self._reading: dict[TopicPartition, asyncio.Future[_Opened]] = {}
+        self._reading: dict[TopicPartition, asyncio.Future[_OpenedLog]] = {}
         """Partitions that are read in a thread, or were, wanted or not."""
         self._closing: dict[TopicPartition, asyncio.Event] = {}
         """Partitions that were lost while their logs are sealed or compacted, until these are closed."""
 
-    def attach(self, server: "Server", logs: ReplicatedLogs, sealer: "Sealer") -> None:
+    def attach_server(self, server: "Server", logs: ReplicatedLogs, sealer: "LogSealer") -> None:
         """To parts that are open."""
         self._server, self._logs, self._sealer = server, logs, sealer
-        server.topics.durable.not_written = self.failed
+        server.topics.produce_purgatory.on_replication_failed = self.on_failed
 
-    def logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
+    def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
         """Of the partitions that this broker leads."""
-        for partition in self._server.data_plane.catalogue.hosted():
+        for partition in self._server.data_plane.catalogue.iterate_hosted():
             if isinstance(partition, ClusterPartition) and partition.log is not None:
                 yield partition.name, partition.log
 
-    def log(self, name: TopicPartition) -> PartitionLog | None:
+    def find_log(self, name: TopicPartition) -> PartitionLog | None:
         """That of a partition; None while this broker does not lead it."""
-        partition = self._partition(name)
+        partition = self._find_partition(name)
         return None if partition is None else partition.log
 
     def is_open(self, name: TopicPartition) -> bool:
         """Whether the log of a partition is here."""
-        return self.log(name) is not None
+        return self.find_log(name) is not None
 
-    def _partition(self, name: TopicPartition) -> ClusterPartition | None:
-        found = self._server.data_plane.catalogue.partition(*name)
+    def _find_partition(self, name: TopicPartition) -> ClusterPartition | None:
+        found = self._server.data_plane.catalogue.find_partition(*name)
         return found if isinstance(found, ClusterPartition) else None
 
     # Coming
 
-    def gained(self, name: TopicPartition, hold_s: float) -> None:
+    def on_partition_gained(self, name: TopicPartition, hold_s: float) -> None:
         """This broker owns a partition: its log is read, and shown after so many seconds at the soonest."""
         assert name not in self._opening, name
-        task = self._loop.create_task(self._open(name, hold_s))
+        task = self._loop.create_task(self._open_partition(name, hold_s))
         self._opening[name] = task
-        task.add_done_callback(lambda done: self._opened(name, done))
+        task.add_done_callback(lambda done: self._on_open_done(name, done))
 
-    def _opened(self, name: TopicPartition, task: "asyncio.Task[None]") -> None:
+    def _on_open_done(self, name: TopicPartition, task: "asyncio.Task[None]") -> None:
         if self._opening.get(name) is task:
             del self._opening[name]
         if not task.cancelled() and (problem := task.exception()) is not None:
             _LOG.error("Reading %s", name, exc_info=problem)
 
-    async def _open(self, name: TopicPartition, hold_s: float) -> None:
+    async def _open_partition(self, name: TopicPartition, hold_s: float) -> None:
         await asyncio.sleep(hold_s)
-        told = ""
-        while (partition := self._partition(name)) is not None:
-            await self._alone(name)
-            reading = self._loop.run_in_executor(None, self._read, partition)
+        logged_reason = ""
+        while (partition := self._find_partition(name)) is not None:
+            await self._wait_until_unused(name)
+            reading = self._loop.run_in_executor(None, self._read_log, partition)
             self._reading[name] = reading
             try:
                 opened = await asyncio.shield(reading)
             except asyncio.CancelledError:
-                reading.add_done_callback(partial(self._unwanted, name))
+                reading.add_done_callback(partial(self._discard_read, name))
                 raise
             except LogDamaged as error:
                 _LOG.error("%s has no leader: %s", name, error)
@@ -119,42 +118,42 @@ class ReplicatedTopics:
                 return
             except (StorageError, OSError) as error:
                 partition.failure = error
-                if reason_of(error) != told:
-                    told = reason_of(error)
-                    _LOG.error("%s has no leader until it can be read: %s; trying again", name, told)
+                if format_error_reason(error) != logged_reason:
+                    logged_reason = format_error_reason(error)
+                    _LOG.error("%s has no leader until it can be read: %s; trying again", name, logged_reason)
                 await asyncio.sleep(_RETRY_S)
                 continue
             del self._reading[name]
-            if self._partition(name) is partition:
-                self._begin(partition, opened)
+            if self._find_partition(name) is partition:
+                self._begin_leading(partition, opened)
             else:
-                self._unwanted(name, reading)
+                self._discard_read(name, reading)
             return
 
-    async def _alone(self, name: TopicPartition) -> None:
+    async def _wait_until_unused(self, name: TopicPartition) -> None:
         """Nobody else is at work on the directory of a partition."""
         if (closed := self._closing.get(name)) is not None:
             await closed.wait()
         if (reading := self._reading.get(name)) is not None:
             await asyncio.wait([reading])
 
-    def _read(self, partition: ClusterPartition) -> _Opened:
+    def _read_log(self, partition: ClusterPartition) -> _OpenedLog:
         """In a thread. Raises StorageError, OSError."""
-        topic = self._server.data_plane.catalogue.get(partition.name.topic)
+        topic = self._server.data_plane.catalogue.find_topic(partition.name.topic)
         if topic is None:
-            raise NotKept(f"{partition.name.topic} is gone")
-        log = self._logs.open(partition.name, topic.values.log, topic.topic_id)
+            raise LogStartNotStored(f"{partition.name.topic} is gone")
+        log = self._logs.open_log(partition.name, topic.values.log, topic.topic_id)
         try:
-            return _Opened(log, LogProducers.load(log, partition.expiration_ms))
+            return _OpenedLog(log, ProducerStateManager.load(log, partition.expiration_ms))
         except BaseException:
             log.close(clean=False)
             raise
 
-    def _begin(self, partition: ClusterPartition, opened: _Opened) -> None:
-        topic = self._server.data_plane.catalogue.get(partition.name.topic)
+    def _begin_leading(self, partition: ClusterPartition, opened: _OpenedLog) -> None:
+        topic = self._server.data_plane.catalogue.find_topic(partition.name.topic)
         assert topic is not None, partition.name
         opened.log.config = topic.values.log  # it may have changed meanwhile
-        partition.begin(*opened)
+        partition.begin_leading(*opened)
         _LOG.info(
             "Leader of %s, leader epoch %d, from offset %d to %d",
             partition.name,
@@ -163,7 +162,7 @@ class ReplicatedTopics:
             opened.log.log_end_offset,
         )
 
-    def _unwanted(self, name: TopicPartition, reading: "asyncio.Future[_Opened]") -> None:
+    def _discard_read(self, name: TopicPartition, reading: "asyncio.Future[_OpenedLog]") -> None:
         """A partition was read that was lost meanwhile."""
         if self._reading.get(name) is reading:
             del self._reading[name]
@@ -174,34 +173,34 @@ class ReplicatedTopics:
     def _remove_remains(self, name: TopicPartition) -> None:
         """Of a topic that was deleted while it was read here: a start would take the directory for a topic."""
         catalogue = self._server.data_plane.catalogue
-        if catalogue.get(name.topic) is None and not catalogue.is_changing(name.topic):
+        if catalogue.find_topic(name.topic) is None and not catalogue.is_changing(name.topic):
             try:
                 self._server.directory.delete_logs({name: None})
             except OSError as error:
-                _LOG.error("What is left of %s could not be removed: %s", name, reason_of(error))
+                _LOG.error("What is left of %s could not be removed: %s", name, format_error_reason(error))
 
     # Leaving
 
-    def lost(self, name: TopicPartition, reason: str) -> None:
+    def on_partition_lost(self, name: TopicPartition, reason: str) -> None:
         """This broker leads a partition no longer, or not before it has read it anew: whoever waits looks for the
         leader."""
         opening = self._opening.pop(name, None)
         if opening is not None:
             opening.cancel()
-        partition = self._partition(name)
-        log = None if partition is None else partition.end()
+        partition = self._find_partition(name)
+        log = None if partition is None else partition.end_leading()
         if log is not None:
             _LOG.info("No longer leader of %s: %s", name, reason)
-            self._close(name, log)
-            self._server.topics.durable.let_go(log)
+            self._close_log(name, log)
+            self._server.topics.produce_purgatory.release_log(log)
 
-    def deleted(self, topic: str, *, is_gone: bool) -> None:
+    def on_topic_deleted(self, topic: str, *, is_gone: bool) -> None:
         """A topic is not there any more, and its logs are closed. In: whether the cluster has none of it either."""
         for name in [each for each in self._opening if each.topic == topic]:
             self._opening.pop(name).cancel()
-        self._server.topics.durable.topic_deleted(topic, is_gone=is_gone)
+        self._server.topics.produce_purgatory.on_topic_deleted(topic, is_gone=is_gone)
 
-    def _close(self, name: TopicPartition, log: PartitionLog) -> None:
+    def _close_log(self, name: TopicPartition, log: PartitionLog) -> None:
         if log.is_pinned:
             # Who is at work on it notices soon. Until then its files may be about to be replaced.
             log.poison(LogPoisoned(log.directory, "is being given up"))
@@ -218,25 +217,24 @@ class ReplicatedTopics:
         if not log.is_closed:
             log.close(clean=False)
 
-    def failed(self, name: TopicPartition, log: PartitionLog) -> None:
-        """See `ClusterRecords`. Also where nobody can tell what the engine has of it."""
-        if self.log(name) is log:
+    def on_failed(self, name: TopicPartition, log: PartitionLog) -> None:
+        """Reads the log anew; also where nobody can tell what the store has of it."""
+        if self.find_log(name) is log:
             _LOG.warning("%s is read anew: it is not known what etcd has of it", name)
-            self._doubted(name)
+            self._on_doubt(name)
 
     # Where logs begin
 
-    def keep_start(self, partition: TopicPartition, log: PartitionLog) -> None:
-        """See `ClusterRecords`."""
+    def store_log_start(self, partition: TopicPartition, log: PartitionLog) -> None:
         kept = asyncio.run_coroutine_threadsafe(self._keep_start(partition, log), self._loop)
         try:
-            kept.result(_KEEP_TIMEOUT_S)
+            kept.result(_STORE_TIMEOUT_S)
         except (TimeoutError, StorageError) as error:
-            raise NotKept(f"{partition}: {error!r}") from error
+            raise LogStartNotStored(f"{partition}: {error!r}") from error
 
     async def _keep_start(self, name: TopicPartition, log: PartitionLog) -> None:
         try:
-            await self._sealer.trim(name, log)
-        except (TokenLost, EngineError) as error:
-            self.failed(name, log)
-            raise NotKept(f"etcd did not take it: {error}") from error
+            await self._sealer.trim_log(name, log)
+        except (TokenLost, KeyValueStoreError) as error:
+            self.on_failed(name, log)
+            raise LogStartNotStored(f"etcd did not take it: {error}") from error

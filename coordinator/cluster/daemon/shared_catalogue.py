@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from coordinator import clock
 from coordinator.cluster.catalogue_keys import CatalogueKeys
-from coordinator.cluster.conflict import Refused
-from coordinator.cluster.engine.engine import Changes, Engine, EngineError
-from coordinator.cluster.member.member import Replicated
+from coordinator.cluster.key_value_store import KeyChanges, KeyValueStore, KeyValueStoreError
+from coordinator.cluster.member.cluster_member import ReplicatedTopic
+from coordinator.cluster.partition_ownership import ClusterChangeRefused
 from coordinator.cluster.shared_topic import SharedTopic
-from coordinator.ongoing_failures import OngoingFailures, times
-from coordinator.topics.answer import (
+from coordinator.core import clock
+from coordinator.core.daemon_log import OngoingFailures, format_repeats
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane_answer import (
     ConfigChanged,
     FilesLeft,
     GroupConfigChanged,
@@ -27,50 +28,49 @@ from coordinator.topics.answer import (
     TopicCreated,
     TopicDeleted,
 )
-from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.steps import Work
-from coordinator.topics.topic import NewTopic, Topic
-from storage.checkpoint import Draft
+from coordinator.topics.stepwise_work import StepGenerator
+from coordinator.topics.topic import NewTopicSpec, Topic
 from storage.data_directory import CATALOGUE, DataDirectory
-from storage.errors import StorageError
-from storage.os_error import outcome, reason_of
-from storage.uuid_text import uuid_from_text, uuid_to_text
+from storage.offset_checkpoint import CheckpointDraft
+from storage.storage_errors import StorageError, catch_os_error, format_error_reason
+from storage.topic_partition import uuid_from_text, uuid_to_text
 
 _LOG: Final = logging.getLogger("Cluster")
 _TIMEOUT_S: Final = 30
 _RETRY_S: Final = 0.2
-_LOOK_S: Final = 5.0
-_DECLARED: Final = 10
+_REFRESH_TIMEOUT_S: Final = 5.0
+_DECLARE_ATTEMPTS: Final = 10
 """So often a topic is tried to be made at a start."""
 
-Told = Callable[[Sequence[TopicChange]], None]
+OnCatalogueChanged = Callable[[Sequence[TopicChange]], None]
 
 
 class SharedCatalogue:
-    """All methods belong to the event loop's thread, but for what they give to be called in others."""
+    """The catalogue of this daemon, kept like that of the cluster. All methods belong to the event loop's
+    thread, but for what they give to be called in others."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, keys: CatalogueKeys) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, store: KeyValueStore, keys: CatalogueKeys) -> None:
         self.keys = keys
         self._loop = loop
-        self._engine = engine
+        self._store = store
         self._revision = 0
         self._catalogue: Catalogue
-        self._told: Told
+        self._on_changed: OnCatalogueChanged
         self._tasks: list[asyncio.Task[None]] = []
         self._failures = OngoingFailures("Cluster")
-        self._told_of: set[tuple[str, str]] = set()
+        self._logged_problems: set[tuple[str, str]] = set()
         """Topics that cannot be made yet, and why."""
-        self._step: asyncio.Future[Any] | None = None
+        self._running_step: asyncio.Future[Any] | None = None
         """The last thing that a thread was asked to do."""
         self._is_due = asyncio.Event()
-        self._is_taken_up = asyncio.Event()
+        self._is_adopted = asyncio.Event()
         """Set each time that what was due was taken up, as far as it could be."""
 
     # Before the server opens
 
-    async def read(self) -> None:
-        """Raises EngineError."""
-        self._revision = await self.keys.read()
+    async def read_keys(self) -> None:
+        """Raises KeyValueStoreError."""
+        self._revision = await self.keys.read_all_keys()
 
     def write_copy(self, directory: DataDirectory) -> None:
         """Makes the directory's file say what the keys say. Raises StorageError, OSError."""
@@ -87,18 +87,20 @@ class SharedCatalogue:
             for entry in before["topics"]
             if entry["name"] in self.keys.unreadable and entry["topic_id"] not in ids
         ]
-        document = self.keys.document(deleted, kept)
+        document = self.keys.to_document(deleted, kept)
         directory.write_catalogue(document)
-        self.keys.begins_with(document)
+        self.keys.set_baseline(document)
 
     # While it serves
 
-    def attach(self, catalogue: Catalogue, directory: DataDirectory, told: Told) -> None:
+    def attach_catalogue(
+        self, catalogue: Catalogue, directory: DataDirectory, on_changed: OnCatalogueChanged
+    ) -> None:
         """Has a catalogue write to the keys. In: who is told of what other daemons changed."""
-        self._catalogue, self._told = catalogue, told
-        catalogue.file.write = partial(self._write, directory)
+        self._catalogue, self._on_changed = catalogue, on_changed
+        catalogue.file.write = partial(self._write_catalogue, directory)
 
-    def _write(self, directory: DataDirectory, document: Mapping[str, Any]) -> None:
+    def _write_catalogue(self, directory: DataDirectory, document: Mapping[str, Any]) -> None:
         """In a thread. Raises StorageError, OSError."""
         try:
             self._write_keys(document)
@@ -107,25 +109,27 @@ class SharedCatalogue:
             self._loop.call_soon_threadsafe(self._is_due.set)
             raise
         # The keys have the change. The file is a copy, which the next start makes anew.
-        error = outcome(partial(directory.write_catalogue, document))
+        error = catch_os_error(partial(directory.write_catalogue, document))
         self._loop.call_soon_threadsafe(self._report_copy, error)
-        self._loop.call_soon_threadsafe(self.keys.begins_with, document)
+        self._loop.call_soon_threadsafe(self.keys.set_baseline, document)
 
     def _report_copy(self, error: OSError | None) -> None:
         if error is None:
-            self._failures.is_over(CATALOGUE)
-        elif count := self._failures.failed(CATALOGUE, error):
+            self._failures.record_recovery(CATALOGUE)
+        elif count := self._failures.record_failure(CATALOGUE, error):
             _LOG.error(
                 "The copy of the cluster's topics could not be written, and is made anew at the next start: %s%s",
-                reason_of(error),
-                times(count),
+                format_error_reason(error),
+                format_repeats(count),
             )
 
     def _write_keys(self, document: Mapping[str, Any]) -> None:
         try:
-            asyncio.run_coroutine_threadsafe(self.keys.write(document), self._loop).result(_TIMEOUT_S)
-        except (EngineError, TimeoutError) as error:
-            raise Refused(f"etcd did not take it: {reason_of(error)}") from error
+            asyncio.run_coroutine_threadsafe(self.keys.write_document(document), self._loop).result(
+                _TIMEOUT_S
+            )
+        except (KeyValueStoreError, TimeoutError) as error:
+            raise ClusterChangeRefused(f"etcd did not take it: {format_error_reason(error)}") from error
 
     def reserve_producer_ids(self) -> int | OSError:
         """A block of producer ids; in a thread."""
@@ -134,14 +138,14 @@ class SharedCatalogue:
             return reserved.result(_TIMEOUT_S)
         except OSError as error:
             return error
-        except (EngineError, TimeoutError) as error:
-            return Refused(f"etcd gave no producer ids: {reason_of(error)}")
+        except (KeyValueStoreError, TimeoutError) as error:
+            return ClusterChangeRefused(f"etcd gave no producer ids: {format_error_reason(error)}")
 
     def start(self) -> None:
         """Begins to watch, and to take up what is seen."""
         for begin, end in self.keys.ranges:
-            self._tasks.append(self._loop.create_task(self._watch(begin, end)))
-        self._tasks.append(self._loop.create_task(self._take_up()))
+            self._tasks.append(self._loop.create_task(self._watch_range(begin, end)))
+        self._tasks.append(self._loop.create_task(self._adopt_when_due()))
 
     async def stop(self) -> None:
         """Takes up nothing any more."""
@@ -149,121 +153,125 @@ class SharedCatalogue:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if self._step is not None:  # it goes on in its thread, whoever waits
-            await asyncio.wait([self._step])
+        if self._running_step is not None:  # it goes on in its thread, whoever waits
+            await asyncio.wait([self._running_step])
 
-    async def declare(self, topics: Sequence[tuple[str, int]], factor: int) -> list[tuple[str, int]]:
+    async def declare_topics(self, topics: Sequence[tuple[str, int]], factor: int) -> list[tuple[str, int]]:
         """Makes sure that there are topics of at least so many partitions, whoever makes them. In: how many
         replicas new ones have. Out: those that are not there yet."""
         left = []
         for name, partitions in topics:
-            for _ in range(_DECLARED):
-                if self._is_there(name, partitions):
+            for _ in range(_DECLARE_ATTEMPTS):
+                if self._is_declared(name, partitions):
                     break
-                topic = self._catalogue.get(name)
+                topic = self._catalogue.find_topic(name)
                 try:
                     if topic is None and name not in self.keys.topics:
-                        await self._create(NewTopic(name, partitions, {}, replication_factor=factor))
+                        await self._create_topic(
+                            NewTopicSpec(name, partitions, {}, replication_factor=factor)
+                        )
                     elif topic is not None:
-                        await self._grow(topic, partitions)
+                        await self._grow_topic(topic, partitions)
                 except OSError as error:
-                    if (name, reason_of(error)) not in self._told_of:
-                        self._told_of.add((name, reason_of(error)))
-                        _LOG.info("Topic %s is not made yet: %s", name, reason_of(error))
+                    if (name, format_error_reason(error)) not in self._logged_problems:
+                        self._logged_problems.add((name, format_error_reason(error)))
+                        _LOG.info("Topic %s is not made yet: %s", name, format_error_reason(error))
                 await asyncio.sleep(_RETRY_S)
-            if not self._is_there(name, partitions):
+            if not self._is_declared(name, partitions):
                 left.append((name, partitions))
         return left
 
-    async def declare_on(self, left: Sequence[tuple[str, int]], factor: int) -> None:
+    async def declare_until_created(self, left: Sequence[tuple[str, int]], factor: int) -> None:
         """What could not be made yet waits for brokers that are still to come."""
         while left:
-            left = await self.declare(left, factor)
+            left = await self.declare_topics(left, factor)
 
-    def _is_there(self, name: str, partitions: int) -> bool:
-        topic = self._catalogue.get(name)
+    def _is_declared(self, name: str, partitions: int) -> bool:
+        topic = self._catalogue.find_topic(name)
         return topic is not None and len(topic.partitions) >= partitions
 
-    def has(self, name: str, topic_id: bytes) -> bool:
+    def has_topic(self, name: str, topic_id: bytes) -> bool:
         """Whether the cluster has a topic, as far as is known here."""
         shared = self.keys.topics.get(name)
         return shared is not None and shared.topic_id == uuid_to_text(topic_id)
 
-    def replicated(self) -> dict[str, Replicated]:
-        """Topics whose records the engine has, as far as they are taken up here."""
+    def find_replicated_topics(self) -> dict[str, ReplicatedTopic]:
+        """Topics whose records the store has, as far as they are taken up here."""
         found = {}
         for name, shared in self.keys.topics.items():
-            topic = self._catalogue.get(name) if shared.is_replicated else None
+            topic = self._catalogue.find_topic(name) if shared.is_replicated else None
             if topic is not None and uuid_to_text(topic.topic_id) == shared.topic_id:
-                is_there = self.keys.is_there(name)
-                found[name] = Replicated(shared.replicas[: len(topic.partitions)], is_there)
+                is_there = self.keys.guard_topic(name)
+                found[name] = ReplicatedTopic(shared.replicas[: len(topic.partitions)], is_there)
         return found
 
-    async def look_for(self, names: Sequence[str] | None) -> bool:
-        """Takes up topics of these names as they are now, None: whatever there is. False where the engine does not
+    async def refresh_topics(self, names: Sequence[str] | None) -> bool:
+        """Takes up topics of these names as they are now, None: whatever there is. False where the store does not
         say so, or that takes long."""
         try:
-            async with asyncio.timeout(_LOOK_S):
+            async with asyncio.timeout(_REFRESH_TIMEOUT_S):
                 if names is None:
-                    await self.keys.read()
+                    await self.keys.read_all_keys()
                 else:
-                    await self.keys.look_for(names)
+                    await self.keys.refresh_topics(names)
                 self._is_due.set()
-                while not self._has_taken_up(self.keys.topics if names is None else names):
-                    self._is_taken_up.clear()
-                    await self._is_taken_up.wait()
-        except (EngineError, TimeoutError) as error:
-            _LOG.info("Topics of the cluster could not be looked for: %s", reason_of(error))
+                while not self._has_adopted(self.keys.topics if names is None else names):
+                    self._is_adopted.clear()
+                    await self._is_adopted.wait()
+        except (KeyValueStoreError, TimeoutError) as error:
+            _LOG.info("Topics of the cluster could not be looked for: %s", format_error_reason(error))
             return False
         return True
 
-    def _has_taken_up(self, names: Iterable[str]) -> bool:
+    def _has_adopted(self, names: Iterable[str]) -> bool:
         for name in names:
-            shared, topic = self.keys.topics.get(name), self._catalogue.get(name)
+            shared, topic = self.keys.topics.get(name), self._catalogue.find_topic(name)
             if shared is not None and (topic is None or len(topic.partitions) < shared.partitions):
                 return False
         return True
 
-    async def _watch(self, begin: bytes, end: bytes) -> None:
+    async def _watch_range(self, begin: bytes, end: bytes) -> None:
         revision = self._revision
         while True:
             try:
-                async for changes in self._engine.watch(begin, end, revision):
-                    self._seen(changes)
+                async for changes in self._store.watch(begin, end, revision):
+                    self._on_keys_changed(changes)
                     revision = changes.revision + 1
-            except EngineError as error:
+            except KeyValueStoreError as error:
                 _LOG.warning("The topics of the cluster are read anew: %s", error)
                 try:
-                    revision = await self.keys.read()
+                    revision = await self.keys.read_all_keys()
                     self._is_due.set()
-                except EngineError as again:
+                except KeyValueStoreError as again:
                     _LOG.warning("They cannot be read: %s", again)
             except Exception as problem:  # noqa: BLE001 - a mirror that stands still is worse
                 _LOG.error("Watching the topics of the cluster", exc_info=problem)
             await asyncio.sleep(_RETRY_S)
 
-    def _seen(self, changes: Changes) -> None:
-        self.keys.changed(changes)
+    def _on_keys_changed(self, changes: KeyChanges) -> None:
+        self.keys.apply_changes(changes)
         self._is_due.set()
 
-    async def _take_up(self) -> None:
+    async def _adopt_when_due(self) -> None:
         while True:
             await self._is_due.wait()
             self._is_due.clear()
             try:
-                is_done = await self._all()
+                is_done = await self._adopt_all()
             except (OSError, StorageError) as error:
-                _LOG.error("What another broker changed of topics is tried again: %s", reason_of(error))
+                _LOG.error(
+                    "What another broker changed of topics is tried again: %s", format_error_reason(error)
+                )
                 is_done = False
             except Exception as problem:  # noqa: BLE001 - the next change may be taken up
                 _LOG.error("Taking up topics", exc_info=problem)
                 is_done = True
-            self._is_taken_up.set()
+            self._is_adopted.set()
             if not is_done:
                 await asyncio.sleep(_RETRY_S)
                 self._is_due.set()
 
-    async def _all(self) -> bool:
+    async def _adopt_all(self) -> bool:
         """Whether nothing is left that this daemon is changing itself just now. Raises OSError, StorageError."""
         is_done = True
         catalogue = self._catalogue
@@ -274,61 +282,63 @@ class SharedCatalogue:
             elif topic.name in self.keys.unreadable:
                 continue
             elif shared is None or shared.topic_id != uuid_to_text(topic.topic_id):
-                await self._delete(topic)
+                await self._delete_topic(topic)
         for shared in list(self.keys.topics.values()):
             if catalogue.is_changing(shared.name):
                 is_done = False
             else:
-                await self._adopt(shared)
+                await self._adopt_topic(shared)
         for group_id in {*self.keys.group_configs, *catalogue.group_configs.by_group}:
             configs = self.keys.group_configs.get(group_id, {})
-            if dict(catalogue.group_configs.of(group_id)) != configs:
-                await self.take_steps(
-                    catalogue.group_configs.changing(group_id, partial(_replace_by, configs))
+            if dict(catalogue.group_configs.find_configs(group_id)) != configs:
+                await self.run_steps(
+                    catalogue.group_configs.change_configs(group_id, partial(_return_configs, configs))
                 )
-                self._told([GroupConfigChanged(group_id, tuple(sorted(configs.items())))])
+                self._on_changed([GroupConfigChanged(group_id, tuple(sorted(configs.items())))])
         return is_done
 
-    async def _adopt(self, shared: SharedTopic) -> None:
-        topic = self._catalogue.get(shared.name)
+    async def _adopt_topic(self, shared: SharedTopic) -> None:
+        topic = self._catalogue.find_topic(shared.name)
         if topic is None:
             topic_id = uuid_from_text(shared.topic_id)
             factor = shared.replication_factor
-            new = NewTopic(shared.name, shared.partitions, dict(shared.configs), topic_id, factor)
-            self.keys.taking_up.add(shared.topic_id)
+            new = NewTopicSpec(shared.name, shared.partitions, dict(shared.configs), topic_id, factor)
+            self.keys.adopting.add(shared.topic_id)
             try:
-                await self._create(new)
+                await self._create_topic(new)
             finally:
-                self.keys.taking_up.discard(shared.topic_id)
+                self.keys.adopting.discard(shared.topic_id)
             return
         if len(topic.hosted) < shared.partitions:
-            await self._grow(topic, shared.partitions)
+            await self._grow_topic(topic, shared.partitions)
         if topic.overrides != dict(shared.configs):
-            await self.take_steps(self._catalogue.configuring(topic, partial(_replace_by, shared.configs)))
-            self._told([ConfigChanged(topic.name, tuple(sorted(shared.configs.items())))])
+            await self.run_steps(
+                self._catalogue.configure_topic(topic, partial(_return_configs, shared.configs))
+            )
+            self._on_changed([ConfigChanged(topic.name, tuple(sorted(shared.configs.items())))])
 
-    async def _create(self, new: NewTopic) -> None:
-        made = (await self.take_steps(self._catalogue.creating([new])))[new.name]
+    async def _create_topic(self, new: NewTopicSpec) -> None:
+        made = (await self.run_steps(self._catalogue.create_topics([new])))[new.name]
         if isinstance(made, OSError | StorageError):
             raise made
         if isinstance(made, Topic):
-            self._told([TopicCreated(new.name, made.topic_id, new.partitions)])
+            self._on_changed([TopicCreated(new.name, made.topic_id, new.partitions)])
 
-    async def _grow(self, topic: Topic, partitions: int) -> None:
-        problem = (await self.take_steps(self._catalogue.growing({topic: partitions})))[topic.name]
+    async def _grow_topic(self, topic: Topic, partitions: int) -> None:
+        problem = (await self.run_steps(self._catalogue.grow_topics({topic: partitions})))[topic.name]
         if isinstance(problem, OSError | StorageError):
             raise problem
         if problem is None:
-            self._told([PartitionsAdded(topic.name, topic.topic_id, partitions)])
+            self._on_changed([PartitionsAdded(topic.name, topic.topic_id, partitions)])
 
-    async def _delete(self, topic: Topic) -> None:
-        deleted, problem = await self.take_steps(self._catalogue.deleting([topic]))
+    async def _delete_topic(self, topic: Topic) -> None:
+        deleted, problem = await self.run_steps(self._catalogue.delete_topics([topic]))
         changes: list[TopicChange] = [TopicDeleted(each.name, each.topic_id) for each in deleted]
         if problem is not None:
-            changes.append(FilesLeft(reason_of(problem)))
-        self._told(changes)
+            changes.append(FilesLeft(format_error_reason(problem)))
+        self._on_changed(changes)
 
-    async def take_steps(self, steps: Work[Any]) -> Any:
+    async def run_steps(self, steps: StepGenerator[Any]) -> Any:
         """Take all steps of some work, with other work of the event loop between them. Return the result."""
         result: Any = None
         while True:
@@ -336,16 +346,16 @@ class SharedCatalogue:
                 step = steps.send(result)
             except StopIteration as end:
                 return end.value
-            if isinstance(step, Draft):
-                self._step = self._loop.run_in_executor(None, outcome, step.write)
-                result = await asyncio.shield(self._step)
+            if isinstance(step, CheckpointDraft):
+                self._running_step = self._loop.run_in_executor(None, catch_os_error, step.write)
+                result = await asyncio.shield(self._running_step)
             elif callable(step):
-                self._step = self._loop.run_in_executor(None, step)
-                result = await asyncio.shield(self._step)
+                self._running_step = self._loop.run_in_executor(None, step)
+                result = await asyncio.shield(self._running_step)
             else:
                 await asyncio.sleep(0)
                 result = clock.now()
 
 
-def _replace_by(configs: Mapping[str, str], _: object) -> Mapping[str, str]:
+def _return_configs(configs: Mapping[str, str], _: object) -> Mapping[str, str]:
     return configs

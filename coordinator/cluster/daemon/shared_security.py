@@ -5,8 +5,8 @@ well, and compares that nobody has written it since the mirror was as it is: so 
 again, and a try that lands late, when others have changed something, changes nothing. A change is answered when
 this broker's mirror has it. Others have it some milliseconds later.
 
-A broker that cannot reach the engine judges by what it knew last, as a broker of Kafka does without controllers; so
-it does where the engine has lost everything, or has what makes no sense, and then takes no changes.
+A broker that cannot reach the store judges by what it knew last, as a broker of Kafka does without controllers; so
+it does where the store has lost everything, or has what makes no sense, and then takes no changes.
 """
 
 import asyncio
@@ -16,116 +16,117 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
-from coordinator.cluster.conflict import Refused
-from coordinator.cluster.engine.engine import (
+from coordinator.cluster.cluster_keys import ClusterKeys, UnreadableKey, format_key, parse_object
+from coordinator.cluster.key_value_store import (
     ABSENT,
-    Changes,
     Delete,
-    Engine,
-    EngineError,
-    Entry,
+    KeyChanges,
+    KeyEntry,
+    KeyValueStore,
+    KeyValueStoreError,
     Put,
-    Transaction,
+    StoreTransaction,
     WrittenAt,
 )
-from coordinator.cluster.key_values import UnreadableKey, key_text, parse_object
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.member.watching import keep, read_all
-from coordinator.cluster.store.store import repeated
-from coordinator.security.security_state import VERSION, SecurityState
-from coordinator.server.start_failed import StartFailed
-from storage.os_error import reason_of
+from coordinator.cluster.member.key_mirror import mirror_keys, read_range
+from coordinator.cluster.partition_log_store import retry_unavailable
+from coordinator.cluster.partition_ownership import ClusterChangeRefused
+from coordinator.core.message_text import StartFailed
+from coordinator.security.core.security_state import VERSION, SecurityState
+from storage.storage_errors import format_error_reason
 
 _LOG: Final = logging.getLogger("SecurityManager")
-_MOST_OPERATIONS: Final = 100
+_MAX_OPERATIONS: Final = 100
 """In a transaction, which has 128 at the most."""
-_MOST_BYTES: Final = 1 << 20
-_CONFLICTS: Final = 20
+_MAX_BYTES: Final = 1 << 20
+_MAX_CONFLICTS: Final = 20
 _TIMEOUT_S: Final = 30
 
 
 class SharedSecurity:
-    """A `Keeper`. All methods belong to the event loop's thread."""
+    """A `SecurityStorage`. All methods belong to the event loop's thread."""
 
-    def __init__(self, engine: Engine, keys: Keys) -> None:
+    def __init__(self, store: KeyValueStore, keys: ClusterKeys) -> None:
         self.state = SecurityState()
         """As the mirror has it."""
-        self.told: Callable[[SecurityState], None] = lambda _: None
+        self.on_changed: Callable[[SecurityState], None] = lambda _: None
         """Who judges by it; set by whoever does."""
-        self._engine = engine
+        self._store = store
         self._keys = keys
         self._entries: dict[bytes, bytes] = {}
         self._changed_at = ABSENT
         """The revision of the last change."""
         self.problem = ""
-        """Why what the engine has is not obeyed."""
-        self._news = asyncio.Condition()
+        """Why what the store has is not obeyed."""
+        self._revision_changed = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # The mirror
 
-    async def read(self) -> None:
-        """All of it, before anybody is judged. Raises StartFailed for what makes no sense, EngineError."""
-        entries, _ = await read_all(self._engine, *self._keys.all_of("security"))
-        self._put(entries)
+    async def read_state(self) -> None:
+        """All of it, before anybody is judged. Raises StartFailed for what makes no sense, KeyValueStoreError."""
+        entries, _ = await read_range(self._store, *self._keys.kind_range("security"))
+        self._put_entries(entries)
         try:
-            self.state = _state_of(self._entries)
+            self.state = _parse_state(self._entries)
         except ValueError as error:
             raise StartFailed(f"ACLs and users of the cluster make no sense: {error}") from error
 
     def start(self) -> None:
         """Begins to watch."""
-        begin, end = self._keys.all_of("security")
-        self._in_background(keep(self._engine, begin, end, self._read, self._changed))
+        begin, end = self._keys.kind_range("security")
+        self._run_in_background(
+            mirror_keys(self._store, begin, end, self._on_keys_read, self._on_keys_changed)
+        )
 
     def stop(self) -> None:
         """Watches no more."""
         for task in tuple(self._tasks):
             task.cancel()
 
-    def _in_background(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def _run_in_background(self, work: "asyncio._CoroutineLike[None]") -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _read(self, entries: Sequence[Entry]) -> None:
+    def _on_keys_read(self, entries: Sequence[KeyEntry]) -> None:
         if self._entries and not entries:
             # What was changed once leaves a key, whatever is removed later.
             self.problem = "etcd has lost the ACLs and users of the cluster"
             _LOG.error("%s: what was known of them holds on", self.problem)
-            self._in_background(self._notify())
+            self._run_in_background(self._notify_waiters())
             return
         self._entries.clear()
-        self._put(entries)
-        self._tell()
+        self._put_entries(entries)
+        self._update_state()
 
-    def _changed(self, changes: Changes) -> None:
+    def _on_keys_changed(self, changes: KeyChanges) -> None:
         for key in changes.deleted:
             self._entries.pop(key, None)
-        self._put(changes.written)
-        self._tell()
+        self._put_entries(changes.written)
+        self._update_state()
 
-    def _put(self, entries: Sequence[Entry]) -> None:
+    def _put_entries(self, entries: Sequence[KeyEntry]) -> None:
         for entry in entries:
             if entry.key == self._keys.security_changed:
                 self._changed_at = entry.written_at
             else:
                 self._entries[entry.key] = entry.value
 
-    def _tell(self) -> None:
+    def _update_state(self) -> None:
         try:
-            self.state = _state_of(self._entries)
+            self.state = _parse_state(self._entries)
         except ValueError as error:
             self.problem = f"what another broker wrote of ACLs or users makes no sense: {error}"
             _LOG.error("%s; what was known of them before holds on", self.problem)
         else:
             self.problem = ""
-            self.told(self.state)
-        self._in_background(self._notify())
+            self.on_changed(self.state)
+        self._run_in_background(self._notify_waiters())
 
-    async def _notify(self) -> None:
-        async with self._news:
-            self._news.notify_all()
+    async def _notify_waiters(self) -> None:
+        async with self._revision_changed:
+            self._revision_changed.notify_all()
 
     # Changing
 
@@ -134,33 +135,35 @@ class SharedSecurity:
         entries is several. Raises OSError; what was asked may then be so in part."""
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                return await self._write(_entries_of(old), _entries_of(new))
-        except (EngineError, TimeoutError) as error:
-            raise Refused(f"etcd did not take it: {reason_of(error)}") from error
+                return await self._write_difference(_encode_state(old), _encode_state(new))
+        except (KeyValueStoreError, TimeoutError) as error:
+            raise ClusterChangeRefused(f"etcd did not take it: {format_error_reason(error)}") from error
 
-    async def _write(self, old: dict[str, str], new: dict[str, str]) -> SecurityState:
+    async def _write_difference(self, old: dict[str, str], new: dict[str, str]) -> SecurityState:
         conflicts = 0
-        while conflicts < _CONFLICTS:
+        while conflicts < _MAX_CONFLICTS:
             if self.problem:
-                raise Refused(self.problem)
+                raise ClusterChangeRefused(self.problem)
             changed_at = self._changed_at
-            operations = _as_fit(self._operations(old, new))
+            operations = _take_fitting(self._iterate_operations(old, new))
             if not operations:
                 return self.state
             own = Put(self._keys.security_changed, b"")
             compare = WrittenAt(self._keys.security_changed, changed_at)
-            transaction = Transaction((compare,), (*operations, own))
-            outcome = await repeated(lambda transaction=transaction: self._engine.transact(transaction))  # type: ignore[misc]
+            transaction = StoreTransaction((compare,), (*operations, own))
+            outcome = await retry_unavailable(
+                lambda transaction=transaction: self._store.transact(transaction)  # type: ignore[misc]
+            )
             conflicts += not outcome.succeeded
             if outcome.succeeded:  # what others do to that from now on comes after it
                 done = {operation.key for operation in operations}
                 old = {name: value for name, value in old.items() if self._keys.security(name) not in done}
                 new = {name: value for name, value in new.items() if self._keys.security(name) not in done}
             # Where it was refused another change, or a try of this one that was not answered, has come before.
-            await self._until(outcome.revision if outcome.succeeded else changed_at + 1)
-        raise Refused("other brokers of the cluster keep changing the same")
+            await self._wait_for_revision(outcome.revision if outcome.succeeded else changed_at + 1)
+        raise ClusterChangeRefused("other brokers of the cluster keep changing the same")
 
-    def _operations(self, old: dict[str, str], new: dict[str, str]) -> Iterator[Put | Delete]:
+    def _iterate_operations(self, old: dict[str, str], new: dict[str, str]) -> Iterator[Put | Delete]:
         """What is left to be done."""
         for name, value in new.items():
             key = self._keys.security(name)
@@ -170,32 +173,32 @@ class SharedSecurity:
             if self._keys.security(name) in self._entries:
                 yield Delete(self._keys.security(name))
 
-    async def _until(self, revision: int) -> None:
+    async def _wait_for_revision(self, revision: int) -> None:
         """The mirror has the change of that revision, or a later one, or makes no sense."""
-        async with self._news:
-            await self._news.wait_for(lambda: self._changed_at >= revision or self.problem)
+        async with self._revision_changed:
+            await self._revision_changed.wait_for(lambda: self._changed_at >= revision or self.problem)
 
 
-def _as_fit(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
+def _take_fitting(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
     """As many as fit in one transaction."""
     fit: list[Put | Delete] = []
     size = 0
     for operation in operations:
         size += len(operation.key) + (len(operation.value) if isinstance(operation, Put) else 0)
-        if len(fit) == _MOST_OPERATIONS or (fit and size > _MOST_BYTES):
+        if len(fit) == _MAX_OPERATIONS or (fit and size > _MAX_BYTES):
             break
         fit.append(operation)
     return fit
 
 
-def security_puts(keys: Keys, state: SecurityState) -> list[Put]:
+def create_security_puts(keys: ClusterKeys, state: SecurityState) -> list[Put]:
     """All keys of a state, for a cluster that has none."""
-    return [Put(keys.security(name), value.encode()) for name, value in _entries_of(state).items()]
+    return [Put(keys.security(name), value.encode()) for name, value in _encode_state(state).items()]
 
 
-def _entries_of(state: SecurityState) -> dict[str, str]:
+def _encode_state(state: SecurityState) -> dict[str, str]:
     """Each ACL and each credential, by a name of its own: that of a credential is its user's."""
-    document: Any = state.document()
+    document: Any = state.to_document()
     found = {}
     for kind, entries in (("acl", document["acls"]), ("scram", document["scram"])):
         for entry in entries:
@@ -205,7 +208,7 @@ def _entries_of(state: SecurityState) -> dict[str, str]:
     return found
 
 
-def _state_of(entries: Mapping[bytes, bytes]) -> SecurityState:
+def _parse_state(entries: Mapping[bytes, bytes]) -> SecurityState:
     """Raises ValueError. No key is skipped: it may deny something."""
     acls: list[object] = []
     scram: list[object] = []
@@ -213,8 +216,8 @@ def _state_of(entries: Mapping[bytes, bytes]) -> SecurityState:
         try:
             [(kind, entry)] = parse_object(value).items()
         except UnreadableKey as error:
-            raise UnreadableKey(f"the key {key_text(key)} {error}") from error
+            raise UnreadableKey(f"the key {format_key(key)} {error}") from error
         except ValueError as error:
-            raise UnreadableKey(f"the key {key_text(key)} is neither an ACL nor a user") from error
+            raise UnreadableKey(f"the key {format_key(key)} is neither an ACL nor a user") from error
         (acls if kind == "acl" else scram).append(entry)
     return SecurityState.from_document({"version": VERSION, "acls": acls, "scram": scram})

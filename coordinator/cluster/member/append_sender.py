@@ -1,6 +1,6 @@
-"""Sends the transactions of `Appender`: one at a time, the same again until it is known what became of it.
+"""Sends the transactions of `PartitionAppender`: one at a time, the same again until it is known what became of it.
 
-An engine that is full says so at once, and sessions go on; so they do where it has found its data corrupt, or lets
+A store that is full says so at once, and sessions go on; so they do where it has found its data corrupt, or lets
 this broker write no longer. Nothing else would ever end the waiting: what has waited for so long as a session lasts
 is given up then, as it would be without a quorum.
 """
@@ -12,64 +12,68 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from coordinator import clock
-from coordinator.cluster.append import Appender, Done, Failed, Fenced, Partition
-from coordinator.cluster.engine.engine import (
-    Engine,
-    EngineError,
-    NoSpace,
-    Outcome,
-    TooLarge,
-    Transaction,
-    Unavailable,
+from coordinator.cluster.key_value_store import (
+    KeyValueStore,
+    KeyValueStoreError,
+    StoreFull,
+    StoreRequestTooLarge,
+    StoreTransaction,
+    StoreUnavailable,
+    TransactionResult,
 )
+from coordinator.cluster.partition_appends import (
+    AppendDone,
+    AppendFenced,
+    AppendRejected,
+    PartitionAppender,
+    PartitionId,
+)
+from coordinator.core import clock
 
 _LOG: Final = logging.getLogger("Cluster")
 _RETRY_S: Final = 0.02
-_TELL_AFTER_S: Final = 5.0
+_LOG_AFTER_S: Final = 5.0
 
 
-class AppendDriver:
-    """All methods belong to the event loop's thread."""
+class AppendSender:
+    """Sends the appends of a daemon to the store, one transaction at a time. All methods belong to the event
+    loop's thread."""
 
     def __init__(
         self,
-        engine: Engine,
-        appender: Appender,
-        done: Callable[[Hashable], None],
-        lost: Callable[[Partition, Hashable, str], None],
+        store: KeyValueStore,
+        appender: PartitionAppender,
+        on_done: Callable[[Hashable], None],
+        on_lost: Callable[[PartitionId, Hashable, str], None],
         timeout_s: float = math.inf,
     ) -> None:
-        """In: who is told of a ticket that the engine has it; and of one of which nothing is known, with why; for
-        how long an engine is waited for that takes nothing."""
+        """In: who is told of a ticket that the store has it; and of one of which nothing is known, with why; for
+        how long a store is waited for that takes nothing."""
         self.fenced = 0
         """How often a partition was found to be another's."""
         self.seconds: deque[float] = deque(maxlen=1000)
         """How long the last transactions took."""
-        self._engine = engine
+        self._store = store
         self._appender = appender
-        self._done = done
-        self._lost = lost
+        self._on_done = on_done
+        self._on_lost = on_lost
         self._timeout_s = timeout_s
         self._full_since_ns = 0
         """0 while it is not."""
         self._task: asyncio.Task[None] | None = None
 
     def append(
-        self, partition: Partition, token: int, base: int, end: int, data: bytes, ticket: Hashable | None
+        self, partition: PartitionId, token: int, base: int, end: int, data: bytes, ticket: Hashable | None
     ) -> None:
-        """See `Appender.append`."""
         self._appender.append(partition, token, base, end, data, ticket)
         self._wake()
 
-    def prove(self, partition: Partition, token: int, ticket: Hashable) -> None:
-        """See `Appender.prove`."""
-        self._appender.prove(partition, token, ticket)
+    def prove_token(self, partition: PartitionId, token: int, ticket: Hashable) -> None:
+        self._appender.prove_token(partition, token, ticket)
         self._wake()
 
-    def drop(self, partition: Partition) -> None:
-        """See `Appender.drop`."""
-        self._appender.drop(partition)
+    def drop_partition(self, partition: PartitionId) -> None:
+        self._appender.drop_partition(partition)
 
     def abandon(self) -> None:
         """Sends nothing any more."""
@@ -83,74 +87,74 @@ class AppendDriver:
     async def _run(self) -> None:
         # What the iteration at hand still submits goes with the same transaction.
         await asyncio.sleep(0)
-        while (transaction := self._next()) is not None:
+        while (transaction := self._next_transaction()) is not None:
             started_ns = clock.monotonic_ns()
-            told = False
+            is_logged = False
             while True:
-                answer: Outcome | EngineError
+                answer: TransactionResult | KeyValueStoreError
                 try:
-                    answer = await self._engine.transact(transaction)
-                except EngineError as error:
+                    answer = await self._store.transact(transaction)
+                except KeyValueStoreError as error:
                     answer = error
                 except Exception as problem:  # noqa: BLE001 - what waits must not wait for ever for that
                     _LOG.error("An append", exc_info=problem)
-                    answer = Unavailable(repr(problem))
-                if isinstance(answer, Outcome):
+                    answer = StoreUnavailable(repr(problem))
+                if isinstance(answer, TransactionResult):
                     self._full_since_ns = 0
-                for outcome in self._appender.answered(answer):
-                    self._tell(outcome)
-                if not self._appender.is_in_flight or self._is_given_up(answer, started_ns):
+                for outcome in self._appender.apply_answer(answer):
+                    self._report_safely(outcome)
+                if not self._appender.is_in_flight or self._abandon_if_overdue(answer, started_ns):
                     break
-                if not told and clock.monotonic_ns() - started_ns > _TELL_AFTER_S * 1e9:
-                    told = True
-                    why = "it is full" if isinstance(answer, NoSpace) else str(answer)
-                    _LOG.error("etcd takes no commits: %s", why)
+                if not is_logged and clock.monotonic_ns() - started_ns > _LOG_AFTER_S * 1e9:
+                    is_logged = True
+                    reason = "it is full" if isinstance(answer, StoreFull) else str(answer)
+                    _LOG.error("etcd takes no commits: %s", reason)
                 await asyncio.sleep(_RETRY_S)
             self.seconds.append((clock.monotonic_ns() - started_ns) / 1e9)
 
-    def _next(self) -> Transaction | None:
+    def _next_transaction(self) -> StoreTransaction | None:
         """Return the next transaction, without the partitions for which none can be made."""
         while True:
             try:
-                return self._appender.next()
+                return self._appender.next_transaction()
             except Exception as problem:  # noqa: BLE001 - the other partitions are appended to all the same
                 _LOG.error("Failed to prepare an append", exc_info=problem)
                 if not self._appender.is_in_flight:
                     return None
-                for outcome in self._appender.give_up(Unavailable(repr(problem))):
-                    self._tell(outcome)
+                for outcome in self._appender.abandon_in_flight(StoreUnavailable(repr(problem))):
+                    self._report_safely(outcome)
 
-    def _is_given_up(self, answer: Outcome | EngineError, started_ns: int) -> bool:
-        """Whether what is in flight is waited for no longer. Where the engine has been full for as long, nothing is
+    def _abandon_if_overdue(self, answer: TransactionResult | KeyValueStoreError, started_ns: int) -> bool:
+        """Whether what is in flight is waited for no longer. Where the store has been full for as long, nothing is
         waited for."""
-        assert isinstance(answer, EngineError), answer
+        assert isinstance(answer, KeyValueStoreError), answer
         now_ns = clock.monotonic_ns()
         since_ns = started_ns
-        if isinstance(answer, NoSpace):
+        if isinstance(answer, StoreFull):
             since_ns = self._full_since_ns = self._full_since_ns or now_ns
         if now_ns - since_ns < self._timeout_s * 1e9:
             return False
-        for outcome in self._appender.give_up(answer):
-            self._tell(outcome)
+        for outcome in self._appender.abandon_in_flight(answer):
+            self._report_safely(outcome)
         return True
 
-    def _tell(self, outcome: Done | Fenced | Failed) -> None:
+    def _report_safely(self, outcome: AppendDone | AppendFenced | AppendRejected) -> None:
         try:
             self._report(outcome)
         except Exception as problem:  # noqa: BLE001 - the tickets of the other partitions are done all the same
             _LOG.error("Failed to handle an append to %s-%d", *outcome.partition, exc_info=problem)
 
-    def _report(self, outcome: Done | Fenced | Failed) -> None:
-        if isinstance(outcome, Done):
+    def _report(self, outcome: AppendDone | AppendFenced | AppendRejected) -> None:
+        if isinstance(outcome, AppendDone):
             for ticket in outcome.tickets:
-                self._done(ticket)
+                self._on_done(ticket)
             return
-        if isinstance(outcome, Fenced):
+        if isinstance(outcome, AppendFenced):
             self.fenced += 1
             reason = "another broker owns it"
         else:
-            kind = "too large" if isinstance(outcome.problem, TooLarge) else "not taken"
+            kind = "too large" if isinstance(outcome.problem, StoreRequestTooLarge) else "not taken"
             reason = f"what was appended is {kind}: {outcome.problem}"
-        self._appender.drop(outcome.partition)
+        self._appender.drop_partition(outcome.partition)
         for ticket in outcome.tickets[:1]:  # it is given up with the first
-            self._lost(outcome.partition, ticket, reason)
+            self._on_lost(outcome.partition, ticket, reason)

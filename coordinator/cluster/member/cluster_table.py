@@ -4,34 +4,34 @@ import json
 from contextlib import suppress
 from typing import Final
 
-from coordinator.cluster.broker import Broker
-from coordinator.cluster.engine.engine import Changes, Entry
-from coordinator.cluster.key_values import (
+from coordinator.cluster.cluster_keys import (
     FORMAT,
+    ClusterKeys,
     UnreadableKey,
     parse_number,
     parse_object,
     parse_partition,
 )
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.member.key_reader import KeyReader
+from coordinator.cluster.key_value_store import KeyChanges, KeyEntry
+from coordinator.cluster.member.key_mirror import KeyReader
+from coordinator.cluster.partition_ownership import BrokerInfo
 
 UNKNOWN_NODE: Final = -1
 """The owner of a partition with an unreadable owner key. It counts as owned, so that no other node claims it."""
-KINDS: Final = ("brokers", "owner", "epoch", "pin")
+KEY_KINDS: Final = ("brokers", "owner", "epoch", "pin")
 
 
-def registration(incarnation: str, listeners: dict[str, tuple[str, int]], rack: str = "") -> bytes:
+def encode_registration(incarnation: str, listeners: dict[str, tuple[str, int]], rack: str = "") -> bytes:
     """What a daemon says of itself under its key: host and port that clients are told, by listener."""
     fields = {"format": FORMAT, "incarnation": incarnation, "listeners": listeners, "rack": rack}
     return json.dumps(fields).encode()
 
 
-class Table:
-    """A mirror of keys. It may be older than the engine: what must not be, is compared there."""
+class ClusterTable:
+    """A mirror of keys. It may be older than the store: what must not be, is compared there."""
 
-    def __init__(self, keys: Keys) -> None:
-        self.brokers: dict[int, Broker] = {}
+    def __init__(self, keys: ClusterKeys) -> None:
+        self.brokers: dict[int, BrokerInfo] = {}
         """Those with a session, by id, in order."""
         self.incarnations: dict[int, int] = {}
         """At which revision each of them registered: the broker epoch."""
@@ -44,7 +44,7 @@ class Table:
         self.holds: dict[tuple[str, int], tuple[int, int]] = {}
         """Of pins: for how many milliseconds at least the partition is to be loading then, and the revision."""
         self._reader = KeyReader()
-        self._prefixes = {kind: keys.all_of(kind)[0] for kind in KINDS}
+        self._prefixes = {kind: keys.kind_range(kind)[0] for kind in KEY_KINDS}
 
     def clear(self) -> None:
         """Nothing is known."""
@@ -52,23 +52,23 @@ class Table:
         self.epochs, self.pins, self.holds = {}, {}, {}
         self.unclaimable = set()
 
-    def pins_of(self, topic: str) -> dict[int, int]:
+    def find_pins(self, topic: str) -> dict[int, int]:
         """Of one topic, by partition."""
         return {number: node_id for (name, number), node_id in self.pins.items() if name == topic}
 
-    def changed(self, changes: Changes) -> None:
+    def apply_changes(self, changes: KeyChanges) -> None:
         """Takes what was watched."""
         for key in changes.deleted:
             self._reader.forget(key)
             self._forget(key)
         for entry in changes.written:
-            self.put(entry)
+            self.put_entry(entry)
 
-    def put(self, entry: Entry) -> None:
+    def put_entry(self, entry: KeyEntry) -> None:
         """A key is there."""
-        kind, rest = self._split(entry.key)
+        kind, rest = self._split_key(entry.key)
         if kind == "brokers":
-            broker = self._reader.read(entry, lambda entry: _parse_broker(rest, entry))
+            broker = self._reader.parse_entry(entry, lambda entry: _parse_broker(rest, entry))
             if broker is None:
                 self._forget(entry.key)
                 return
@@ -76,20 +76,20 @@ class Table:
             self.brokers = dict(sorted(self.brokers.items()))
             self.incarnations[broker.node_id] = broker.epoch
         elif kind:
-            partition = self._reader.read(entry, lambda _: parse_partition(rest))
+            partition = self._reader.parse_entry(entry, lambda _: parse_partition(rest))
             if partition is not None:
-                self._put_of_partition(kind, partition, entry)
+                self._put_partition_entry(kind, partition, entry)
 
-    def _put_of_partition(self, kind: str, partition: tuple[str, int], entry: Entry) -> None:
+    def _put_partition_entry(self, kind: str, partition: tuple[str, int], entry: KeyEntry) -> None:
         if kind == "pin":
             self._forget(entry.key)
-            pin = self._reader.read(entry, _parse_pin)
+            pin = self._reader.parse_entry(entry, _parse_pin)
             if pin is not None:
                 self.pins[partition], hold_ms = pin
                 if hold_ms is not None:
                     self.holds[partition] = hold_ms, entry.written_at
             return
-        number = self._reader.read(entry, lambda entry: parse_number(entry.value))
+        number = self._reader.parse_entry(entry, lambda entry: parse_number(entry.value))
         if kind == "owner":
             self.owners[partition] = UNKNOWN_NODE if number is None else number
         elif number is None:
@@ -99,7 +99,7 @@ class Table:
             self.epochs[partition] = number
 
     def _forget(self, key: bytes) -> None:
-        kind, rest = self._split(key)
+        kind, rest = self._split_key(key)
         with suppress(UnreadableKey):  # then it was skipped when it was written
             if kind == "brokers":
                 node_id = parse_number(rest)
@@ -113,21 +113,21 @@ class Table:
                 elif kind == "pin":
                     self.holds.pop(partition, None)
 
-    def _split(self, key: bytes) -> tuple[str, bytes]:
+    def _split_key(self, key: bytes) -> tuple[str, bytes]:
         for kind, prefix in self._prefixes.items():
             if key.startswith(prefix):
                 return kind, key[len(prefix) :]
         return "", b""
 
 
-def _parse_broker(node: bytes, entry: Entry) -> Broker:
+def _parse_broker(node: bytes, entry: KeyEntry) -> BrokerInfo:
     """Raises UnreadableKey, TypeError, ValueError, KeyError."""
     fields = parse_object(entry.value)
     listeners = fields["listeners"].items()
     rack = fields["rack"]
     if not isinstance(rack, str) or not all(isinstance(host, str) for _, (host, _) in listeners):
         raise UnreadableKey("names a rack or a host that is not text")
-    return Broker(
+    return BrokerInfo(
         parse_number(node),
         {name: int(port) for name, (_, port) in listeners},
         {name: host for name, (host, _) in listeners},
@@ -137,7 +137,7 @@ def _parse_broker(node: bytes, entry: Entry) -> Broker:
     )
 
 
-def _parse_pin(entry: Entry) -> tuple[int, int | None]:
+def _parse_pin(entry: KeyEntry) -> tuple[int, int | None]:
     """Raises UnreadableKey."""
     node_id, *hold_ms = entry.value.split() or [b""]
     return parse_number(node_id), parse_number(hold_ms[0]) if hold_ms else None

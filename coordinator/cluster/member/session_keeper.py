@@ -1,64 +1,73 @@
-"""Keeps the session of a daemon: runs `Session` against the engine, by a clock that counts suspended time."""
+"""Keeps the session of a daemon: runs `ClusterSession` against the store, by a clock that counts suspended
+time."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
 
-from coordinator import clock
-from coordinator.cluster.engine.engine import Engine, EngineError, Transaction, Unavailable
-from coordinator.cluster.session import (
-    Answer,
+from coordinator.cluster.cluster_session import (
     ClusterGone,
-    Command,
-    Duplicate,
-    Event,
-    Grant,
-    KeepAlive,
-    Revoke,
-    Session,
-    State,
+    ClusterSession,
+    DuplicateNodeId,
+    GrantLease,
+    RenewLease,
+    RevokeLease,
+    SessionAnswer,
+    SessionCommand,
+    SessionEvent,
+    SessionState,
 )
+from coordinator.cluster.key_value_store import (
+    KeyValueStore,
+    KeyValueStoreError,
+    StoreTransaction,
+    StoreUnavailable,
+)
+from coordinator.core import clock
+from coordinator.core.wire_name import get_wire_name
 
 _LOG: Final = logging.getLogger("Cluster")
 _MOST_IDLE_S: Final = 0.5
 
 
 class SessionKeeper:
-    """All methods belong to the event loop's thread."""
+    """Keeps the session of a daemon alive. All methods belong to the event loop's thread."""
 
-    def __init__(self, engine: Engine, session: Session, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self, store: KeyValueStore, session: ClusterSession, on_event: Callable[[SessionEvent], None]
+    ) -> None:
         """In: who is told that the session began and ended."""
         self.session = session
-        self._engine = engine
-        self._tell = tell
+        self._store = store
+        self._on_event = on_event
         self._task: asyncio.Task[None] | None = None
-        self._asking: asyncio.Task[None] | None = None
+        self._command_task: asyncio.Task[None] | None = None
         self._wakes = asyncio.Event()
         self._was_duplicate = self._was_gone = False
-        self._failure = ""
+        self._failure: type[KeyValueStoreError] | None = None
 
     def start(self) -> None:
         """Begins the session."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def look(self) -> bool:
+    def check_session(self) -> bool:
         """Whether the daemon may believe that it owns what it owned; ends the session where its time is over. To be
         called before anything is answered that the token does not guard."""
         now_ms = clock.boot_ms()
-        self._tell_all(self.session.passed(now_ms))
+        self._dispatch_events(self.session.advance_time(now_ms))
         return self.session.is_live(now_ms)
 
     @property
     def left_ms(self) -> int:
         """Until the session's deadline."""
-        if self.session.state is not State.LIVE:
+        if self.session.state is not SessionState.LIVE:
             return 0
         return max(0, self.session.deadline_ms - clock.boot_ms())
 
     async def close(self, timeout_s: float) -> None:
-        """Ends the session for good; waits so long until the engine has heard of it."""
-        self._tell_all(self.session.close(clock.boot_ms()))
+        """Ends the session for good; waits so long until the store has heard of it."""
+        self._dispatch_events(self.session.close(clock.boot_ms()))
         self._wakes.set()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=timeout_s)
@@ -66,18 +75,18 @@ class SessionKeeper:
 
     def abandon(self) -> None:
         """Stops at once; the session ends by itself."""
-        for task in (self._task, self._asking):
+        for task in (self._task, self._command_task):
             if task is not None:
                 task.cancel()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        while self.session.state is not State.CLOSED:
+        while self.session.state is not SessionState.CLOSED:
             now_ms = clock.boot_ms()
-            self._tell_all(self.session.passed(now_ms))
-            command = self.session.next(now_ms)
+            self._dispatch_events(self.session.advance_time(now_ms))
+            command = self.session.next_command(now_ms)
             if command is not None:
-                self._asking = loop.create_task(self._ask(command))
+                self._command_task = loop.create_task(self._run_command(command))
             self._wakes.clear()
             try:
                 async with asyncio.timeout(self._idle_s(now_ms)):
@@ -88,50 +97,49 @@ class SessionKeeper:
     def _idle_s(self, now_ms: int) -> float:
         session = self.session
         until = [_MOST_IDLE_S * 1000]
-        if session.state in (State.LIVE, State.REGISTERING):
+        if session.state in (SessionState.LIVE, SessionState.REGISTERING):
             until.append(session.deadline_ms - now_ms)
-        if self._asking is None or self._asking.done():
+        if self._command_task is None or self._command_task.done():
             until.append(session.next_at_ms - now_ms)
         return max(0.0, min(until) / 1000)
 
-    async def _ask(self, command: Command) -> None:
-        answer: Answer
+    async def _run_command(self, command: SessionCommand) -> None:
+        answer: SessionAnswer
         try:
-            answer = await self._answer(command)
-            self._failure = ""
-        except EngineError as error:
+            answer = await self._send_command(command)
+            self._failure = None
+        except KeyValueStoreError as error:
             answer = error
-            self._tell_failure(error)
+            self._log_failure(error)
         except Exception as problem:  # noqa: BLE001 - the session goes on, or ends at its deadline
             _LOG.error("The session with etcd", exc_info=problem)
-            answer = Unavailable(repr(problem))
-        self._tell_all(self.session.answered(command, answer, clock.boot_ms()))
-        self._asking = None
+            answer = StoreUnavailable(repr(problem))
+        self._dispatch_events(self.session.apply_answer(command, answer, clock.boot_ms()))
+        self._command_task = None
         self._wakes.set()
 
-    async def _answer(self, command: Command) -> Answer:
-        if isinstance(command, Grant):
-            return await self._engine.grant(-(-command.ttl_ms // 1000))
-        if isinstance(command, KeepAlive):
-            await self._engine.keep_alive(command.lease)
+    async def _send_command(self, command: SessionCommand) -> SessionAnswer:
+        if isinstance(command, GrantLease):
+            return await self._store.grant_lease(-(-command.ttl_ms // 1000))
+        if isinstance(command, RenewLease):
+            await self._store.renew_lease(command.lease)
             return None
-        if isinstance(command, Revoke):
-            await self._engine.revoke(command.lease)
+        if isinstance(command, RevokeLease):
+            await self._store.revoke_lease(command.lease)
             return None
-        if isinstance(command, Transaction):
-            return await self._engine.transact(command)
-        return await self._engine.read(command)
+        if isinstance(command, StoreTransaction):
+            return await self._store.transact(command)
+        return await self._store.read(command)
 
-    def _tell_failure(self, error: EngineError) -> None:
+    def _log_failure(self, error: KeyValueStoreError) -> None:
         """Once for each kind of trouble."""
-        text = type(error).__name__
-        if text != self._failure:
-            self._failure = text
+        if type(error) is not self._failure:
+            self._failure = type(error)
             _LOG.warning("etcd does not do what the session of this broker needs: %s", error)
 
-    def _tell_all(self, events: list[Event]) -> None:
+    def _dispatch_events(self, events: list[SessionEvent]) -> None:
         for event in events:
-            if isinstance(event, Duplicate):
+            if isinstance(event, DuplicateNodeId):
                 if not self._was_duplicate:
                     _LOG.warning(
                         "The session of this node.id that was there before goes on; waiting until it ends"
@@ -148,8 +156,10 @@ class SessionKeeper:
                 continue
             self._was_duplicate = self._was_gone = False
             try:
-                self._tell(event)
+                self._on_event(event)
             except Exception as problem:  # noqa: BLE001 - without the keeper the session would end
                 _LOG.error(
-                    "Failed to handle %s of the session with etcd", type(event).__name__, exc_info=problem
+                    "Failed to handle %s of the session with etcd",
+                    get_wire_name(type(event)),
+                    exc_info=problem,
                 )

@@ -6,26 +6,28 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
-from coordinator.cluster.in_process import NotPossible
-from coordinator.cluster.ownership import MoveCause
-from coordinator.control.acts import Acts
+from coordinator.broker.server import Server
+from coordinator.cluster.in_process_ownership import ClusterOperationError
+from coordinator.cluster.partition_ownership import MoveCause
+from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.names import CONSUMER_OFFSETS
-from coordinator.net.peer import printable
-from coordinator.server.server import Server
-from coordinator.topics.leader_epoch import current_epoch
+from coordinator.core.message_text import printable
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.core.wire_name import wire_name
+from coordinator.topics.partition_leadership import find_leader_epoch
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from coordinator.server.cluster.engine_view import EngineView
+    from coordinator.cluster.daemon.etcd_status import EtcdView
 
 T = TypeVar("T")
 
-KIND: Final = "cluster"
+ACTION_KIND: Final = "cluster"
 LONGEST_HOLD_MS: Final = 600_000
-ARRIVES_S: Final = 10
+ARRIVAL_TIMEOUT_S: Final = 10
 
 
+@wire_name("BrokerStatus")
 class BrokerStatus(Struct, frozen=True, kw_only=True):
     """`live`: whether it is not stopped; `listeners`: where clients connect to, by name; `owned_partitions`: those
     of coordinators and of topics that it leads. In a cluster on etcd `broker_epoch` is when it registered, and
@@ -41,6 +43,7 @@ class BrokerStatus(Struct, frozen=True, kw_only=True):
     session_left_seconds: float | None = None
 
 
+@wire_name("PartitionStatus")
 class PartitionStatus(Struct, frozen=True, kw_only=True):
     """`owner`: the broker that coordinates or leads it, None while there is none; `leader_epoch` is 0 while its log
     is not open. Of coordinators in a cluster on etcd: `token`, which every append compares, and of those that the
@@ -55,6 +58,7 @@ class PartitionStatus(Struct, frozen=True, kw_only=True):
     engine_bytes: int | None = None
 
 
+@wire_name("EtcdNode")
 class EtcdNode(Struct, frozen=True, kw_only=True):
     """A node of etcd. `problem`: why it did not answer, and then nothing else is known of it."""
 
@@ -65,6 +69,7 @@ class EtcdNode(Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
+@wire_name("EtcdStatus")
 class EtcdStatus(Struct, frozen=True, kw_only=True):
     """The etcd of a cluster. `single`: it is of one node, without which nothing is served; `full`: it takes no
     writes (its alarm NOSPACE); `problem`: why it does not say who owns what."""
@@ -76,6 +81,7 @@ class EtcdStatus(Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
+@wire_name("ClusterStatus")
 class ClusterStatus(Struct, frozen=True, kw_only=True):
     """`moves`: how often partitions came to another owner, or lost their only one, by why; `etcd`: None without."""
 
@@ -85,7 +91,8 @@ class ClusterStatus(Struct, frozen=True, kw_only=True):
     etcd: EtcdStatus | None = None
 
 
-class Moved(Struct, frozen=True, kw_only=True):
+@wire_name("Moved")
+class PartitionMove(Struct, frozen=True, kw_only=True):
     """`before` is None where nobody owned it; the same as `owner` where nothing had to move."""
 
     topic: str
@@ -94,38 +101,36 @@ class Moved(Struct, frozen=True, kw_only=True):
     owner: int
 
 
-class Cluster:
-    """See the top of this file."""
-
-    def __init__(self, server: Server, acts: Acts) -> None:
+class ClusterOperations:
+    def __init__(self, server: Server, actions: ActionLog) -> None:
         self._server = server
         self._brokers = server.brokers
-        self._acts = acts
+        self._actions = actions
         if server.brokers.cluster is not None:
-            server.brokers.cluster.listeners.append(self._moved_by_others)
+            server.brokers.cluster.listeners.append(self._on_partition_moved)
         if server.cluster is not None:
-            server.cluster.served.news.attach(self._told)
+            server.cluster.owned_partitions.history.add_listener(self._on_partition_news)
 
-    def _moved_by_others(
+    def _on_partition_moved(
         self, partition: TopicPartition, before: int | None, owner: int | None, cause: MoveCause
     ) -> None:
         """What administrators asked for over Kafka's protocol is an act, too."""
         if cause in (MoveCause.REASSIGNED, MoveCause.ELECTED):
-            self._acts.note(KIND, f"{_moves(partition, before, owner)}: {cause}")
+            self._actions.record_action(ACTION_KIND, f"{_format_move(partition, before, owner)}: {cause}")
 
-    def _told(self, partition: TopicPartition, what: str) -> None:
-        self._acts.note(KIND, f"{partition}: {what}", has_line=True)
+    def _on_partition_news(self, partition: TopicPartition, what: str) -> None:
+        self._actions.record_action(ACTION_KIND, f"{partition}: {what}", is_logged=True)
 
-    async def status(self) -> ClusterStatus:
+    async def describe_cluster(self) -> ClusterStatus:
         """As it is now."""
-        view = await self._brokers.engine_view()
+        view = await self._brokers.collect_etcd_view()
         ownership = self._brokers.ownership
         known = sorted({*self._brokers.listeners, *ownership.brokers})
         owned = dict.fromkeys(known, 0)
         partitions = []
         for topic in self._server.data_plane.catalogue:
             for partition in topic.partitions:
-                owner = ownership.owner(partition.name)
+                owner = ownership.find_owner(partition.name)
                 if owner is not None:
                     owned[owner] += 1
                 partitions.append(
@@ -133,22 +138,22 @@ class Cluster:
                         topic=topic.name,
                         partition=partition.name.partition,
                         owner=owner,
-                        replicas=list(ownership.replicas(partition.name)),
-                        leader_epoch=current_epoch(partition, ownership)
+                        replicas=list(ownership.find_replicas(partition.name)),
+                        leader_epoch=find_leader_epoch(partition, ownership)
                         if view is None
-                        else view.epochs.get(partition.name, current_epoch(partition, ownership)),
+                        else view.epochs.get(partition.name, find_leader_epoch(partition, ownership)),
                         token=None if view is None else view.tokens.get(partition.name),
                         engine_bytes=None if view is None else view.engine_bytes.get(partition.name),
                     )
                 )
         return ClusterStatus(
-            brokers=[self._broker(node_id, owned[node_id], view) for node_id in known],
+            brokers=[self._describe_broker(node_id, owned[node_id], view) for node_id in known],
             partitions=partitions,
             moves=self._brokers.moves,
-            etcd=None if view is None else _etcd(view),
+            etcd=None if view is None else _describe_etcd(view),
         )
 
-    def _broker(self, node_id: int, owned: int, view: "EngineView | None" = None) -> BrokerStatus:
+    def _describe_broker(self, node_id: int, owned: int, view: "EtcdView | None" = None) -> BrokerStatus:
         broker, own = self._brokers.ownership.brokers.get(node_id), self._brokers.listeners.get(node_id)
         if own is not None:
             listeners = {
@@ -168,16 +173,18 @@ class Cluster:
             session_left_seconds=None if view is None else view.sessions_left_s.get(node_id),
         )
 
-    # Doing something
+    # Changes
 
-    def move_group(self, group_id: str, to: int, hold_loading_ms: int, by: str | None) -> Moved:
+    def move_group(self, group_id: str, to: int, hold_loading_ms: int, by: str | None) -> PartitionMove:
         """Moves the coordinator of a group, whether there is such a group or not. Raises Problem."""
-        partition = self._server.runtime.partition_of(group_id).name
-        return self._move(partition, to, hold_loading_ms, group_id, by)
+        partition = self._server.runtime.find_partition(group_id).name
+        return self._start_move(partition, to, hold_loading_ms, group_id, by)
 
-    def move(self, topic: str, number: int, to: int, hold_loading_ms: int, by: str | None) -> Moved:
+    def move_partition(
+        self, topic: str, number: int, to: int, hold_loading_ms: int, by: str | None
+    ) -> PartitionMove:
         """Moves a partition. Raises Problem: bad-request, no-such-topic, not-possible."""
-        found = self._server.data_plane.catalogue.get(topic)
+        found = self._server.data_plane.catalogue.find_topic(topic)
         if found is None:
             detail = f"There is no topic {printable(topic)}."
             raise Problem(ProblemKind.NO_SUCH_TOPIC, f"no topic {printable(topic)}", detail)
@@ -186,11 +193,11 @@ class Cluster:
             raise Problem(
                 ProblemKind.BAD_REQUEST, f"no partition {number}", detail, {"pointer": "/partition"}
             )
-        return self._move(TopicPartition(topic, number), to, hold_loading_ms, None, by)
+        return self._start_move(TopicPartition(topic, number), to, hold_loading_ms, None, by)
 
-    def _move(
+    def _start_move(
         self, partition: TopicPartition, to: int, hold_loading_ms: int, group_id: str | None, by: str | None
-    ) -> Moved:
+    ) -> PartitionMove:
         if not 0 <= hold_loading_ms <= LONGEST_HOLD_MS:
             detail = "hold_loading: at most 10 minutes."
             raise Problem(
@@ -201,41 +208,43 @@ class Cluster:
             raise Problem(
                 ProblemKind.BAD_REQUEST, "hold_loading is wrong", detail, {"pointer": "/hold_loading"}
             )
-        before = self._brokers.ownership.owner(partition)
-        has_moved = _possible(lambda: self._brokers.move(partition, to, hold_loading_ms / 1000))
+        before = self._brokers.ownership.find_owner(partition)
+        has_moved = _raise_as_problem(
+            lambda: self._brokers.move_partition(partition, to, hold_loading_ms / 1000)
+        )
         if has_moved:
-            self._acts.note(KIND, _moves(partition, before, to), group_id, by)
-        return Moved(topic=partition.topic, partition=partition.partition, before=before, owner=to)
+            self._actions.record_action(ACTION_KIND, _format_move(partition, before, to), group_id, by)
+        return PartitionMove(topic=partition.topic, partition=partition.partition, before=before, owner=to)
 
-    async def arrived(self, moved: Moved) -> Moved:
-        """The same, when the new owner has it. Raises Problem: not-possible, where that takes long."""
+    async def await_arrival(self, moved: PartitionMove) -> PartitionMove:
+        """Wait until the new owner of a moved partition has it. Raises Problem (not-possible) on a timeout."""
         ownership, partition = self._brokers.ownership, TopicPartition(moved.topic, moved.partition)
         try:
-            async with asyncio.timeout(ARRIVES_S):
+            async with asyncio.timeout(ARRIVAL_TIMEOUT_S):
                 while True:
-                    if ownership.owner(partition) == moved.owner:
+                    if ownership.find_owner(partition) == moved.owner:
                         return moved
-                    await asyncio.sleep(ARRIVES_S / 500)
+                    await asyncio.sleep(ARRIVAL_TIMEOUT_S / 500)
         except TimeoutError:
-            why = f"broker {moved.owner} has not taken {partition} within {ARRIVES_S} s"
+            why = f"broker {moved.owner} has not taken {partition} within {ARRIVAL_TIMEOUT_S} s"
             raise Problem(ProblemKind.NOT_POSSIBLE, "not possible", f"It was asked for, and {why}.") from None
 
-    def stop(self, node_id: int, by: str | None) -> BrokerStatus:
+    def stop_broker(self, node_id: int, by: str | None) -> BrokerStatus:
         """Stops a broker. Raises Problem: not-possible."""
-        _possible(lambda: self._brokers.stop(node_id))
-        return self._noted(node_id, f"broker {node_id} stops", by)
+        _raise_as_problem(lambda: self._brokers.stop_broker(node_id))
+        return self._record_broker_action(node_id, f"broker {node_id} stops", by)
 
-    def start(self, node_id: int, by: str | None) -> BrokerStatus:
+    def start_broker(self, node_id: int, by: str | None) -> BrokerStatus:
         """Starts one that was stopped. Raises Problem: not-possible."""
-        _possible(lambda: self._brokers.start(node_id))
-        return self._noted(node_id, f"broker {node_id} starts", by)
+        _raise_as_problem(lambda: self._brokers.start_broker(node_id))
+        return self._record_broker_action(node_id, f"broker {node_id} starts", by)
 
-    def _noted(self, node_id: int, what: str, by: str | None) -> BrokerStatus:
-        self._acts.note(KIND, what, None, by)
-        return self._broker(node_id, len(self._brokers.partitions_of(node_id)))
+    def _record_broker_action(self, node_id: int, what: str, by: str | None) -> BrokerStatus:
+        self._actions.record_action(ACTION_KIND, what, None, by)
+        return self._describe_broker(node_id, len(self._brokers.list_partitions(node_id)))
 
 
-def _etcd(view: "EngineView") -> EtcdStatus:
+def _describe_etcd(view: "EtcdView") -> EtcdStatus:
     return EtcdStatus(
         nodes=[
             EtcdNode(
@@ -259,13 +268,13 @@ def default_topic(topic: str | None) -> str:
     return CONSUMER_OFFSETS if topic is None else topic
 
 
-def _moves(partition: TopicPartition, before: int | None, owner: int | None) -> str:
+def _format_move(partition: TopicPartition, before: int | None, owner: int | None) -> str:
     whence = "" if before is None else f" from broker {before}"
     return f"{partition} moves{whence} to {'no broker' if owner is None else f'broker {owner}'}"
 
 
-def _possible(act: Callable[[], T]) -> T:
+def _raise_as_problem(operation: Callable[[], T]) -> T:
     try:
-        return act()
-    except NotPossible as error:
+        return operation()
+    except ClusterOperationError as error:
         raise Problem(ProblemKind.NOT_POSSIBLE, "not possible", f"It cannot be: {error}.") from error

@@ -15,31 +15,32 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from coordinator import clock
-from coordinator.control.acts import Acts
-from coordinator.control.asking import GroupAsker
-from coordinator.control.elsewhere import coordinated_elsewhere
+from coordinator.broker.server import Server
+from coordinator.control.group_client import InternalGroupClient, describe_remote_coordinator
 from coordinator.control.group_removals import GroupRemovals
+from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.engine.partition import Partition, PartitionState
-from coordinator.group.events import Event, RebalanceStarted
-from coordinator.group.shard import Shard
-from coordinator.group.view import GroupView, MemberView
-from coordinator.machine.outcome import Now
-from coordinator.net.peer import printable
-from coordinator.server.server import Server
+from coordinator.core import clock
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import Now
+from coordinator.core.wire_name import wire_name
+from coordinator.group.group_event_types import GroupEvent, RebalanceStarted
+from coordinator.group.group_shard import GroupShard
+from coordinator.group.group_view import GroupView, MemberView
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 
-KIND: Final = "failover"
-LONGEST_MS: Final = 600_000
-MOST_NAMED: Final = 1000
-LOOK_S: Final = 0.05
+ACTION_KIND: Final = "failover"
+MAX_SPAN_MS: Final = 600_000
+MAX_NAMED_GROUPS: Final = 1000
+POLL_INTERVAL_S: Final = 0.05
 """How often it is looked whether members are back: of their heartbeats nobody is told."""
 STABLE: Final = "Stable"
 
-GroupPartition = Partition[Shard]
+GroupPartition = CoordinatorPartition[GroupShard]
 
 
-class GroupAfter(Struct, frozen=True, kw_only=True):
+@wire_name("GroupAfter")
+class GroupFailoverResult(Struct, frozen=True, kw_only=True):
     """What became of a group that failed over. `members` are those that it had; `members_back` how many of these
     were heard since, under the id that they had; `rebalances` how many began since."""
 
@@ -52,7 +53,8 @@ class GroupAfter(Struct, frozen=True, kw_only=True):
     rebalances: int
 
 
-class FailoverAnswer(Struct, frozen=True, kw_only=True):
+@wire_name("FailoverAnswer")
+class FailoverResult(Struct, frozen=True, kw_only=True):
     """What moved. Of more than a thousand groups only so many are named. `owner`: the broker that coordinates it
     now, None where there is none. `group`: None where no group was asked for."""
 
@@ -64,10 +66,10 @@ class FailoverAnswer(Struct, frozen=True, kw_only=True):
     not_coordinator_ms: int
     loading_ms: int
     served_after_ms: int
-    group: GroupAfter | None
+    group: GroupFailoverResult | None
 
 
-class _Move:
+class _PartitionFailover:
     """A partition on its way."""
 
     def __init__(self, partition: GroupPartition, by: str | None, to: int | None) -> None:
@@ -81,44 +83,44 @@ class _Move:
         self.timer: asyncio.TimerHandle | None = None
 
 
-class Failover:
-    """See the top of this file. All methods belong to the event loop's thread."""
+class CoordinatorFailover:
+    """All methods belong to the event loop's thread."""
 
     def __init__(
         self,
         server: Server,
-        acts: Acts,
-        asker: GroupAsker,
+        actions: ActionLog,
+        group_client: InternalGroupClient,
         removals: GroupRemovals,
         view: Callable[[str], GroupView | None],
         silent_ms: Callable[[GroupView, MemberView], int],
     ) -> None:
         """In: what gives a group as it is now; for how long nothing was heard of a member, in reality."""
         self._removals = removals
-        self._view = view
+        self._find_view = view
         self._silent_ms = silent_ms
         self._server = server
-        self._acts = acts
-        self._asker = asker
-        self._ownership = server.runtime.ownership
+        self._actions = actions
+        self._group_client = group_client
+        self._ownership = server.runtime.lifecycle
         self._cluster = server.brokers.ownership
-        self._moves: dict[int, _Move] = {}
-        self._awaited: set[asyncio.Task[None]] = set()
+        self._failovers: dict[int, _PartitionFailover] = {}
+        self._wait_tasks: set[asyncio.Task[None]] = set()
         """Of moves in a cluster on etcd."""
 
     @property
-    def under_way(self) -> int:
+    def in_progress_count(self) -> int:
         """How many partitions are on their way."""
-        return len(self._moves)
+        return len(self._failovers)
 
-    def _check_here(self, partition: GroupPartition) -> None:
+    def _check_local(self, partition: GroupPartition) -> None:
         """Raises Problem (not-possible) for a partition that another process coordinates."""
-        elsewhere = coordinated_elsewhere(self._cluster, partition.name)
-        if elsewhere is not None:
-            detail = f"{partition.name} {elsewhere}."
+        remote = describe_remote_coordinator(self._cluster, partition.name)
+        if remote is not None:
+            detail = f"{partition.name} {remote}."
             raise Problem(ProblemKind.NOT_POSSIBLE, "not coordinated here", detail)
 
-    async def group(
+    async def failover_group(
         self,
         group_id: str,
         not_coordinator_ms: int,
@@ -126,43 +128,45 @@ class Failover:
         settle_ms: int,
         by: str | None = None,
         to: int | None = None,
-    ) -> FailoverAnswer:
+    ) -> FailoverResult:
         """Moves the partition of a group, and waits at most `settle_ms` for its members to be back. Whoever gives
         up waiting changes nothing. In: the broker that it comes to, None for the one where it is. Raises Problem:
         no-such-group, loading, bad-request, not-possible."""
-        self._check_here(self._server.runtime.partition_of(group_id))
-        partition = self._asker.partition_of(group_id)
-        before = self._view(group_id)
+        self._check_local(self._server.runtime.find_partition(group_id))
+        partition = self._group_client.find_partition(group_id)
+        before = self._find_view(group_id)
         if before is None:
             raise self._removals.no_such_group(group_id)
-        rebalances = _Rebalances(group_id)
-        listeners: list[Callable[[int, Event, int, Now], None]] = self._server.group_events.listeners
-        listeners.append(rebalances.happened)
+        rebalances = _RebalanceCounter(group_id)
+        listeners: list[Callable[[int, GroupEvent, int, Now], None]] = self._server.group_events.listeners
+        listeners.append(rebalances.on_event)
         try:
-            answer = await self._moved(partition, not_coordinator_ms, loading_ms, group_id, by, to)
-            if self._cluster.is_far(partition.name):
+            answer = await self._failover_and_wait(
+                partition, not_coordinator_ms, loading_ms, group_id, by, to
+            )
+            if self._cluster.is_remote(partition.name):
                 return answer
-            after = await self._settled(before, rebalances, settle_ms)
+            after = await self._await_settled(before, rebalances, settle_ms)
         finally:
-            listeners.remove(rebalances.happened)
+            listeners.remove(rebalances.on_event)
         return structs.replace(answer, group=after)
 
-    async def partition(
+    async def failover_partition(
         self,
         number: int,
         not_coordinator_ms: int,
         loading_ms: int,
         by: str | None = None,
         to: int | None = None,
-    ) -> FailoverAnswer:
+    ) -> FailoverResult:
         """Moves a partition. Raises Problem: bad-request, loading, not-possible."""
         partitions = self._server.runtime.partitions
         if not 0 <= number < len(partitions):
             detail = f"There are {len(partitions)} offsets partitions, from 0 on."
             raise Problem(ProblemKind.BAD_REQUEST, f"no offsets partition {number}", detail)
-        return await self._moved(partitions[number], not_coordinator_ms, loading_ms, None, by, to)
+        return await self._failover_and_wait(partitions[number], not_coordinator_ms, loading_ms, None, by, to)
 
-    def begin(
+    def start_failover(
         self,
         group_id: str,
         not_coordinator_ms: int,
@@ -170,14 +174,17 @@ class Failover:
         by: str | None,
         to: int | None = None,
     ) -> None:
-        """The same, and nobody waits. Nothing happens where the partition is not here now; it stays at its broker
-        where the other one does not live."""
-        partition = self._server.runtime.partition_of(group_id)
-        if partition.machine is not None and partition.number not in self._moves:
-            target = to if to in self._cluster.brokers else None
-            self._release(partition, not_coordinator_ms, loading_ms, group_id, by, target)
+        """Start the failover of a group without waiting for it.
 
-    async def _moved(
+        Nothing happens unless the partition is loaded here; it keeps its broker when the target broker does not
+        run.
+        """
+        partition = self._server.runtime.find_partition(group_id)
+        if partition.machine is not None and partition.number not in self._failovers:
+            target = to if to in self._cluster.brokers else None
+            self._release_partition(partition, not_coordinator_ms, loading_ms, group_id, by, target)
+
+    async def _failover_and_wait(
         self,
         partition: GroupPartition,
         not_coordinator_ms: int,
@@ -185,12 +192,12 @@ class Failover:
         group_id: str | None,
         by: str | None,
         to: int | None,
-    ) -> FailoverAnswer:
+    ) -> FailoverResult:
         for field, span_ms in (("not_coordinator", not_coordinator_ms), ("loading", loading_ms)):
-            if not 0 <= span_ms <= LONGEST_MS:
+            if not 0 <= span_ms <= MAX_SPAN_MS:
                 detail = f"{field}: at most 10 minutes."
                 raise Problem(ProblemKind.BAD_REQUEST, f"{field} is wrong", detail, {"pointer": f"/{field}"})
-        self._check_here(partition)
+        self._check_local(partition)
         if partition.machine is None:
             detail = f"{partition.name} is {partition.state.value}: it cannot move now."
             raise Problem(ProblemKind.LOADING, f"{partition.name} is {partition.state.value}", detail)
@@ -199,26 +206,26 @@ class Failover:
                 f"Broker {to} does not live. Those that do: {', '.join(map(str, self._cluster.brokers))}."
             )
             raise Problem(ProblemKind.NOT_POSSIBLE, f"no broker {to}", detail, {"pointer": "/to"})
-        move = self._release(partition, not_coordinator_ms, loading_ms, group_id, by, to)
+        move = self._release_partition(partition, not_coordinator_ms, loading_ms, group_id, by, to)
         if not await asyncio.shield(move.served):
             detail = f"The broker stops: {partition.name} is not back."
             raise Problem(ProblemKind.LOADING, "the broker stops", detail)
         if partition.state is PartitionState.FAILED:
             detail = f"{partition.name} could not be read again: the log says why."
             raise Problem(ProblemKind.LOADING, f"{partition.name} failed", detail)
-        return FailoverAnswer(
+        return FailoverResult(
             partition=str(partition.name),
-            groups=move.groups[:MOST_NAMED],
+            groups=move.groups[:MAX_NAMED_GROUPS],
             group_count=len(move.groups),
             epoch=partition.epoch,
-            owner=self._cluster.owner(partition.name),
+            owner=self._cluster.find_owner(partition.name),
             not_coordinator_ms=not_coordinator_ms,
             loading_ms=loading_ms,
             served_after_ms=(clock.monotonic_ns() - move.started_ns) // 1_000_000,
             group=None,
         )
 
-    def _release(
+    def _release_partition(
         self,
         partition: GroupPartition,
         not_coordinator_ms: int,
@@ -226,95 +233,105 @@ class Failover:
         group_id: str | None,
         by: str | None,
         to: int | None,
-    ) -> _Move:
+    ) -> _PartitionFailover:
         assert partition.machine is not None
-        move = self._moves[partition.number] = _Move(partition, by, to)
-        move.groups = partition.machine.group_ids()
+        move = self._failovers[partition.number] = _PartitionFailover(partition, by, to)
+        move.groups = partition.machine.list_group_ids()
         cluster = self._server.cluster
-        if cluster is None and len(self._moves) == 1:
-            self._ownership.was_read.append(self._was_read)
+        if cluster is None and len(self._failovers) == 1:
+            self._ownership.was_read.append(self._on_partition_loaded)
         count = len(move.groups)
         where = "" if to is None else f" to broker {to}"
         what = f"{partition.name} moves{where}, with it {count} group{'' if count == 1 else 's'}"
-        self._acts.note(KIND, what, group_id, by)
+        self._actions.record_action(ACTION_KIND, what, group_id, by)
         reason = f"failover asked for by {printable(by or 'control')}"
         if cluster is None:
             self._ownership.release(partition, partition.epoch + 1, reason)
         else:
-            cluster.put_aside(partition.name, reason)
+            cluster.release_partition(partition.name, reason)
         if not_coordinator_ms:
-            move.timer = self._server.loop.call_later(not_coordinator_ms / 1000, self._take, move, loading_ms)
+            move.timer = self._server.loop.call_later(
+                not_coordinator_ms / 1000, self._take_partition, move, loading_ms
+            )
         else:
-            self._take(move, loading_ms)
+            self._take_partition(move, loading_ms)
         return move
 
-    def _take(self, move: _Move, loading_ms: int) -> None:
+    def _take_partition(self, move: _PartitionFailover, loading_ms: int) -> None:
         move.timer = None
         partition, to = move.partition, move.to
         cluster = self._server.cluster
         if cluster is not None:
-            if to in self._cluster.brokers and to is not None and to != self._cluster.owner(partition.name):
-                cluster.move(partition.name, to, loading_ms / 1000)
+            if (
+                to in self._cluster.brokers
+                and to is not None
+                and to != self._cluster.find_owner(partition.name)
+            ):
+                cluster.move_partition(partition.name, to, loading_ms / 1000)
             else:
-                cluster.retake(partition.name, loading_ms / 1000)
-            awaited = self._server.loop.create_task(self._until_served(move, loading_ms))
-            self._awaited.add(awaited)
-            awaited.add_done_callback(self._awaited.discard)
+                cluster.retake_partition(partition.name, loading_ms / 1000)
+            awaited = self._server.loop.create_task(self._await_served(move, loading_ms))
+            self._wait_tasks.add(awaited)
+            awaited.add_done_callback(self._wait_tasks.discard)
             return
-        if to is not None and to in self._cluster.brokers and to != self._cluster.owner(partition.name):
-            self._server.brokers.move(partition.name, to, loading_ms / 1000)
+        if to is not None and to in self._cluster.brokers and to != self._cluster.find_owner(partition.name):
+            self._server.brokers.move_partition(partition.name, to, loading_ms / 1000)
             return
         self._ownership.take(partition, partition.epoch + 1, loading_ms / 1000)
 
-    async def _until_served(self, move: _Move, loading_ms: int) -> None:
+    async def _await_served(self, move: _PartitionFailover, loading_ms: int) -> None:
         """Of one in a cluster: until this broker has read it again, or another one has claimed it, and has said for
         so long that it loads."""
         name = move.partition.name
         while True:
-            is_far, owner = self._cluster.is_far(name), self._cluster.owner(name)
+            is_far, owner = self._cluster.is_remote(name), self._cluster.find_owner(name)
             if is_far and owner is not None:
                 await asyncio.sleep(loading_ms / 1000)
                 break
             if not is_far and move.partition.state in (PartitionState.OWNED, PartitionState.FAILED):
                 break
-            await asyncio.sleep(LOOK_S)
-        self._moves.pop(name.partition, None)
+            await asyncio.sleep(POLL_INTERVAL_S)
+        self._failovers.pop(name.partition, None)
         if not move.served.done():
             move.served.set_result(True)
 
-    def _was_read(self, partition: GroupPartition) -> None:
-        move = self._moves.pop(partition.number, None)
-        if not self._moves:
-            self._ownership.was_read.remove(self._was_read)
+    def _on_partition_loaded(self, partition: GroupPartition) -> None:
+        move = self._failovers.pop(partition.number, None)
+        if not self._failovers:
+            self._ownership.was_read.remove(self._on_partition_loaded)
         if move is not None and not move.served.done():
             move.served.set_result(True)
 
-    async def _settled(self, before: GroupView, rebalances: "_Rebalances", settle_ms: int) -> GroupAfter:
+    async def _await_settled(
+        self, before: GroupView, rebalances: "_RebalanceCounter", settle_ms: int
+    ) -> GroupFailoverResult:
         """Waits until the members are back and the group is as it was."""
         served_ms = self._server.group_clock.now().monotonic_ms
         ends_ns = clock.monotonic_ns() + settle_ms * 1_000_000
         while True:
-            after = self._group_after(before, rebalances, served_ms)
+            after = self._build_group_result(before, rebalances, served_ms)
             is_back = after.members_back == after.members and after.state in (STABLE, before.state)
             if is_back or clock.monotonic_ns() >= ends_ns:
                 return after
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
     def close(self) -> None:
         """Brings back at once what is away; nobody waits for that any more."""
-        for move in list(self._moves.values()):
+        for move in list(self._failovers.values()):
             if not move.served.done():
                 move.served.set_result(False)
             if move.timer is not None:
                 move.timer.cancel()
-                self._take(move, 0)
-        for awaited in self._awaited:
+                self._take_partition(move, 0)
+        for awaited in self._wait_tasks:
             awaited.cancel()
 
-    def _group_after(self, before: GroupView, rebalances: "_Rebalances", served_ms: int) -> GroupAfter:
+    def _build_group_result(
+        self, before: GroupView, rebalances: "_RebalanceCounter", served_ms: int
+    ) -> GroupFailoverResult:
         """The time of a group may stand still or be ahead: whether a member was heard since is a matter of the
         process's."""
-        view = self._view(before.group_id)
+        view = self._find_view(before.group_id)
         back = 0
         if view is not None:
             had = {member.name.member_id for member in before.members}
@@ -328,7 +345,7 @@ class Failover:
                 )
                 for member in view.members
             )
-        return GroupAfter(
+        return GroupFailoverResult(
             group_id=before.group_id,
             state="Dead" if view is None else view.state,
             generation_id=-1 if view is None else view.generation_id,
@@ -339,14 +356,13 @@ class Failover:
         )
 
 
-class _Rebalances:
+class _RebalanceCounter:
     """Counts those of a group."""
 
     def __init__(self, group_id: str) -> None:
         self.count = 0
         self._group_id = group_id
 
-    def happened(self, _: int, event: Event, number: int, now: Now) -> None:
-        """See `EventListener`."""
+    def on_event(self, _: int, event: GroupEvent, number: int, now: Now) -> None:
         if type(event) is RebalanceStarted and event.group_id == self._group_id:
             self.count += 1

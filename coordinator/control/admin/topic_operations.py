@@ -1,20 +1,29 @@
-"""The topics of a server: listed, made, deleted, as CreateTopics and DeleteTopics do."""
+"""Operations on topics for the control API: list, create and delete, through CreateTopics and DeleteTopics.
+
+`InternalTopicClient` sends these requests to the data plane without a client connection.
+"""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
+from coordinator.broker.server import Server
 from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
-from coordinator.control.acts import Acts
+from coordinator.control.event_loop_sharing import TimeBudget
+from coordinator.control.group_client import CLIENT_HOST, CLIENT_ID, create_awaitable_reply
+from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.slices import Slices
-from coordinator.control.topics.asking import TopicAsker
-from coordinator.net.peer import printable
-from coordinator.server.server import Server
-from coordinator.suggestions import suggest
+from coordinator.core import clock
+from coordinator.core.message_text import printable, suggest
+from coordinator.core.response_status import BLOCKED
+from coordinator.core.shared_types import Node
+from coordinator.core.wire_name import wire_name
+from coordinator.network.request_context import ApiCounts, ClientInfo, RequestContext, ResponseEncoder
+from coordinator.security.core.principal import ANONYMOUS
 from coordinator.topics.topic import ZERO_ID, Topic
-from protocol.errors import ErrorCode
+from protocol.apis import APIS, ApiKey
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -22,18 +31,19 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from storage.uuid_text import uuid_to_text
+from storage.topic_partition import uuid_to_text
 
 _CREATE_VERSION = 7
 _DELETE_VERSION = 6
 _TIMEOUT_MS = 60_000
-_DEFAULT = -1
-_KINDS: Final = {
+_BROKER_DEFAULT = -1
+_PROBLEM_KINDS: Final = {
     ErrorCode.TOPIC_ALREADY_EXISTS: ProblemKind.NAME_TAKEN,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ProblemKind.NO_SUCH_TOPIC,
 }
 
 
+@wire_name("TopicDescription")
 class TopicDescription(Struct, frozen=True, kw_only=True):
     """A topic. `topic_id` is a UUID as Kafka writes it."""
 
@@ -42,45 +52,48 @@ class TopicDescription(Struct, frozen=True, kw_only=True):
     partitions: int
 
 
-class Topics:
+class TopicOperations:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, server: Server, acts: Acts) -> None:
+    def __init__(self, server: Server, actions: ActionLog) -> None:
         self._catalogue = server.data_plane.catalogue
-        self._asker = TopicAsker(server)
-        self._acts = acts
+        self._topic_client = InternalTopicClient(server)
+        self._actions = actions
 
-    async def all(self) -> list[TopicDescription]:
+    async def list_topics(self) -> list[TopicDescription]:
         """Those that are not the broker's own, in the order of their names."""
-        slices = Slices()
+        budget = TimeBudget()
         found = []
         for topic in sorted(self._catalogue, key=lambda topic: topic.name):
             if not topic.is_internal:
-                found.append(_described(topic))
-            await slices.rest()
+                found.append(_describe_topic(topic))
+            await budget.checkpoint()
         return found
 
-    async def make(
+    async def create_topic(
         self, name: str, partitions: int | None, configs: Mapping[str, str], by: str | None
     ) -> TopicDescription:
         """Makes a topic. In: None for as many partitions as num.partitions says. Raises Problem (name-taken,
         refused)."""
-        [made] = await self._create([_wanted(name, partitions, configs)])
-        self._acts.note("topic", f"made {name} with {made.partitions} partitions", by=by)
-        return made
+        [created] = await self._create([_build_topic(name, partitions, configs)])
+        self._actions.record_action("topic", f"made {name} with {created.partitions} partitions", by=by)
+        return created
 
-    async def make_all(self, partitions: Mapping[str, int]) -> None:
-        """Makes topics, for a broker that has just begun. In: partitions by topic. Raises Problem as `make`."""
-        await self._create([_wanted(name, number, {}) for name, number in partitions.items()])
+    async def create_topics(self, partitions: Mapping[str, int]) -> None:
+        """Makes topics, for a broker that has just begun. In: partitions by topic. Raises Problem as
+        `create_topic`."""
+        await self._create([_build_topic(name, number, {}) for name, number in partitions.items()])
 
     async def _create(self, wanted: list[CreatableTopic]) -> list[TopicDescription]:
         request = CreateTopicsRequest(topics=wanted, timeout_ms=_TIMEOUT_MS)
-        answer: CreateTopicsResponse = await self._asker.ask(request, "CreateTopics", _CREATE_VERSION)
+        answer: CreateTopicsResponse = await self._topic_client.request(
+            request, ApiKey.CREATE_TOPICS, _CREATE_VERSION
+        )
         hints = {topic.name: _config_hint(topic) for topic in wanted}
         for result in answer.topics:
             what = f"Topic {printable(result.name)} was not made"
             hint = hints[result.name] if result.error_code == ErrorCode.INVALID_CONFIG else ""
-            self._check(result.error_code, result.error_message, what, hint)
+            self._raise_for_error(result.error_code, result.error_message, what, hint)
         return [
             TopicDescription(
                 name=result.name,
@@ -90,30 +103,34 @@ class Topics:
             for result in answer.topics
         ]
 
-    async def delete(self, name: str, by: str | None) -> None:
+    async def delete_topic(self, name: str, by: str | None) -> None:
         """Deletes a topic. Raises Problem (no-such-topic, refused)."""
         states = [DeleteTopicState(name=name, topic_id=ZERO_ID)]
         request = DeleteTopicsRequest(topics=states, timeout_ms=_TIMEOUT_MS)
-        answer: DeleteTopicsResponse = await self._asker.ask(request, "DeleteTopics", _DELETE_VERSION)
+        answer: DeleteTopicsResponse = await self._topic_client.request(
+            request, ApiKey.DELETE_TOPICS, _DELETE_VERSION
+        )
         (result,) = answer.responses
-        self._check(result.error_code, result.error_message, f"Topic {printable(name)} was not deleted")
-        self._acts.note("topic", f"deleted {name}", by=by)
+        self._raise_for_error(
+            result.error_code, result.error_message, f"Topic {printable(name)} was not deleted"
+        )
+        self._actions.record_action("topic", f"deleted {name}", by=by)
 
     @staticmethod
-    def _check(code: int, message: str | None, what: str, hint: str = "") -> None:
+    def _raise_for_error(code: int, message: str | None, what: str, hint: str = "") -> None:
         error = ErrorCode(code)
         if error is ErrorCode.NONE:
             return
-        kind = _KINDS.get(error, ProblemKind.REFUSED)
+        kind = _PROBLEM_KINDS.get(error, ProblemKind.REFUSED)
         detail = f"{what}: {printable(message or error.message)}{hint}"
         raise Problem(kind, what, detail, {"error": error.name})
 
 
-def _wanted(name: str, partitions: int | None, configs: Mapping[str, str]) -> CreatableTopic:
+def _build_topic(name: str, partitions: int | None, configs: Mapping[str, str]) -> CreatableTopic:
     return CreatableTopic(
         name=name,
-        num_partitions=_DEFAULT if partitions is None else partitions,
-        replication_factor=_DEFAULT,
+        num_partitions=_BROKER_DEFAULT if partitions is None else partitions,
+        replication_factor=_BROKER_DEFAULT,
         assignments=[],
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )
@@ -126,7 +143,33 @@ def _config_hint(topic: CreatableTopic) -> str:
     return "" if unknown is None else f" {suggest(unknown, known)}"
 
 
-def _described(topic: Topic) -> TopicDescription:
+def _describe_topic(topic: Topic) -> TopicDescription:
     return TopicDescription(
         name=topic.name, topic_id=uuid_to_text(topic.topic_id), partitions=len(topic.partitions)
     )
+
+
+class InternalTopicClient:
+    """Puts requests to the topics of a server. All methods belong to the event loop's thread."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def request(self, request: Any, api_key: ApiKey, api_version: int) -> Any:
+        """Puts a request to the data plane, whose answer need not wait for records. Out: the response. A change
+        that was begun comes to its end, whoever gives up waiting."""
+        server = self._server
+        server.arrival.advance(clock.monotonic_ns())
+        client = ClientInfo(
+            client_id=CLIENT_ID,
+            host=CLIENT_HOST,
+            connection_id=0,
+            principal=ANONYMOUS,
+            node=Node(server.settings.config.node_id, "", -1),
+            peer=CLIENT_ID,
+        )
+        reply, answer = create_awaitable_reply()
+        encoder = ResponseEncoder(APIS[api_key], api_version, ApiCounts())
+        context = RequestContext(client, encoder, 0, None, api_version, open_reply=reply.reopen)
+        response = server.topics.handle(request, context)
+        return await answer if response is BLOCKED else response

@@ -1,6 +1,15 @@
-"""The time of a group: the process's and an offset, or an instant at which it stands still."""
+"""The clock of a group, and the table that assigns clocks to groups.
 
-from coordinator.machine.outcome import Now
+A clock is the time of the process plus an offset, or an instant while it is frozen; it never runs backwards.
+A group uses its own clock, else the default clock, else the time of the process. The table also records the
+last sign of life of each member in process time, which a frozen clock cannot tell. It outlives the decorators
+of shards.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from coordinator.core.outcome import Now
 
 
 class GroupTime:
@@ -10,46 +19,103 @@ class GroupTime:
 
     def __init__(self, starts_at: Now, process: Now) -> None:
         """In: what it says now."""
-        self.lets_gone_go = False
+        self.expires_disconnected = False
         """Whether members that are gone expire while it is frozen."""
-        self._ahead_ms = _difference(starts_at, process)
-        self._held: Now | None = None
+        self._ahead_ms = _subtract(starts_at, process)
+        self._frozen_now: Now | None = None
 
     @property
     def is_frozen(self) -> bool:
         """Whether it stands still."""
-        return self._held is not None
+        return self._frozen_now is not None
 
-    def at(self, process: Now) -> Now:
-        """What it says."""
-        if self._held is not None:
-            return self._held
+    def group_now(self, process: Now) -> Now:
+        """The time of the clock."""
+        if self._frozen_now is not None:
+            return self._frozen_now
         ahead_ms = self._ahead_ms
         return Now(process.monotonic_ms + ahead_ms.monotonic_ms, process.wall_ms + ahead_ms.wall_ms)
 
     def freeze(self, process: Now) -> None:
         """It stands still from now on."""
-        self._held = self.at(process)
+        self._frozen_now = self.group_now(process)
 
-    def run(self, process: Now) -> None:
+    def unfreeze(self, process: Now) -> None:
         """It runs from now on."""
-        if self._held is not None:
-            self._ahead_ms = _difference(self._held, process)
-            self._held = None
-        self.lets_gone_go = False
+        if self._frozen_now is not None:
+            self._ahead_ms = _subtract(self._frozen_now, process)
+            self._frozen_now = None
+        self.expires_disconnected = False
 
-    def move_to(self, monotonic_ms: int) -> None:
+    def advance_to(self, monotonic_ms: int) -> None:
         """Sets it ahead, to a monotonic time of its own, while it is frozen. One that is past changes nothing."""
-        assert self._held is not None, "a clock that runs cannot be set"
-        by_ms = max(0, monotonic_ms - self._held.monotonic_ms)
-        self._held = Now(self._held.monotonic_ms + by_ms, self._held.wall_ms + by_ms)
+        assert self._frozen_now is not None, "a clock that runs cannot be set"
+        by_ms = max(0, monotonic_ms - self._frozen_now.monotonic_ms)
+        self._frozen_now = Now(self._frozen_now.monotonic_ms + by_ms, self._frozen_now.wall_ms + by_ms)
 
-    def process_ms(self, deadline_ms: int, process: Now) -> int | None:
+    def to_process_ms(self, deadline_ms: int, process: Now) -> int | None:
         """The monotonic time of the process at which this clock says `deadline_ms`; None when it will not."""
-        if self._held is None:
+        if self._frozen_now is None:
             return deadline_ms - self._ahead_ms.monotonic_ms
-        return process.monotonic_ms if deadline_ms <= self._held.monotonic_ms else None
+        return process.monotonic_ms if deadline_ms <= self._frozen_now.monotonic_ms else None
 
 
-def _difference(one: Now, other: Now) -> Now:
+def _subtract(one: Now, other: Now) -> Now:
     return Now(one.monotonic_ms - other.monotonic_ms, one.wall_ms - other.wall_ms)
+
+
+MAX_HEARD: Final = 100_000
+"""Members that are remembered with when they were heard."""
+HEARD_SLACK: Final = 16
+"""So many more than twice the members of a group are remembered at most."""
+
+
+class GroupTimeTable:
+    """The clocks of groups. The table outlives the decorators of shards."""
+
+    def __init__(self) -> None:
+        self.by_group: dict[str, GroupTime] = {}
+        self.default: GroupTime | None = None
+        self._heard_ms: dict[str, dict[str, int]] = {}
+        self._heard_count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.by_group) or self.default is not None
+
+    def find_time(self, group_id: str) -> GroupTime | None:
+        """The clock of a group; None: it is the process's."""
+        return self.by_group.get(group_id, self.default)
+
+    def group_now(self, group_id: str, process: Now) -> Now:
+        """What time it is for a group."""
+        time = self.find_time(group_id)
+        return process if time is None else time.group_now(process)
+
+    # When members were heard: a clock that stands still cannot tell
+
+    def record_heard(self, group_id: str, member_id: str, process_ms: int) -> None:
+        """A member gave a sign of life, at a monotonic time of the process."""
+        heard_ms = self._heard_ms.setdefault(group_id, {})
+        if member_id not in heard_ms:
+            if self._heard_count >= MAX_HEARD:
+                return
+            self._heard_count += 1
+        heard_ms[member_id] = process_ms
+
+    def prune_heard(self, group_id: str, *there: Collection[str]) -> None:
+        """Forgets those that are not there any more, from time to time."""
+        if len(self._heard_ms.get(group_id, ())) > 2 * sum(map(len, there)) + HEARD_SLACK:
+            self.keep_only_members(group_id, set().union(*there))
+
+    def find_heard_ms(self, group_id: str, member_id: str) -> int | None:
+        """When a member was heard last; None when it was not since its group has a clock."""
+        return self._heard_ms.get(group_id, {}).get(member_id)
+
+    def keep_only_members(self, group_id: str, member_ids: set[str]) -> None:
+        """Nobody else is a member."""
+        heard_ms = self._heard_ms.get(group_id, {})
+        for member_id in [member_id for member_id in heard_ms if member_id not in member_ids]:
+            del heard_ms[member_id]
+            self._heard_count -= 1
+        if not heard_ms:
+            self._heard_ms.pop(group_id, None)

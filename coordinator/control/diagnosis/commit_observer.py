@@ -8,20 +8,19 @@ through it.
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.consumer.config import ConsumerGroupConfig
-from coordinator.group.member_name import MemberName
-from coordinator.group.offsets.offset_map import Place
-from coordinator.group.requests import EndTransaction, Request
-from coordinator.group.shard import Shard
+from coordinator.core.outcome import Context, Fact, Now, Outcome
+from coordinator.group.durable_groups import OffsetKey
+from coordinator.group.event_details import MemberName
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_requests import EndTransaction, Request
+from coordinator.group.group_shard import GroupShard
 from coordinator.group.topics_image import TopicsImage
-from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from protocol.records import OffsetCommitKey
+from protocol.records.group_record_schemas import OffsetCommitKey
 
 
-class Commit(NamedTuple):
+class StoredCommit(NamedTuple):
     """An offset that was stored. `generation_id` is -1 where the writer is no member; `before` is what it replaced,
     None for nothing."""
 
@@ -34,49 +33,50 @@ class Commit(NamedTuple):
     generation_id: int
 
 
-HearCommit = Callable[[Commit], None]
+CommitListener = Callable[[StoredCommit], None]
 
 
-class _Written(NamedTuple):
+class _CommitWriter(NamedTuple):
     """Who writes, and as a member of which generation."""
 
     writer: MemberName
     generation_id: int
 
 
-_UNKNOWN: Final = _Written(MemberName("", None, "", ""), -1)
+_UNKNOWN: Final = _CommitWriter(MemberName("", None, "", ""), -1)
 """Who wrote what was pending when the groups were read: the log does not say."""
 
 
-class WatchedShard(Shard):
-    """See the top of this file."""
-
+class WatchedShard(GroupShard):
     __slots__ = ("_hear", "_pending")
 
     def __init__(
-        self, hear: HearCommit, config: GroupConfig, topics: TopicsImage, consumer_config: ConsumerGroupConfig
+        self,
+        hear: CommitListener,
+        config: GroupConfig,
+        topics: TopicsImage,
+        consumer_config: ConsumerGroupConfig,
     ) -> None:
         super().__init__(config, topics, consumer_config)
         self._hear = hear
-        self._pending: dict[int, dict[Place, _Written]] = {}
+        self._pending: dict[int, dict[OffsetKey, _CommitWriter]] = {}
         """By producer id: whose the offsets are that wait for the end of its transaction."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
-        """See `Shard`."""
         if type(request) is OffsetCommitRequest:
             return self._commit(request, context, now)
         if type(request) is EndTransaction:
             return self._end(request, context, now)
         outcome = super().handle(request, context, now)
         if type(request) is TxnOffsetCommitRequest:
-            written = _written(request, context)
-            pending = {place: written for place, _ in _offsets(outcome.records)}
+            written = _read_writer(request, context)
+            pending = {place: written for place, _ in _iterate_offsets(outcome.records)}
             if pending:
                 self._pending.setdefault(request.producer_id, {}).update(pending)
         return outcome
 
     def _commit(self, request: OffsetCommitRequest, context: Context, now: Now) -> Outcome:
-        group_id, value_of = request.group_id, self._groups.durable.offsets.get
+        group_id, value_of = request.group_id, self._groups.durable.offsets.find_offset
         before = {
             (topic.name, part.partition_index): value_of(group_id, topic.name, part.partition_index)
             for topic in request.topics
@@ -84,31 +84,31 @@ class WatchedShard(Shard):
         }
         outcome = super().handle(request, context, now)
         if outcome.records:
-            writer, generation_id = _written(request, context)
-            for (_, topic, partition), offset in _offsets(outcome.records):
+            writer, generation_id = _read_writer(request, context)
+            for (_, topic, partition), offset in _iterate_offsets(outcome.records):
                 value = before[topic, partition]
                 replaced = None if value is None else value.offset
-                self._hear(Commit(group_id, topic, partition, offset, replaced, writer, generation_id))
+                self._hear(StoredCommit(group_id, topic, partition, offset, replaced, writer, generation_id))
         return outcome
 
     def _end(self, request: EndTransaction, context: Context, now: Now) -> Outcome:
         offsets = self._groups.durable.offsets
         pending = offsets.pending.by_producer.get(request.producer_id, {})
-        before = {place: (value, self.committed(*place)) for place, (_, value) in pending.items()}
+        before = {place: (value, self.find_committed_offset(*place)) for place, (_, value) in pending.items()}
         outcome = super().handle(request, context, now)
         written = self._pending.pop(request.producer_id, {})
         for place, (value, replaced) in before.items():
-            if offsets.get(*place) is value:  # else it was dropped, or a newer one stays
-                self._hear(Commit(*place, value.offset, replaced, *written.get(place, _UNKNOWN)))
+            if offsets.find_offset(*place) is value:  # else it was dropped, or a newer one stays
+                self._hear(StoredCommit(*place, value.offset, replaced, *written.get(place, _UNKNOWN)))
         return outcome
 
 
-def _written(request: OffsetCommitRequest | TxnOffsetCommitRequest, context: Context) -> _Written:
+def _read_writer(request: OffsetCommitRequest | TxnOffsetCommitRequest, context: Context) -> _CommitWriter:
     writer = MemberName(request.member_id, request.group_instance_id, context.client_id, context.client_host)
-    return _Written(writer, request.generation_id_or_member_epoch)
+    return _CommitWriter(writer, request.generation_id_or_member_epoch)
 
 
-def _offsets(records: Iterable[Fact]) -> Iterable[tuple[Place, int]]:
+def _iterate_offsets(records: Iterable[Fact]) -> Iterable[tuple[OffsetKey, int]]:
     for record in records:
         key: Any = record.key
         if type(key) is OffsetCommitKey:

@@ -1,24 +1,36 @@
-"""A group at one moment, with everything that a condition or a sentence about it may need. What has to be worked
-out is worked out once, when it is first asked for: many look at the same moment.
+"""A snapshot of a group at one moment, with all data for conditions and explanations, and the source of
+snapshots.
+
+Derived values are computed once, at first use, because many callers evaluate the same snapshot. The source
+reads groups, partitions, topics, connections and the ledger, and explains why a group cannot be read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from coordinator.control.group_removals import GroupRemoval
-from coordinator.control.ledger.entry import LedgerEntry
-from coordinator.control.member_bytes import partitions_of, topics_of, wanted_topics
-from coordinator.control.waits.labels import Labels, goes_by, named
-from coordinator.control.waits.recollection import Remembered
-from coordinator.group.group_type import GroupType
-from coordinator.group.member_name import MemberName
-from coordinator.group.rebalance_facts import Awaited
-from coordinator.group.state import EMPTY, STABLE
-from coordinator.group.view import GroupView, MemberView
-from coordinator.machine.outcome import Now
+from coordinator.broker.server import Server
+from coordinator.control.consumer_protocol_payloads import (
+    SubscriptionReader,
+    read_member_partitions,
+)
+from coordinator.control.diagnosis.group_history import GroupHistories, GroupHistory
+from coordinator.control.diagnosis.member_labels import MemberLabels, format_name, matches_reference
+from coordinator.control.group_client import describe_remote_coordinator
+from coordinator.control.group_removals import GroupRemoval, GroupRemovals
+from coordinator.control.ledger.ledger_entry import LedgerEntry
+from coordinator.control.member_connections import MemberConnections
+from coordinator.core.outcome import Now
+from coordinator.group.classic.classic_state_machine import EMPTY, STABLE
+from coordinator.group.event_details import AwaitedMember, MemberName
+from coordinator.group.group_shard import GroupShard
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import GroupView, MemberView
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 from protocol.consumer_protocol import PROTOCOL_TYPE
 
 T = TypeVar("T")
@@ -29,7 +41,7 @@ NO_GROUP_STATE: Final = "Dead"
 """What DescribeGroups says of a group that does not exist."""
 
 
-class Reach(Struct, frozen=True):
+class ConnectionState(Struct, frozen=True):
     """The connection of a member, as far as groupd knows. `closed_ms_ago` is None for an open connection, and for a
     closed one without a known time. `is_heard`: the member has sent a request since its group was loaded."""
 
@@ -52,35 +64,35 @@ class Lag(NamedTuple):
     has_commit: bool
 
 
-class Surroundings(Protocol):
-    """What a group lies in."""
+class ClusterView(Protocol):
+    """The topics, connections, rebalances and names that a snapshot reads."""
 
-    def partitions_of(self, topic: str) -> int | None:
+    def count_partitions(self, topic: str) -> int | None:
         """How many a topic has; None where there is no such topic."""
 
-    def ends_of(self, topic: str, partition: int) -> LogEnds | None:
+    def find_log_ends(self, topic: str, partition: int) -> LogEnds | None:
         """Of a partition; None while it is offline."""
 
-    def reach(self, view: GroupView) -> Mapping[str, Reach]:
+    def find_connections(self, view: GroupView) -> Mapping[str, ConnectionState]:
         """The connections of the members of a group, by member id."""
 
-    def rebalances(self, group_id: str, after: int) -> Sequence[LedgerEntry]:
+    def list_rebalances(self, group_id: str, after: int) -> Sequence[LedgerEntry]:
         """The entries of the ledger for a group that were closed after the event of a number: those that ended
         Stable or Empty, and before each of them those that were broken off on the way to it."""
 
-    def removal(self, group_id: str) -> GroupRemoval | None:
+    def find_removal(self, group_id: str) -> GroupRemoval | None:
         """The last removal of a group, which may have been created anew since."""
 
-    def similar_groups(self, group_id: str) -> list[str]:
+    def find_similar_groups(self, group_id: str) -> list[str]:
         """Names of groups that are like one."""
 
-    def similar_topics(self, topic: str) -> list[str]:
+    def find_similar_topics(self, topic: str) -> list[str]:
         """Names of topics that are like one."""
 
 
-class GroupSight:
-    """See the top of this file. `view` is None where there is no such group, and where nothing can be seen of it:
-    then `unavailable` says why. `offsets` are the committed ones, as durable, None where nobody asked for them."""
+class GroupSnapshot:
+    """A group at one moment. `view` is None where there is no such group, and where nothing can be seen of it: then
+    `unavailable` says why. `offsets` are the committed ones, as durable, None where nobody asked for them."""
 
     def __init__(
         self,
@@ -89,8 +101,8 @@ class GroupSight:
         unavailable: str | None,
         now: Now,
         seq: int,
-        remembered: Remembered,
-        around: Surroundings,
+        history: GroupHistory,
+        cluster: ClusterView,
         offsets: Offsets | None,
     ) -> None:
         self.group_id = group_id
@@ -98,25 +110,25 @@ class GroupSight:
         self.unavailable = unavailable
         self.now = now
         self.seq = seq
-        self.remembered = remembered
-        self.around = around
+        self.history = history
+        self.cluster = cluster
         self.offsets = offsets
         self._rebalances: dict[int, Sequence[LedgerEntry]] = {}
-        self._unshared: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
+        self._miscounted: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
         self._lags: dict[str, Sequence[Lag]] = {}
-        self._made: dict[Callable[[GroupSight], Any], Any] = {}
+        self._computed: dict[Callable[[GroupSnapshot], Any], Any] = {}
 
-    def once(self, work: Callable[["GroupSight"], T]) -> T:
-        """What somebody makes of this moment, which is made once: waits that began together fail together."""
-        if work not in self._made:
-            self._made[work] = work(self)
-        made: T = self._made[work]
-        return made
+    def compute_once(self, work: Callable[["GroupSnapshot"], T]) -> T:
+        """Return the result of `work`, computed once: waits that began together fail together."""
+        if work not in self._computed:
+            self._computed[work] = work(self)
+        result: T = self._computed[work]
+        return result
 
     @property
     def name(self) -> str:
         """The group's, printable."""
-        return named(self.group_id)
+        return format_name(self.group_id)
 
     @property
     def state(self) -> str | None:
@@ -129,7 +141,7 @@ class GroupSight:
     def removal(self) -> GroupRemoval | None:
         """The removal of a group that existed and does not exist any more."""
         is_absent = self.view is None and self.unavailable is None
-        return self.around.removal(self.group_id) if is_absent else None
+        return self.cluster.find_removal(self.group_id) if is_absent else None
 
     @property
     def is_stable(self) -> bool:
@@ -158,7 +170,7 @@ class GroupSight:
 
     @cached_property
     def by_id(self) -> dict[str, MemberView]:
-        """All members."""
+        """All members, by member id."""
         return {member.name.member_id: member for member in self.all_members}
 
     @cached_property
@@ -167,32 +179,32 @@ class GroupSight:
         return {(member.connection_id, member.name.client_id): member for member in self.all_members}
 
     @cached_property
-    def awaited(self) -> tuple[Awaited, ...]:
+    def awaited(self) -> tuple[AwaitedMember, ...]:
         """Whom the group waits for."""
         return () if self.view is None or self.view.rebalance is None else self.view.rebalance.awaited
 
     @cached_property
-    def labels(self) -> Labels:
+    def labels(self) -> MemberLabels:
         """What its members are called."""
         pending: Sequence[MemberName] = []
         if self.view is not None:
             pending = [one.name for one in self.view.pending]
-        return Labels([*(member.name for member in self.all_members), *pending])
+        return MemberLabels([*(member.name for member in self.all_members), *pending])
 
     @cached_property
-    def reach(self) -> Mapping[str, Reach]:
+    def connections(self) -> Mapping[str, ConnectionState]:
         """The connections of its members, by member id."""
-        return {} if self.view is None else self.around.reach(self.view)
+        return {} if self.view is None else self.cluster.find_connections(self.view)
 
-    def fitting(self, reference: str) -> list[MemberView]:
+    def find_members(self, reference: str) -> list[MemberView]:
         """The members that a reference is about, newcomers among them."""
-        return [member for member in self.all_members if goes_by(member.name, reference)]
+        return [member for member in self.all_members if matches_reference(member.name, reference)]
 
-    def rebalances(self, after: int) -> Sequence[LedgerEntry]:
+    def list_rebalances(self, after: int) -> Sequence[LedgerEntry]:
         """Those that came to an end after the event of a number, oldest first."""
         found = self._rebalances.get(after)
         if found is None:
-            found = self._rebalances[after] = self.around.rebalances(self.group_id, after)
+            found = self._rebalances[after] = self.cluster.list_rebalances(self.group_id, after)
         return found
 
     # Time
@@ -204,8 +216,8 @@ class GroupSight:
         view = self.view
         if view is None or view.rebalance is not None or view.state not in (STABLE.value, EMPTY.value):
             return None
-        if self.remembered.changed_ms is not None and view.type is GroupType.CONSUMER:
-            return max(0, self.now.monotonic_ms - self.remembered.changed_ms)
+        if self.history.changed_ms is not None and view.type is GroupType.CONSUMER:
+            return max(0, self.now.monotonic_ms - self.history.changed_ms)
         return (
             self.now.wall_ms
             if view.state_since_ms is None
@@ -225,14 +237,9 @@ class GroupSight:
         found: dict[str, frozenset[str]] = {}
         if not self.are_consumers:
             return found
-        read: dict[bytes, frozenset[str] | None] = {}
+        reader = SubscriptionReader()
         for member in self.all_members:
-            if member.consumer is not None:
-                topics = topics_of(member)
-            else:
-                if member.metadata not in read:
-                    read[member.metadata] = wanted_topics(member.metadata)
-                topics = read[member.metadata]
+            topics = reader.read_topics(member)
             if topics is not None:
                 found[member.name.member_id] = topics
         return found
@@ -248,7 +255,7 @@ class GroupSight:
         found: dict[str, Partitions] = {}
         if self.are_consumers:
             for member in self.all_members:
-                partitions = partitions_of(member)
+                partitions = read_member_partitions(member)
                 if partitions is not None:
                     found[member.name.member_id] = partitions
         return found
@@ -268,42 +275,170 @@ class GroupSight:
                     found.setdefault((topic, partition), []).append(self.by_id[member_id])
         return found
 
-    def unowned(self, topic: str) -> Sequence[int]:
+    def find_unowned(self, topic: str) -> Sequence[int]:
         """The partitions of a topic, as it is now, that nobody has."""
-        return self._owner_counts(topic)[0]
+        return self._find_miscounted(topic)[0]
 
-    def owned_twice(self, topic: str) -> Sequence[int]:
+    def find_owned_twice(self, topic: str) -> Sequence[int]:
         """Those that several members have."""
-        return self._owner_counts(topic)[1]
+        return self._find_miscounted(topic)[1]
 
-    def _owner_counts(self, topic: str) -> tuple[Sequence[int], Sequence[int]]:
-        found = self._unshared.get(topic)
+    def _find_miscounted(self, topic: str) -> tuple[Sequence[int], Sequence[int]]:
+        found = self._miscounted.get(topic)
         if found is None:
             counts = [
-                len(self.owners.get((topic, number), ())) for number in range(self._partitions_of(topic))
+                len(self.owners.get((topic, number), ())) for number in range(self._count_partitions(topic))
             ]
             none = [number for number, count in enumerate(counts) if not count]
-            found = self._unshared[topic] = (
+            found = self._miscounted[topic] = (
                 none,
                 [number for number, count in enumerate(counts) if count > 1],
             )
         return found
 
-    def _partitions_of(self, topic: str) -> int:
-        return self.around.partitions_of(topic) or 0
+    def _count_partitions(self, topic: str) -> int:
+        return self.cluster.count_partitions(topic) or 0
 
     # Offsets
 
-    def lags(self, topic: str) -> Sequence[Lag]:
+    def compute_lags(self, topic: str) -> Sequence[Lag]:
         """How far each partition of a topic, as it is now, is behind."""
         found = self._lags.get(topic)
         if found is None:
-            numbers = range(self._partitions_of(topic))
-            found = self._lags[topic] = [self._lag(topic, number) for number in numbers]
+            numbers = range(self._count_partitions(topic))
+            found = self._lags[topic] = [self._compute_lag(topic, number) for number in numbers]
         return found
 
-    def _lag(self, topic: str, number: int) -> Lag:
-        ends, offset = self.around.ends_of(topic, number), (self.offsets or {}).get((topic, number))
+    def _compute_lag(self, topic: str, number: int) -> Lag:
+        ends, offset = self.cluster.find_log_ends(topic, number), (self.offsets or {}).get((topic, number))
         if ends is None:
             return Lag(None, offset is not None)
         return Lag(max(0, ends.end - (ends.start if offset is None else offset)), offset is not None)
+
+
+_MAX_COMPARED: Final = 200
+"""Names: comparing two takes a while."""
+_MAX_ENTRIES: Final = 1_000
+_STATE_TEXTS: Final[Mapping[PartitionState, str]] = {
+    PartitionState.ABSENT: "is not here: it was given away, or is not taken yet",
+    PartitionState.LOADING: "is being loaded",
+    PartitionState.FAILED: "could not be read, and is out of service: the log of the daemon says why",
+}
+
+
+class RebalanceSource(Protocol):
+    """The part of the ledger that a snapshot reads."""
+
+    listeners: list[Callable[[LedgerEntry], None]]
+    """Called, each, with an entry that has just been closed."""
+
+    def list_entries(
+        self, group_id: str | None = None, after: int = -1, limit: int = 100
+    ) -> list[LedgerEntry]:
+        """Those with a greater number, oldest first, open ones at the end."""
+
+
+class SnapshotSource:
+    """Takes snapshots of groups. `seq` is the number of the last event."""
+
+    def __init__(
+        self,
+        server: Server,
+        connections: MemberConnections,
+        group_now: Callable[[str], Now],
+        removals: GroupRemovals,
+        ledger: RebalanceSource | None,
+    ) -> None:
+        """In: the time of a group; the ledger, where there is one."""
+        self.seq = -1
+        self.histories = GroupHistories()
+        self.has_ledger = ledger is not None
+        self._server = server
+        self._connections = connections
+        self._group_now = group_now
+        self._removals = removals
+        self._ledger = ledger
+
+    def take_snapshot(self, group_id: str, offsets: Offsets | None = None) -> GroupSnapshot:
+        """Take a snapshot of a group now."""
+        partition = self._server.runtime.find_partition(group_id)
+        now = self._group_now(group_id)
+        machine = partition.machine
+        return GroupSnapshot(
+            group_id,
+            None if machine is None else machine.view_group(group_id, now),
+            self._explain_unavailable(group_id, partition) if machine is None else None,
+            now,
+            self.seq,
+            self.histories.find_history(group_id),
+            self,
+            offsets,
+        )
+
+    def _explain_unavailable(self, group_id: str, partition: CoordinatorPartition[GroupShard]) -> str:
+        remote = describe_remote_coordinator(self._server.brokers.ownership, partition.name)
+        if remote is not None:
+            return (
+                f"Nothing can be seen of {format_name(group_id)}: {partition.name}, where it belongs, "
+                f"{remote}."
+            )
+        state_text = _STATE_TEXTS.get(partition.state, f"is {partition.state.value}")
+        loading = f"Loading {partition.name}"
+        if partition.state is PartitionState.LOADING and loading in self._server.disk_failures:
+            state_text = (
+                f"cannot be read now ({self._server.disk_failures.find_reason(loading)}), and is tried again"
+            )
+        return f"Nothing can be seen of {format_name(group_id)}: {partition.name}, where it belongs, {state_text}."
+
+    # `ClusterView`
+
+    def count_partitions(self, topic: str) -> int | None:
+        found = self._server.data_plane.catalogue.find_topic(topic)
+        return None if found is None else len(found.partitions)
+
+    def find_log_ends(self, topic: str, partition: int) -> LogEnds | None:
+        found = self._server.data_plane.find_local_partition(topic, partition)
+        if found is None or found.log is None:
+            return None
+        return LogEnds(found.log.log_start_offset, found.high_watermark)
+
+    def find_connections(self, view: GroupView) -> Mapping[str, ConnectionState]:
+        connections = self._connections.take_snapshot(view)
+        return {
+            member.name.member_id: ConnectionState(
+                connections.is_connected(member),
+                connections.closed_ms_ago(member),
+                bool(member.connection_id),
+            )
+            for member in view.members
+        }
+
+    def list_rebalances(self, group_id: str, after: int) -> Sequence[LedgerEntry]:
+        found: list[LedgerEntry] = []
+        broken_off: list[LedgerEntry] = []
+        while self._ledger is not None:
+            entries = self._ledger.list_entries(group_id, after, _MAX_ENTRIES)
+            for entry in entries:
+                if entry.result in ("stable", "empty"):
+                    found += [*broken_off, entry]
+                    broken_off = []
+                elif entry.result in ("failed", "overtaken"):
+                    broken_off.append(entry)
+            if len(entries) < _MAX_ENTRIES or entries[-1].result == "open":
+                break
+            after = entries[-1].seq
+        return found
+
+    def find_removal(self, group_id: str) -> GroupRemoval | None:
+        return self._removals.find(group_id)
+
+    def find_similar_groups(self, group_id: str) -> list[str]:
+        known: list[str] = []
+        for partition in self._server.runtime.partitions:
+            if partition.machine is not None and len(known) < _MAX_COMPARED:
+                known += partition.machine.list_group_ids()[: _MAX_COMPARED - len(known)]
+        return get_close_matches(group_id[:100], [one[:100] for one in known], n=3)
+
+    def find_similar_topics(self, topic: str) -> list[str]:
+        topics = (one.name for one in self._server.data_plane.catalogue if not one.is_internal)
+        return get_close_matches(topic, list(islice(topics, _MAX_COMPARED)), n=3)

@@ -4,15 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coordinator.group.member_name import MemberName
-from coordinator.net.peer import printable
-from coordinator.server.log_words import listed, short_id
+from coordinator.core.message_text import printable
+from coordinator.group.event_details import MemberName
+from coordinator.group.member_text import format_list as format_counted_list
+from coordinator.group.member_text import shorten_member_id
 
-MOST_NAMED: Final = 10
+MAX_NAMED: Final = 10
 _MAX_NAME: Final = 80
 
 
-class Labels:
+class MemberLabels:
     """The shortest name that fits exactly one of some members: the client id, else the instance id, else the member
     id without the end of its UUID. All are printable."""
 
@@ -21,46 +22,46 @@ class Labels:
         self._clients = Counter(name.client_id for name in self._names.values())
         self._instances = Counter(name.group_instance_id for name in self._names.values())
 
-    def of(self, name: MemberName) -> str:
+    def find_label(self, name: MemberName) -> str:
         """What to call one, whether or not it is among them."""
         others = 0 if name.member_id in self._names else 1
         if name.client_id and self._clients[name.client_id] + others == 1:
-            return named(name.client_id)
+            return format_name(name.client_id)
         if name.group_instance_id is not None and self._instances[name.group_instance_id] + others == 1:
-            return named(name.group_instance_id)
-        return named(short_id(name.member_id)) if name.member_id else "a client without a name"
+            return format_name(name.group_instance_id)
+        return format_name(shorten_member_id(name.member_id)) if name.member_id else "a client without a name"
 
-    def of_id(self, member_id: str) -> str:
-        """The same for a member id, which may be nobody's."""
+    def find_label_by_id(self, member_id: str) -> str:
+        """Return the label for a member id, whether or not a member has it."""
         name = self._names.get(member_id)
-        return named(short_id(member_id)) if name is None else self.of(name)
+        return format_name(shorten_member_id(member_id)) if name is None else self.find_label(name)
 
-    def all(self, names: Iterable[MemberName]) -> str:
+    def format_labels(self, names: Iterable[MemberName]) -> str:
         """`alice, bob and 8 more`."""
-        return some([self.of(name) for name in names])
+        return format_list([self.find_label(name) for name in names])
 
 
-def goes_by(name: MemberName, reference: str) -> bool:
+def matches_reference(name: MemberName, reference: str) -> bool:
     """Whether a reference of somebody's (client id, instance id or member id) is about a member."""
     return reference in (name.client_id, name.group_instance_id, name.member_id)
 
 
-def named(text: str) -> str:
+def format_name(text: str) -> str:
     """A name from a client, for a sentence."""
     return printable(text, _MAX_NAME)
 
 
-def some(texts: Sequence[str], most: int = MOST_NAMED) -> str:
+def format_list(texts: Sequence[str], most: int = MAX_NAMED) -> str:
     """`alice, bob and 8 more`."""
-    return listed(texts[:most], len(texts))
+    return format_counted_list(texts[:most], len(texts))
 
 
-def partition_names(topic: str, partitions: Iterable[int]) -> list[str]:
+def list_partition_names(topic: str, partitions: Iterable[int]) -> list[str]:
     """`orders-3` of each."""
-    return [f"{named(topic)}-{partition}" for partition in partitions]
+    return [f"{format_name(topic)}-{partition}" for partition in partitions]
 
 
-def ranges(topic: str, partitions: Iterable[int]) -> str:
+def format_ranges(topic: str, partitions: Iterable[int]) -> str:
     """`orders-0..2, orders-5`."""
     runs: list[list[int]] = []
     for number in sorted(partitions):
@@ -68,14 +69,14 @@ def ranges(topic: str, partitions: Iterable[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    return some(
+    return format_list(
         [
-            f"{named(topic)}-{first}" if first == last else f"{named(topic)}-{first}..{last}"
+            f"{format_name(topic)}-{first}" if first == last else f"{format_name(topic)}-{first}..{last}"
             for first, last in runs
         ]
     )
 
 
-def seconds(milliseconds: int) -> str:
+def format_seconds(milliseconds: int) -> str:
     """`0.9 s`."""
     return f"{milliseconds / 1000:.1f} s"

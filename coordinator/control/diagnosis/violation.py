@@ -1,14 +1,21 @@
-"""A finding of the invariant checks as the API lists it. Text of clients in `detail` is printable; elsewhere it is
-as it came.
+"""Findings of the oracles: as an oracle reports them, and as the API lists them after repetitions are merged.
+
+Text of clients in `detail` is printable; in other fields it is unchanged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct, field
 
+from coordinator.control.consumer_protocol_payloads import PartitionKey
+from coordinator.core.wire_name import wire_name
+from coordinator.group.event_details import MemberName
 
+
+@wire_name("Severity")
 class Severity(StrEnum):
     """How sure a finding is.
 
@@ -21,6 +28,7 @@ class Severity(StrEnum):
     NOTICE = "notice"
 
 
+@wire_name("Level")
 class Level(StrEnum):
     """The severity under the name that clients before `severity` know: a violation is an error, a notice a
     warning."""
@@ -35,6 +43,7 @@ LEVELS: Final[Mapping[Severity, Level]] = {
 }
 
 
+@wire_name("OracleName")
 class OracleName(StrEnum):
     """The rules."""
 
@@ -49,6 +58,7 @@ class OracleName(StrEnum):
     ASSIGNMENT_OF_NOBODY = "assignment_of_nobody"
 
 
+@wire_name("InvolvedMember")
 class InvolvedMember(Struct, frozen=True, kw_only=True):
     """A member, or who took itself for one."""
 
@@ -58,6 +68,7 @@ class InvolvedMember(Struct, frozen=True, kw_only=True):
     client_host: str
 
 
+@wire_name("WrittenOffset")
 class WrittenOffset(Struct, frozen=True, kw_only=True):
     """An offset, and who wrote it, or tried to; null where that is not known, or nobody did."""
 
@@ -67,6 +78,7 @@ class WrittenOffset(Struct, frozen=True, kw_only=True):
     generation_id: int | None
 
 
+@wire_name("Violation")
 class Violation(Struct, frozen=True, kw_only=True):
     """A violation or a notice, as `severity` says; `level` follows from that. `seq` counts up from 1. The same
     finding is kept once, with its first time (`at_ms`, Unix), its last time (`last_at_ms`) and its count (`times`).
@@ -90,3 +102,33 @@ class Violation(Struct, frozen=True, kw_only=True):
     detail: str
     from_: WrittenOffset | None = field(name="from")
     to: WrittenOffset | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OracleFinding:
+    """Findings with the same oracle, group and `identity` are one entry of the list. A notice is logged once
+    for each oracle, group and `subject`: a member, or "" where it concerns the whole group. For the rest see
+    `Violation`.
+    """
+
+    oracle: OracleName
+    severity: Severity
+    group_id: str
+    generation_id: int | None
+    identity: Hashable
+    detail: str
+    members: Sequence[MemberName] = ()
+    partitions: Sequence[PartitionKey] = ()
+    before: WrittenOffset | None = None
+    after: WrittenOffset | None = None
+    subject: Hashable = ""
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for findings of the same."""
+        return self.oracle, self.group_id, self.identity
+
+    @property
+    def notice_key(self) -> Hashable:
+        """Equal for notices that share one line of the log."""
+        return self.oracle, self.group_id, self.subject

@@ -7,36 +7,33 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from coordinator import clock
-from coordinator.control.oracles.finding import Finding
-from coordinator.control.oracles.partitions import name_of
-from coordinator.control.oracles.violation import LEVELS, InvolvedMember, Severity, Violation
-from coordinator.net.peer import printable
-from coordinator.server.line_limit import LineLimit
-from coordinator.server.metrics import Metrics
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.control.consumer_protocol_payloads import format_partition
+from coordinator.control.diagnosis.violation import LEVELS, InvolvedMember, OracleFinding, Severity, Violation
+from coordinator.core import clock
+from coordinator.core.daemon_log import LogLineLimit
+from coordinator.core.message_text import printable
 
 _LOG: Final = logging.getLogger("Oracles")
 
-MOST: Final = 1000
-MOST_BYTES: Final = 2 * 1024 * 1024
+MAX_VIOLATIONS: Final = 1000
+MAX_BYTES: Final = 2 * 1024 * 1024
 """Of their texts, each with `_BASE_BYTES` for the rest."""
 _BASE_BYTES: Final = 500
-SAME_WITHIN_MS: Final = 60_000
+REPEATED_WITHIN_MS: Final = 60_000
 """What is found again within that time of the last is the same violation, which lasts."""
-MOST_LOGGED: Final = 10_000
+MAX_LOGGED_NOTICES: Final = 10_000
 """Notices of which it is remembered that they have their line in the log."""
 _MAX_DETAIL: Final = 1500
-_MOST_MEMBERS: Final = 20
-_MOST_PARTITIONS: Final = 20
+_MAX_MEMBERS: Final = 20
+_MAX_PARTITIONS: Final = 20
 
-Listener = Callable[[Violation], None]
+ViolationListener = Callable[[Violation], None]
 
 
-class Violations:
-    """See the top of this file."""
-
-    def __init__(self, metrics: Metrics, line_limit: LineLimit) -> None:
-        self.listeners: list[Listener] = []
+class ViolationLog:
+    def __init__(self, metrics: BrokerMetrics, line_limit: LogLineLimit) -> None:
+        self.listeners: list[ViolationListener] = []
         """Called with each violation and notice, and again whenever it is found again."""
         self.forgotten = 0
         """How many had to make room for later ones."""
@@ -52,16 +49,16 @@ class Violations:
         self._logged: OrderedDict[int, None] = OrderedDict()
         """Hashes of the `notice_key`s that have had their line, the oldest first: the keys come from clients."""
 
-    def found(self, finding: Finding) -> None:
+    def add_finding(self, finding: OracleFinding) -> None:
         """Takes what an oracle has found."""
-        if self.found_again(finding.key):
+        if self.add_repetition(finding.key):
             return
         self.newest_seq += 1
-        violation = _violation(finding, self.newest_seq, clock.wall_ms())
+        violation = _build_violation(finding, self.newest_seq, clock.wall_ms())
         self._by_seq[violation.seq] = violation
-        self._bytes += _size(violation)
+        self._bytes += _estimate_bytes(violation)
         self._last[finding.key] = violation.seq, clock.monotonic_ms()
-        while len(self._by_seq) > MOST or self._bytes > MOST_BYTES:
+        while len(self._by_seq) > MAX_VIOLATIONS or self._bytes > MAX_BYTES:
             self._forget_oldest()
         if finding.severity is Severity.VIOLATION:
             self._log_violation(violation)
@@ -69,7 +66,7 @@ class Violations:
             self._log_notice(violation, finding.notice_key)
         self._report(violation)
 
-    def found_again(self, key: Hashable) -> bool:
+    def add_repetition(self, key: Hashable) -> bool:
         """Whether the same was found shortly before; then that lasts, and nothing more needs to be known of it."""
         self._forget_past()
         seq, _ = self._last.pop(key, (0, 0))
@@ -84,7 +81,7 @@ class Violations:
         self._report(lasting)
         return True
 
-    def after(
+    def list_after(
         self,
         seq: int = -1,
         limit: int = 100,
@@ -116,16 +113,16 @@ class Violations:
     def _forget_oldest(self) -> None:
         """Drop the oldest notice, or without any the oldest violation: notices, which clients can cause at will,
         must not displace violations."""
-        notices = (seq for seq, kept in self._by_seq.items() if kept.severity is Severity.NOTICE)
+        notices = (seq for seq, violation in self._by_seq.items() if violation.severity is Severity.NOTICE)
         seq = next(notices, next(iter(self._by_seq)))
-        self._bytes -= _size(self._by_seq.pop(seq))
+        self._bytes -= _estimate_bytes(self._by_seq.pop(seq))
         self.forgotten += 1
 
     def _forget_past(self) -> None:
-        oldest_ms = clock.monotonic_ms() - SAME_WITHIN_MS
+        oldest_ms = clock.monotonic_ms() - REPEATED_WITHIN_MS
         while self._last:
             key, (_, found_ms) = next(iter(self._last.items()))
-            if found_ms > oldest_ms and len(self._last) <= MOST:
+            if found_ms > oldest_ms and len(self._last) <= MAX_VIOLATIONS:
                 return
             del self._last[key]
 
@@ -141,7 +138,7 @@ class Violations:
         if key in self._logged or not self._line_limit.admit("notice", notice_key):
             return
         self._logged[key] = None
-        if len(self._logged) > MOST_LOGGED:
+        if len(self._logged) > MAX_LOGGED_NOTICES:
             self._logged.popitem(last=False)
         _LOG.info("Notice for group %s, %s: %s", printable(notice.group_id), notice.oracle, notice.detail)
 
@@ -153,8 +150,8 @@ class Violations:
             listener(violation)
 
 
-def _violation(finding: Finding, seq: int, at_ms: int) -> Violation:
-    first = finding.places[0] if finding.places else (None, None)
+def _build_violation(finding: OracleFinding, seq: int, at_ms: int) -> Violation:
+    first = finding.partitions[0] if finding.partitions else (None, None)
     return Violation(
         seq=seq,
         at_ms=at_ms,
@@ -167,7 +164,7 @@ def _violation(finding: Finding, seq: int, at_ms: int) -> Violation:
         generation_id=finding.generation_id,
         topic=first[0],
         partition=first[1],
-        partitions=[name_of(place) for place in finding.places[:_MOST_PARTITIONS]],
+        partitions=[format_partition(place) for place in finding.partitions[:_MAX_PARTITIONS]],
         members=[
             InvolvedMember(
                 member_id=name.member_id,
@@ -175,7 +172,7 @@ def _violation(finding: Finding, seq: int, at_ms: int) -> Violation:
                 client_id=name.client_id,
                 client_host=name.client_host,
             )
-            for name in finding.members[:_MOST_MEMBERS]
+            for name in finding.members[:_MAX_MEMBERS]
         ],
         detail=finding.detail[:_MAX_DETAIL],
         from_=finding.before,
@@ -183,7 +180,7 @@ def _violation(finding: Finding, seq: int, at_ms: int) -> Violation:
     )
 
 
-def _size(violation: Violation) -> int:
+def _estimate_bytes(violation: Violation) -> int:
     names = (
         len(member.member_id) + len(member.group_instance_id or "") + len(member.client_id)
         for member in violation.members

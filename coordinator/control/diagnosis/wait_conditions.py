@@ -5,32 +5,38 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from coordinator.control.duration import duration_ms
-from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.waits.condition import Condition
-from coordinator.control.waits.history import RebalancedAfter
-from coordinator.control.waits.labels import named
-from coordinator.control.waits.membership import (
-    Absent,
-    GenerationReached,
-    InState,
-    MemberCount,
-    Present,
-    Quiet,
+from coordinator.control.diagnosis.group_conditions import (
+    Condition,
+    GenerationCondition,
+    MemberCountCondition,
+    MembersAbsentCondition,
+    MembersPresentCondition,
+    QuietCondition,
+    RebalancedCondition,
+    StateCondition,
 )
-from coordinator.control.waits.ownership import Owned, OwnedBy
-from coordinator.control.waits.progress import Committed, LagAtMost
-from coordinator.group.rebalance_facts import RebalanceCause
-from coordinator.group.state_names import STATE_NAMES
-from coordinator.suggestions import suggest
+from coordinator.control.diagnosis.member_labels import format_name
+from coordinator.control.diagnosis.partition_conditions import (
+    CommittedOffsetsCondition,
+    MaxLagCondition,
+    PartitionOwnersCondition,
+    TopicsOwnedCondition,
+)
+from coordinator.control.field_parsers import parse_duration_ms
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.core.message_text import suggest
+from coordinator.core.wire_name import wire_name
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_types import STATE_NAMES
 
 LONGEST_WAIT_MS: Final = 10 * 60_000
-MOST_NAMES: Final = 1_000
+MAX_NAMES: Final = 1_000
 """In each list of a body."""
 _NO_NAMES: Final[tuple[Any, ...]] = ([], {})
 _CAUSES: Final = [cause.value for cause in RebalanceCause]
 
 
+@wire_name("MembersBetween")
 class MembersBetween(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """So many members at least, and at most (null: any number)."""
 
@@ -38,20 +44,23 @@ class MembersBetween(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max: int | None = None
 
 
+@wire_name("GenerationFrom")
 class GenerationFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """This generation or a later one."""
 
     min: int = 0
 
 
-class Rebalanced(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@wire_name("Rebalanced")
+class RebalanceMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rebalance of a cause (a word of the ledger), and by whom (client, instance or member id); null: any."""
 
     cause: str | None = None
     client: str | None = None
 
 
-class Conditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@wire_name("Conditions")
+class GroupConditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a group is to be; null, an empty list and an empty object ask for nothing. All must hold at once.
 
     `state` is one of those of classic and consumer groups (Dead: there is no such group). A member whose first
@@ -73,110 +82,122 @@ class Conditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lag_max: int | None = None
     topics: list[str] | None = None
     generation: GenerationFrom | None = None
-    rebalanced: Rebalanced | None = None
+    rebalanced: RebalanceMatch | None = None
     after: int | str | None = None
     quiet: int | str | None = None
 
 
-class WaitConditions(Conditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same, and how long to wait for it, in real time: at most 10 minutes."""
+@wire_name("WaitConditions")
+class WaitConditions(GroupConditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions, and `within`: how long to wait for them, in real time, at most 10 minutes."""
 
     within: int | str = "10s"
 
 
-def within_ms(body: WaitConditions) -> int:
+def parse_within_ms(body: WaitConditions) -> int:
     """How long to wait. Raises Problem (bad-request)."""
-    waited_ms = duration_ms(body.within, "within")
+    waited_ms = parse_duration_ms(body.within, "within")
     if waited_ms > LONGEST_WAIT_MS:
-        raise _refused("within", f"{body.within} is longer than 10 minutes")
+        raise _invalid_conditions("within", f"{body.within} is longer than 10 minutes")
     return waited_ms
 
 
-def conditions_of(body: Conditions) -> list[Condition]:
+def build_conditions(body: GroupConditions) -> list[Condition]:
     """What a body asks for, in the order in which it is looked at. Raises Problem (bad-request)."""
     _check_names(body)
     if body.topics and body.lag_max is None:
-        raise _refused("topics", "says of which topics the lag is meant, and lag_max is missing")
+        raise _invalid_conditions("topics", "says of which topics the lag is meant, and lag_max is missing")
     if body.after is not None and body.rebalanced is None:
-        raise _refused("after", "says after which event it has to have rebalanced, and rebalanced is missing")
-    given = [field for field in _MAKERS if getattr(body, field) is not None]
+        raise _invalid_conditions(
+            "after", "says after which event it has to have rebalanced, and rebalanced is missing"
+        )
+    given = [field for field in _BUILDERS if getattr(body, field) is not None]
     if not given:
-        raise _refused("", "it says nothing of what the group is to be")
-    return [_MAKERS[field](body) for field in given if getattr(body, field) not in _NO_NAMES]
+        raise _invalid_conditions("", "it says nothing of what the group is to be")
+    return [_BUILDERS[field](body) for field in given if getattr(body, field) not in _NO_NAMES]
 
 
-def _check_names(body: Conditions) -> None:
+def _check_names(body: GroupConditions) -> None:
     for field in ("clients", "absent", "owned", "owner", "committed", "topics"):
         names = getattr(body, field) or ()
-        if len(names) > MOST_NAMES:
-            raise _refused(field, f"it has {len(names)} entries, more than {MOST_NAMES}")
+        if len(names) > MAX_NAMES:
+            raise _invalid_conditions(field, f"it has {len(names)} entries, more than {MAX_NAMES}")
 
 
-def _members(body: Conditions) -> Condition:
+def _build_member_count(body: GroupConditions) -> Condition:
     wanted = body.members
     if not isinstance(wanted, MembersBetween):
-        count = _least(wanted or 0, "members")
-        return MemberCount(count, count)
-    least, most = _least(wanted.min, "members/min"), wanted.max
+        count = _check_minimum(wanted or 0, "members")
+        return MemberCountCondition(count, count)
+    least, most = _check_minimum(wanted.min, "members/min"), wanted.max
     if most is not None and most < least:
-        raise _refused("members/max", f"{most} is less than min, {least}")
-    return MemberCount(least, most)
+        raise _invalid_conditions("members/max", f"{most} is less than min, {least}")
+    return MemberCountCondition(least, most)
 
 
-def _owner(body: Conditions) -> Condition:
-    return OwnedBy({_partition(name, "owner"): owner for name, owner in (body.owner or {}).items()})
-
-
-def _committed(body: Conditions) -> Condition:
-    offsets = (body.committed or {}).items()
-    return Committed(
-        {_partition(name, "committed"): _least(one, f"committed/{name}") for name, one in offsets}
+def _build_owners(body: GroupConditions) -> Condition:
+    return PartitionOwnersCondition(
+        {_parse_partition(name, "owner"): owner for name, owner in (body.owner or {}).items()}
     )
 
 
-def _rebalanced(body: Conditions) -> Condition:
-    wanted = body.rebalanced or Rebalanced()
+def _build_committed(body: GroupConditions) -> Condition:
+    offsets = (body.committed or {}).items()
+    return CommittedOffsetsCondition(
+        {
+            _parse_partition(name, "committed"): _check_minimum(one, f"committed/{name}")
+            for name, one in offsets
+        }
+    )
+
+
+def _build_rebalanced(body: GroupConditions) -> Condition:
+    wanted = body.rebalanced or RebalanceMatch()
     if wanted.cause is not None:
-        _one_of(wanted.cause, _CAUSES, "rebalanced/cause")
-    return RebalancedAfter(wanted.cause, wanted.client, -1 if body.after is None else int(body.after))
+        _check_choice(wanted.cause, _CAUSES, "rebalanced/cause")
+    return RebalancedCondition(wanted.cause, wanted.client, -1 if body.after is None else int(body.after))
 
 
-_MAKERS: Final[dict[str, Callable[[Conditions], Condition]]] = {
-    "state": lambda body: InState(_one_of(body.state or "", STATE_NAMES, "state")),
-    "members": _members,
-    "clients": lambda body: Present(body.clients or []),
-    "absent": lambda body: Absent(body.absent or []),
-    "generation": lambda body: GenerationReached(0 if body.generation is None else body.generation.min),
-    "quiet": lambda body: Quiet(duration_ms(body.quiet or 0, "quiet")),
-    "owned": lambda body: Owned(body.owned or []),
-    "owner": _owner,
-    "committed": _committed,
-    "lag_max": lambda body: LagAtMost(_least(body.lag_max or 0, "lag_max"), body.topics or None),
-    "rebalanced": _rebalanced,
+_BUILDERS: Final[dict[str, Callable[[GroupConditions], Condition]]] = {
+    "state": lambda body: StateCondition(_check_choice(body.state or "", STATE_NAMES, "state")),
+    "members": _build_member_count,
+    "clients": lambda body: MembersPresentCondition(body.clients or []),
+    "absent": lambda body: MembersAbsentCondition(body.absent or []),
+    "generation": lambda body: GenerationCondition(0 if body.generation is None else body.generation.min),
+    "quiet": lambda body: QuietCondition(parse_duration_ms(body.quiet or 0, "quiet")),
+    "owned": lambda body: TopicsOwnedCondition(body.owned or []),
+    "owner": _build_owners,
+    "committed": _build_committed,
+    "lag_max": lambda body: MaxLagCondition(
+        _check_minimum(body.lag_max or 0, "lag_max"), body.topics or None
+    ),
+    "rebalanced": _build_rebalanced,
 }
 
 
-def _least(value: int, field: str) -> int:
+def _check_minimum(value: int, field: str) -> int:
     if value < 0:
-        raise _refused(field, f"{value} is less than 0")
+        raise _invalid_conditions(field, f"{value} is less than 0")
     return value
 
 
-def _one_of(value: str, words: list[str], field: str) -> str:
+def _check_choice(value: str, words: list[str], field: str) -> str:
     if value not in words:
-        raise _refused(field, f"{named(value)!r} is not valid {suggest(value, words)}")
+        raise _invalid_conditions(field, f"{format_name(value)!r} is not valid {suggest(value, words)}")
     return value
 
 
-def _partition(name: str, field: str) -> tuple[str, int]:
+def _parse_partition(name: str, field: str) -> tuple[str, int]:
     topic, _, number = name.rpartition("-")
     if not topic or not (number.isascii() and number.isdigit()) or len(number) > 9:
-        raise _refused(f"{field}/{name}", f'{named(name)!r} is no partition: write "orders-3"')
+        raise _invalid_conditions(
+            f"{field}/{name}", f'{format_name(name)!r} is no partition: write "orders-3"'
+        )
     return topic, int(number)
 
 
-def _refused(field: str, why: str) -> Problem:
-    title = "The conditions are wrong" if not field else f"{named(field)} is wrong"
-    detail = f"{why[0].upper()}{why[1:]}." if not field else f"{named(field)}: {why}."
+def _invalid_conditions(field: str, why: str) -> Problem:
+    title = "The conditions are wrong" if not field else f"{format_name(field)} is wrong"
+    detail = f"{why[0].upper()}{why[1:]}." if not field else f"{format_name(field)}: {why}."
     pointer = f"/{field}" if field else ""
     return Problem(ProblemKind.BAD_REQUEST, title, detail, {"pointer": pointer})

@@ -1,13 +1,15 @@
-"""Where faults stand between groups and the disk: an append or a sync that fails or is late, and the points at
-which a process may die.
+"""Injects faults between groups and the disk: an append or a sync that fails or is delayed, an append that is
+torn, and crashes at given points.
 
-A fault at the disk is met by a request of whose doing something is appended; it acts on the batch that this goes
-into, with all that other requests of the same instant put there. While none waits for that, nothing stands in
-between.
+A disk fault is armed by a request that causes an append. It acts on the batch of that append, together with
+the records of other requests of the same instant. Appends and syncs pass through the injector only while a
+fault is armed.
 
-`crash: partition` is a crash of that partition alone: whoever waits there is cut off, and the partition is read
-anew. What the kernel was given and nobody had synced is lost in a crash of the machine, so that before a sync the
-batch at hand is not written at all; nobody could have seen it.
+`crash: partition` crashes one partition: its waiting clients are disconnected and it is loaded again. Bytes
+that the kernel has and that were not synced would be lost in a crash of the machine. For a crash before the
+sync the batch is therefore not written at all; no client could have seen it.
+
+A torn append writes the first bytes of a batch and then fails, which poisons the log, or the process ends.
 """
 
 import asyncio
@@ -18,18 +20,56 @@ from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, cast
 
-from coordinator.control.faults.asked import Asked
-from coordinator.control.faults.fault import Fault, first_that_acts
-from coordinator.control.faults.told import Told
-from coordinator.control.faults.torn_append import TornAppends
-from coordinator.engine.partition import Partition
-from coordinator.group.shard import Shard
-from coordinator.server.server import Server
-from storage.errors import AppendFailed, StorageError, SyncFailed
+from coordinator.broker.server import Server
+from coordinator.control.faults.fault_matchers import RequestAttributes
+from coordinator.control.faults.fault_reports import FaultAudit
+from coordinator.control.faults.installed_fault import InstalledFault, find_first_triggered
+from coordinator.group.group_shard import GroupShard
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from storage.leader_epochs import LeaderEpochs
 from storage.log import PartitionLog
+from storage.storage_errors import AppendFailed, StorageError, SyncFailed
 from storage.syncer import SyncResult
 
-GroupPartition = Partition[Shard]
+
+class TornAppends:
+    """Stands in for a log whose next append is torn. The log is poisoned then: nobody knows what its file holds."""
+
+    def __init__(self, log: PartitionLog, torn_bytes: int, error: int) -> None:
+        """In: how many bytes are written; the system's error with which it fails, 0 where the process ends next."""
+        self._log = log
+        self._torn_bytes = torn_bytes
+        self._error = error
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next batch."""
+        return self._log.log_end_offset
+
+    @property
+    def leader_epochs(self) -> LeaderEpochs:
+        """The leader epochs of the log."""
+        return self._log.leader_epochs
+
+    def append_encoded(self, data: bytes, offset_count: int, latest_ms: int) -> bool:
+        """Write the beginning of a batch; arguments as of `PartitionLog.append_encoded`. Raises AppendFailed."""
+        log = self._log
+        path = log.segments[-1].path
+        file = log.files.open_append(path)
+        try:
+            # One byte less than all: a whole batch would be no torn one.
+            file.write(data[: min(self._torn_bytes, len(data) - 1)])
+        finally:
+            file.close()
+        if not self._error:
+            return False
+        cause = OSError(self._error, os.strerror(self._error), path)
+        failure = AppendFailed(path, f"cannot append: {cause.strerror}, after {self._torn_bytes} bytes")
+        failure.__cause__ = cause
+        raise log.poison(failure)
+
+
+GroupPartition = CoordinatorPartition[GroupShard]
 _POINTS: Final = ("before_append", "append", "after_append")
 _SYNC_POINTS: Final = ("sync", "after_sync")
 
@@ -39,19 +79,17 @@ def kill_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class _Late(NamedTuple):
+class _DelayedOperation(NamedTuple):
     """Something that a fault delays; an append is that of one machine, and gone with it."""
 
-    fault: Fault
+    fault: InstalledFault
     timer: asyncio.TimerHandle
     go_on: Callable[[], None]
     machine: object = None
 
 
-class DiskSeam:
-    """See the top of this file."""
-
-    def __init__(self, server: Server, told: Told) -> None:
+class DiskInjector:
+    def __init__(self, server: Server, told: FaultAudit) -> None:
         self._server = server
         self._told = told
         self._runtime = server.runtime
@@ -59,15 +97,15 @@ class DiskSeam:
         self._append = self._runtime.append
         self._submit = self._flusher.submit
         self._is_between = False
-        self._armed: dict[int, dict[str, Fault]] = {}
+        self._armed: dict[int, dict[str, InstalledFault]] = {}
         """By partition: what acts on its next batch, by point."""
-        self._to_sync: dict[int, dict[str, Fault]] = {}
+        self._to_sync: dict[int, dict[str, InstalledFault]] = {}
         """By partition: what acts on the sync of a batch that is written."""
-        self._late_appends: dict[int, _Late] = {}
+        self._late_appends: dict[int, _DelayedOperation] = {}
         """By partition."""
-        self._late_syncs: dict[int, _Late] = {}
+        self._late_syncs: dict[int, _DelayedOperation] = {}
         self._numbers = count()
-        self._runtime.unloaded.append(self._unloaded)
+        self._runtime.on_unloaded.append(self._unloaded)
 
     @property
     def waits(self) -> int:
@@ -75,20 +113,22 @@ class DiskSeam:
         by_partition = len(self._armed) + len(self._to_sync)
         return by_partition + len(self._late_appends) + len(self._late_syncs)
 
-    def reached(self, partition: GroupPartition, asked: Asked, faults: Sequence[Fault]) -> None:
+    def reached(
+        self, partition: GroupPartition, asked: RequestAttributes, faults: Sequence[InstalledFault]
+    ) -> None:
         """A request has made something that the end of this iteration appends."""
         armed = self._armed.get(partition.number, {})
         for point in (*_POINTS, *_SYNC_POINTS):
             there = [fault for fault in faults if fault.action.at == point]
-            fault = first_that_acts(there, lambda _: True) if there else None
+            fault = find_first_triggered(there, lambda _: True) if there else None
             if fault is not None and point not in armed:
-                self._told.hit(fault, fault.action.kind, asked)
+                self._told.report_hit(fault, fault.action.kind, asked)
                 armed[point] = fault
         if armed:
             self._armed[partition.number] = armed
             self._stand_between()
 
-    def let_go(self, fault: Fault) -> None:
+    def let_go(self, fault: InstalledFault) -> None:
         """A fault is removed: nothing is late for its sake."""
         for by_partition in (self._armed, self._to_sync):
             for number, armed in list(by_partition.items()):
@@ -119,7 +159,7 @@ class DiskSeam:
         if self._is_between and self._flusher.submit == self._submitting:
             self._flusher.submit, self._is_between = self._submit, False
             below = getattr(self._submit, "__self__", None)
-            if isinstance(below, DiskSeam):
+            if isinstance(below, DiskInjector):
                 below._step_aside()
 
     def _unloaded(self, partition: GroupPartition) -> None:
@@ -135,7 +175,7 @@ class DiskSeam:
     # Appending
 
     def _appending(self, partition: GroupPartition, wall_ms: int) -> bool:
-        """Stands in for `Partition.write`."""
+        """Stands in for `CoordinatorPartition.append_buffered`."""
         late = self._late_appends.get(partition.number)
         if late is not None:
             if late.machine is partition.machine:
@@ -158,13 +198,13 @@ class DiskSeam:
         self._step_aside()
         return self._append(partition, wall_ms)
 
-    def _goes_on(self, fault: Fault, partition: GroupPartition, wall_ms: int) -> bool:
+    def _goes_on(self, fault: InstalledFault, partition: GroupPartition, wall_ms: int) -> bool:
         """Acts on an append; whether it takes place. Raises AppendFailed."""
         action = fault.action
         if action.kind == "delay":
             go_on = partial(self._append_now, partition.number)
-            timer = self._server.loop.call_later(fault.delay_s(), go_on)
-            self._late_appends[partition.number] = _Late(fault, timer, go_on, partition.machine)
+            timer = self._server.loop.call_later(fault.draw_delay_s(), go_on)
+            self._late_appends[partition.number] = _DelayedOperation(fault, timer, go_on, partition.machine)
             return False
         # Whatever else was to meet this batch never does.
         self._armed.pop(partition.number, None)
@@ -194,7 +234,7 @@ class DiskSeam:
         self._late_appends.pop(number, None)
         partition = self._runtime.partitions[number]
         if partition.pending_records and not partition.is_dirty:
-            self._runtime.append_soon(partition)
+            self._runtime.schedule_append(partition)
         if not self._armed.get(number):
             self._armed.pop(number, None)
         self._step_aside()
@@ -206,15 +246,15 @@ class DiskSeam:
         logs = list(logs)
         failed: dict[PartitionLog, StorageError] = {}
         delay_s, late_for = 0.0, None
-        after: list[tuple[Fault, GroupPartition, PartitionLog]] = []
+        after: list[tuple[InstalledFault, GroupPartition, PartitionLog]] = []
         for log in logs:
-            partition = self._runtime.ownership.owner_of(log)
+            partition = self._runtime.lifecycle.owner_of(log)
             armed = {} if partition is None else self._to_sync.pop(partition.number, {})
             if partition is None:
                 continue
             if (fault := armed.pop("sync", None)) is not None:
                 if fault.action.kind == "delay":
-                    delay_s, late_for = max(delay_s, fault.delay_s()), fault
+                    delay_s, late_for = max(delay_s, fault.draw_delay_s()), fault
                 else:
                     failed[log] = self._fail(fault, log)
             if (fault := armed.pop("after_sync", None)) is not None and log not in failed:
@@ -227,13 +267,13 @@ class DiskSeam:
             return
         number = next(self._numbers)
         timer = self._server.loop.call_later(delay_s, self._submit_now, number)
-        self._late_syncs[number] = _Late(late_for, timer, submit)
+        self._late_syncs[number] = _DelayedOperation(late_for, timer, submit)
 
     def _submit_now(self, number: int) -> None:
         self._late_syncs.pop(number).go_on()
 
     @staticmethod
-    def _fail(fault: Fault, log: PartitionLog) -> StorageError:
+    def _fail(fault: InstalledFault, log: PartitionLog) -> StorageError:
         error = fault.action.fail_errno
         cause = OSError(error, f"{os.strerror(error)} (fault {fault.name})")
         failure = SyncFailed(log.directory, f"cannot sync: {cause}")
@@ -244,7 +284,7 @@ class DiskSeam:
         self,
         done: Callable[[SyncResult], None],
         failed: dict[PartitionLog, StorageError],
-        after: Sequence[tuple[Fault, GroupPartition, PartitionLog]],
+        after: Sequence[tuple[InstalledFault, GroupPartition, PartitionLog]],
         result: SyncResult,
     ) -> None:
         """What was submitted is on the disk, and nobody knows. In the thread that syncs."""
@@ -259,14 +299,14 @@ class DiskSeam:
             self._server.loop.call_soon_threadsafe(self._crash, partition, partition.tenure)
         done(SyncResult({**result.failed, **failed}, result.refused, result.full))
 
-    def _await_sync(self, partition: GroupPartition, fault: Fault) -> None:
+    def _await_sync(self, partition: GroupPartition, fault: InstalledFault) -> None:
         if not fault.is_over:
             self._to_sync[partition.number] = {"after_sync": fault}
             self._stand_between()
 
     # Crashing
 
-    def crash(self, fault: Fault, partition: GroupPartition) -> None:
+    def crash(self, fault: InstalledFault, partition: GroupPartition) -> None:
         """A crash at the answer: it is durable, and nobody was told."""
         if fault.action.kills:
             kill_process()
@@ -276,8 +316,6 @@ class DiskSeam:
         """Cuts off who waits at a partition, and reads it anew."""
         if partition.machine is None or partition.tenure != tenure:
             return
-        for place in list(partition.waiting.values()):
-            owner = getattr(place, "owner", None)
-            if owner is not None:
-                owner.abort()
-        self._runtime.ownership.reload(partition)
+        for waiting in list(partition.waiting.values()):
+            waiting.reply.abort_connection()
+        self._runtime.lifecycle.reload(partition)

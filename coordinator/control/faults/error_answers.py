@@ -1,10 +1,8 @@
-"""Where an error stands in the answer of each API of groups, as Kafka puts it, and what of a request it is about.
+"""The errors that faults put into answers of APIs of groups.
 
 A request is split in the part that is refused and the rest, which is answered as ever; the refusal is then merged
 into that answer. The same merge puts an error into an answer that says something else. No answer is changed in
 place: the coordinator hands the same ones to several members.
-
-Source: `getErrorResponse` of Kafka's request classes.
 """
 
 from collections.abc import Callable, Collection
@@ -14,38 +12,18 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
-from coordinator.group.refusal import RULES, error_response
-from coordinator.group.requests import FetchOffsets
+from coordinator.group.group_request_rules import GROUP_REQUEST_RULES, build_group_error_response
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.leave_group import LeaveGroupResponse
-from protocol.messages.offset_delete import (
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
-from protocol.messages.offset_fetch import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
-)
+from protocol.error_codes import ErrorCode
+from protocol.error_response import ErrorLevel, build_error_response
 
-PartitionFits = Callable[[str], bool]
+PartitionPredicate = Callable[[str], bool]
 """Whether a partition ("orders-0") is one that an error is about."""
 TopicName = Callable[[bytes], str | None]
 TopicKey = Callable[[Any], object]
 
-_TOP_LEVEL_FETCH_ERROR_SINCE: Final = 2
-_SEVERAL_FETCHED_SINCE: Final = 8
-_SEVERAL_FOUND_SINCE: Final = 4
 _TOPIC_IDS_SINCE: Final = 10
-_NO_OFFSET: Final = -1
-_LISTS: Final = {
+_REQUEST_LISTS: Final = {
     ApiKey.DESCRIBE_GROUPS: "groups",
     ApiKey.CONSUMER_GROUP_DESCRIBE: "group_ids",
     ApiKey.DELETE_GROUPS: "groups_names",
@@ -53,7 +31,7 @@ _LISTS: Final = {
     ApiKey.OFFSET_FETCH: "groups",
 }
 """The field of a request that names several groups."""
-_ANSWERED: Final = {
+_RESPONSE_LISTS: Final = {
     ApiKey.DESCRIBE_GROUPS: ("groups", "group_id"),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("groups", "group_id"),
     ApiKey.DELETE_GROUPS: ("results", "group_id"),
@@ -63,33 +41,33 @@ _ANSWERED: Final = {
 """The field of an answer that has one entry for each, and the field of that which names it."""
 
 
-class Refusal(NamedTuple):
+class SplitRequest(NamedTuple):
     """What of a request is refused: `part` of it, and the `rest`, None where nothing is left."""
 
     part: Any
     rest: Any | None
 
 
-def loading_error(key: int) -> ErrorCode:
+def find_loading_error(key: int) -> ErrorCode:
     """What an API is told while a partition of groups is loading."""
-    rules = RULES.get(APIS[key].request)
-    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if rules is None else rules.while_loading
+    rules = GROUP_REQUEST_RULES.get(APIS[key].request)
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if rules is None else rules.loading_error
 
 
-def split(
+def split_request(
     key: int,
     request: Any,
     groups: Collection[str],
-    partitions: PartitionFits | None,
+    partitions: PartitionPredicate | None,
     topic_name: TopicName,
-) -> Refusal:
+) -> SplitRequest:
     """Splits a request in what is about these groups and, where that is asked for, these partitions, and the rest.
     It is left as it is."""
-    field = _LISTS.get(ApiKey(key))
+    field = _REQUEST_LISTS.get(ApiKey(key))
     if field is not None and getattr(request, field):
         return _split_groups(key, request, field, groups, partitions, topic_name)
     if partitions is None:
-        return Refusal(request, None)
+        return SplitRequest(request, None)
     return _split_partitions(request, partitions, topic_name)
 
 
@@ -98,12 +76,12 @@ def _split_groups(
     request: Any,
     field: str,
     groups: Collection[str],
-    partitions: PartitionFits | None,
+    partitions: PartitionPredicate | None,
     topic_name: TopicName,
-) -> Refusal:
+) -> SplitRequest:
     refused, others = [], []
     for entry in getattr(request, field):
-        if _group_of(entry) not in groups:
+        if _read_group_id(entry) not in groups:
             others.append(entry)
         elif partitions is None or key != ApiKey.OFFSET_FETCH:
             refused.append(entry)
@@ -112,14 +90,14 @@ def _split_groups(
             refused += [part] if part.topics else []
             others += [] if rest is None else [rest]
     rest_request = structs.replace(request, **{field: others}) if others else None
-    return Refusal(structs.replace(request, **{field: refused}), rest_request)
+    return SplitRequest(structs.replace(request, **{field: refused}), rest_request)
 
 
-def _group_of(entry: Any) -> str:
+def _read_group_id(entry: Any) -> str:
     return str(getattr(entry, "group_id", entry))
 
 
-def _split_partitions(request: Any, fits: PartitionFits, topic_name: TopicName) -> Refusal:
+def _split_partitions(request: Any, is_chosen: PartitionPredicate, topic_name: TopicName) -> SplitRequest:
     refused, others = [], []
     for topic in request.topics or ():
         name = getattr(topic, "name", "") or topic_name(getattr(topic, "topic_id", b"")) or ""
@@ -127,105 +105,36 @@ def _split_partitions(request: Any, fits: PartitionFits, topic_name: TopicName) 
         chosen: list[Any] = []
         left: list[Any] = []
         for part in getattr(topic, field):
-            (chosen if fits(f"{name}-{_index(part)}") else left).append(part)
+            (chosen if is_chosen(f"{name}-{_index(part)}") else left).append(part)
         if chosen:
             refused.append(structs.replace(topic, **{field: chosen}))
         if left:
             others.append(structs.replace(topic, **{field: left}))
     rest = structs.replace(request, topics=others) if others or request.topics is None else None
-    return Refusal(structs.replace(request, topics=refused), rest)
+    return SplitRequest(structs.replace(request, topics=refused), rest)
 
 
 def _index(part: Any) -> int:
     return int(getattr(part, "partition_index", part))
 
 
-def refused(key: int, part: Any, version: int, error: ErrorCode, *, is_by_partition: bool) -> Any:
-    """The answer that says an error of all of a request, at its partitions where that is asked for."""
-    if key == ApiKey.FIND_COORDINATOR:
-        return _find_refused(part, version, error)
-    if key == ApiKey.OFFSET_FETCH:
-        return _fetch_refused(part, version, error, is_by_partition)
-    if key == ApiKey.OFFSET_DELETE and is_by_partition:
-        return _delete_refused(part, error)
-    if error is ErrorCode.NONE and key == ApiKey.HEARTBEAT:
-        return HeartbeatResponse(error_code=error)
-    if error is ErrorCode.NONE and key == ApiKey.LEAVE_GROUP:
-        return LeaveGroupResponse(error_code=error)
-    return error_response(part, version, error)
+def build_fault_response(request: Any, version: int, error: ErrorCode, *, is_by_partition: bool) -> Any:
+    """Build the response with which a fault refuses a request or a part of one.
+
+    Args:
+        request: what the fault refuses.
+        version: the API version of the request.
+        error: the error of the fault.
+        is_by_partition: whether partitions have the error, although the group of each could have it.
+    """
+    if is_by_partition:
+        return build_error_response(request, version, error, level=ErrorLevel.INNERMOST)
+    if type(request) in GROUP_REQUEST_RULES:
+        return build_group_error_response(request, version, error)
+    return build_error_response(request, version, error)
 
 
-def _find_refused(part: Any, version: int, error: ErrorCode) -> FindCoordinatorResponse:
-    if version < _SEVERAL_FOUND_SINCE:
-        return FindCoordinatorResponse(
-            error_code=error, error_message=error.name, node_id=-1, host="", port=-1
-        )
-    return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=error.name)
-            for key in part.coordinator_keys
-        ]
-    )
-
-
-def _fetch_refused(part: Any, version: int, error: ErrorCode, is_by_partition: bool) -> OffsetFetchResponse:
-    if version >= _SEVERAL_FETCHED_SINCE:
-        return OffsetFetchResponse(
-            groups=[_fetch_group_refused(group, error, is_by_partition) for group in part.groups]
-        )
-    if version >= _TOP_LEVEL_FETCH_ERROR_SINCE and not is_by_partition:
-        return OffsetFetchResponse(topics=[], error_code=error)
-    topics = [
-        OffsetFetchResponseTopic(
-            name=topic.name,
-            partitions=[
-                OffsetFetchResponsePartition(
-                    partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error
-                )
-                for index in topic.partition_indexes
-            ],
-        )
-        for topic in part.topics or ()
-    ]
-    return OffsetFetchResponse(topics=topics)
-
-
-def _fetch_group_refused(group: Any, error: ErrorCode, is_by_partition: bool) -> OffsetFetchResponseGroup:
-    if not is_by_partition:
-        fetch = FetchOffsets(group)
-        answer: OffsetFetchResponseGroup = error_response(fetch, _SEVERAL_FETCHED_SINCE, error)
-        return answer
-    topics = [
-        OffsetFetchResponseTopics(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=[
-                OffsetFetchResponsePartitions(
-                    partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error
-                )
-                for index in topic.partition_indexes
-            ],
-        )
-        for topic in group.topics or ()
-    ]
-    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
-
-
-def _delete_refused(part: Any, error: ErrorCode) -> OffsetDeleteResponse:
-    topics = [
-        OffsetDeleteResponseTopic(
-            name=topic.name,
-            partitions=[
-                OffsetDeleteResponsePartition(partition_index=entry.partition_index, error_code=error)
-                for entry in topic.partitions
-            ],
-        )
-        for topic in part.topics
-    ]
-    return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
-
-
-def merged(
+def merge_error_response(
     key: int,
     version: int,
     answer: Any,
@@ -236,12 +145,12 @@ def merged(
 ) -> Any:
     """An answer with what is refused in place of what it says of that, in the order of the request."""
     topic_key = attrgetter("topic_id" if version >= _TOPIC_IDS_SINCE else "name")
-    names = _ANSWERED.get(ApiKey(key))
+    names = _RESPONSE_LISTS.get(ApiKey(key))
     if names is not None and getattr(refusal, names[0]):
         return _merge_groups(answer, refusal, names, asked_groups, topic_key if is_by_partition else None)
     if key != ApiKey.OFFSET_COMMIT and not is_by_partition:
         return refusal
-    return _with_topics(answer, refusal, topic_key)
+    return _merge_topics(answer, refusal, topic_key)
 
 
 def _merge_groups(
@@ -252,14 +161,14 @@ def _merge_groups(
     for entry in getattr(refusal, field):
         there = entries.get(getattr(entry, name))
         if there is not None and topic_key is not None:
-            entry = _with_topics(there, entry, topic_key)
+            entry = _merge_topics(there, entry, topic_key)
         entries[getattr(entry, name)] = entry
     order = {group_id: number for number, group_id in enumerate(dict.fromkeys(asked))}
     found = sorted(entries.values(), key=lambda entry: order.get(getattr(entry, name), len(order)))
     return structs.replace(answer, **{field: found})
 
 
-def _with_topics(answer: Any, refusal: Any, topic_key: TopicKey) -> Any:
+def _merge_topics(answer: Any, refusal: Any, topic_key: TopicKey) -> Any:
     """An answer with other words about some partitions; one that refuses everything is left as it is."""
     if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NONE:
         return answer
@@ -275,7 +184,7 @@ def _with_topics(answer: Any, refusal: Any, topic_key: TopicKey) -> Any:
     return answer
 
 
-def errors_in(answer: Any) -> set[int]:
+def find_errors(answer: Any) -> set[int]:
     """The errors that an answer has anywhere; 0 is in it where it says nowhere that anything is wrong."""
     found: set[int] = set()
     left = [answer]

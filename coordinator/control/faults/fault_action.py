@@ -6,46 +6,52 @@ from typing import Final
 
 from msgspec import Struct
 
-from coordinator.control.duration import duration_ms
-from coordinator.control.faults.kinds import KINDS, POSSIBLE
-from coordinator.control.faults.matcher import Matcher, error_of
-from coordinator.control.faults.patterns import impossible, names_pattern, wrong
-from coordinator.control.faults.ready_made import LOADING
-from coordinator.control.faults.rule import (
-    At,
-    Delay,
-    Do,
-    Duration,
-    FailoverSpans,
-    FaultRule,
-    Text,
-    ToldCoordinator,
+from coordinator.control.faults.fault_matchers import (
+    EMPTY_SUCCESS_APIS,
+    ERROR_APIS,
+    GROUP_APIS,
+    PARTITION_ERROR_APIS,
+    RECORD_WRITING_APIS,
+    RequestMatcher,
+    parse_error,
 )
-from coordinator.control.faults.scope import (
-    OF_GROUPS,
-    WITH_EMPTY_SUCCESS,
-    WITH_ERRORS,
-    WITH_PARTITIONS,
-    WRITING,
+from coordinator.control.faults.fault_rule import (
+    ACTION_KINDS,
+    ACTIONS_BY_POINT,
+    LOADING_PRESET,
+    ActionSpec,
+    Delay,
+    DurationValue,
+    FailoverSpans,
+    FakeCoordinator,
+    FaultPoint,
+    FaultRule,
+    NamePattern,
+)
+from coordinator.control.field_parsers import (
+    compile_name_pattern,
+    impossible_field_problem,
+    invalid_field_problem,
+    parse_duration_ms,
 )
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import layout
 
 LONGEST_DELAY_MS: Final = 600_000
-MOST_BYTES: Final = 1 << 20
-AT_REQUEST_POINTS: Final[frozenset[At]] = frozenset({"request"})
-AT_ANSWER_POINTS: Final[frozenset[At]] = frozenset({"answer", "before_answer"})
-DISK_POINTS: Final[frozenset[At]] = frozenset(
+MAX_TORN_BYTES: Final = 1 << 20
+AT_REQUEST_POINTS: Final[frozenset[FaultPoint]] = frozenset({"request"})
+AT_ANSWER_POINTS: Final[frozenset[FaultPoint]] = frozenset({"answer", "before_answer"})
+DISK_POINTS: Final[frozenset[FaultPoint]] = frozenset(
     {"append", "sync", "before_append", "after_append", "after_sync"}
 )
 
 
-class Action(Struct, frozen=True, kw_only=True):
-    """See `Do`. `kind` is the field that says what is done; `keys` are the APIs where it can be done, `errors` by
-    API."""
+class FaultAction(Struct, frozen=True, kw_only=True):
+    """An `ActionSpec`, checked and parsed. `kind` is the field that says what is done; `keys` are the APIs where it
+    can be done, `errors` by API."""
 
-    at: At
+    at: FaultPoint
     kind: str
     keys: frozenset[int] = frozenset()
     errors: dict[int, ErrorCode] = {}
@@ -53,7 +59,7 @@ class Action(Struct, frozen=True, kw_only=True):
     delay_ms: int = 0
     jitter_ms: int = 0
     throttle_ms: int = 0
-    coordinator: ToldCoordinator | None = None
+    coordinator: FakeCoordinator | None = None
     fail_errno: int = 0
     torn_bytes: int = 0
     kills: bool = False
@@ -64,34 +70,38 @@ class Action(Struct, frozen=True, kw_only=True):
     release: str = ""
 
 
-def action_of(rule: FaultRule, matcher: Matcher | None) -> Action:
+def compile_action(rule: FaultRule, matcher: RequestMatcher | None) -> FaultAction:
     """What a rule does. `matcher`: None for one that acts on an event. Raises Problem: bad-request,
     not-possible."""
     do = rule.do
     if do is None:
-        raise wrong("/do", "a fault has to do something")
+        raise invalid_field_problem("/do", "a fault has to do something")
     at = do.at if matcher is not None else (do.at or "event")
     if at is None:
-        raise wrong("/do/at", f"where does it act? There are {', '.join(list(POSSIBLE)[:-1])}")
+        raise invalid_field_problem(
+            "/do/at", f"where does it act? There are {', '.join(list(ACTIONS_BY_POINT)[:-1])}"
+        )
     if (at == "event") is (matcher is not None):
-        raise wrong("/do/at", f'"{at}" goes with "{"on" if at == "event" else "match"}"')
-    kind = _kind(do, at)
+        raise invalid_field_problem("/do/at", f'"{at}" goes with "{"on" if at == "event" else "match"}"')
+    kind = _select_kind(do, at)
     if matcher is None:
-        return _on_event(do, kind)
+        return _compile_event_action(do, kind)
     if matcher.awaits_answer and at not in AT_ANSWER_POINTS:
-        raise impossible("/match/error", f"no answer is there yet at {at}: only an answer has an error")
+        raise impossible_field_problem(
+            "/match/error", f"no answer is there yet at {at}: only an answer has an error"
+        )
     _check_torn(do, at, kind)
-    delay_ms, jitter_ms = _delay(do)
-    errors = _errors(do, matcher, rule.use) if kind == "error" else {}
-    return Action(
+    delay_ms, jitter_ms = _parse_delay(do)
+    errors = _select_errors(do, matcher, rule.use) if kind == "error" else {}
+    return FaultAction(
         at=at,
         kind=kind,
-        keys=frozenset(errors) if kind == "error" else _keys(at, kind, matcher),
+        keys=frozenset(errors) if kind == "error" else _select_apis(at, kind, matcher),
         errors=errors,
-        partitions=_partitions(do, matcher, kind),
+        partitions=_compile_partitions(do, matcher, kind),
         delay_ms=delay_ms,
         jitter_ms=jitter_ms,
-        throttle_ms=_throttle_ms(do),
+        throttle_ms=_check_throttle_ms(do),
         coordinator=do.coordinator,
         fail_errno=0 if do.fail is None else getattr(errno, do.fail),
         torn_bytes=do.torn_bytes or 0,
@@ -99,101 +109,110 @@ def action_of(rule: FaultRule, matcher: Matcher | None) -> Action:
     )
 
 
-def _kind(do: Do, at: At) -> str:
+def _select_kind(do: ActionSpec, at: FaultPoint) -> str:
     # 0 is a number and an error, and none of them says nothing.
-    kinds = [kind for kind in KINDS if (said := getattr(do, kind)) is not None and said is not False]
+    kinds = [kind for kind in ACTION_KINDS if (said := getattr(do, kind)) is not None and said is not False]
     if len(kinds) != 1:
         found = ", ".join(kinds) or "nothing"
-        raise wrong("/do", f"it does {found}; one of {', '.join(POSSIBLE[at])} is what it has to do")
-    if kinds[0] not in POSSIBLE[at]:
-        raise impossible(
-            f"/do/{kinds[0]}", f"{kinds[0]} is not possible at {at}, where {', '.join(POSSIBLE[at])} is"
+        raise invalid_field_problem(
+            "/do", f"it does {found}; one of {', '.join(ACTIONS_BY_POINT[at])} is what it has to do"
+        )
+    if kinds[0] not in ACTIONS_BY_POINT[at]:
+        raise impossible_field_problem(
+            f"/do/{kinds[0]}",
+            f"{kinds[0]} is not possible at {at}, where {', '.join(ACTIONS_BY_POINT[at])} is",
         )
     return kinds[0]
 
 
-def _check_torn(do: Do, at: At, kind: str) -> None:
+def _check_torn(do: ActionSpec, at: FaultPoint, kind: str) -> None:
     if do.torn_bytes is None:
         return
     tears = (kind == "fail" and at == "append") or (do.crash == "process" and at == "before_append")
     if not tears:
-        raise impossible(
+        raise impossible_field_problem(
             "/do/torn_bytes",
             "Bytes are torn by an append that fails, or by the end of the process before one",
         )
-    if not 0 < do.torn_bytes <= MOST_BYTES:
-        raise wrong("/do/torn_bytes", f"{do.torn_bytes} is not between 1 and {MOST_BYTES}")
+    if not 0 < do.torn_bytes <= MAX_TORN_BYTES:
+        raise invalid_field_problem(
+            "/do/torn_bytes", f"{do.torn_bytes} is not between 1 and {MAX_TORN_BYTES}"
+        )
 
 
-def _delay(do: Do) -> tuple[int, int]:
+def _parse_delay(do: ActionSpec) -> tuple[int, int]:
     delay = do.delay
     if delay is None:
         return 0, 0
     ms, jitter_ms = (delay.ms, delay.jitter_ms) if isinstance(delay, Delay) else (delay, 0)
-    ms = duration_ms(ms, "do.delay")
+    ms = parse_duration_ms(ms, "do.delay")
     if not 0 <= ms + jitter_ms <= LONGEST_DELAY_MS or jitter_ms < 0:
-        raise wrong("/do/delay", "a delay lasts 10 minutes at most")
+        raise invalid_field_problem("/do/delay", "a delay lasts 10 minutes at most")
     return ms, jitter_ms
 
 
-def _errors(do: Do, matcher: Matcher, use: str | None) -> dict[int, ErrorCode]:
+def _select_errors(do: ActionSpec, matcher: RequestMatcher, use: str | None) -> dict[int, ErrorCode]:
     # Imported when a rule is made: it knows the messages of all APIs of groups, which a daemon at rest does not.
-    from coordinator.control.faults.error_answers import loading_error
+    from coordinator.control.faults.error_answers import find_loading_error
 
     assert do.error is not None
-    error = error_of(do.error)
-    room = {key for key in matcher.keys if key in WITH_ERRORS}
+    error = parse_error(do.error)
+    room = {key for key in matcher.keys if key in ERROR_APIS}
     if do.partitions is not None:
-        room = {key for key in room if key in WITH_PARTITIONS}
+        room = {key for key in room if key in PARTITION_ERROR_APIS}
         if not room:
-            raise impossible("/do/partitions", f"{_names(matcher)} says no error of a partition")
+            raise impossible_field_problem(
+                "/do/partitions", f"{_format_apis(matcher)} says no error of a partition"
+            )
     if not room:
-        raise impossible("/do/error", f"{_names(matcher)} has no place where a fault can put an error")
+        raise impossible_field_problem(
+            "/do/error", f"{_format_apis(matcher)} has no place where a fault can put an error"
+        )
     if error is ErrorCode.NONE:
-        room = {key for key in room if key in WITH_EMPTY_SUCCESS}
+        room = {key for key in room if key in EMPTY_SUCCESS_APIS}
         if not room:
-            names = ", ".join(sorted(APIS[key].name for key in WITH_EMPTY_SUCCESS))
-            raise impossible("/do/error", f"NONE says all only in the answers of {names}")
-    if use == LOADING:
-        return {key: loading_error(key) for key in room}
+            names = ", ".join(sorted(APIS[key].name for key in EMPTY_SUCCESS_APIS))
+            raise impossible_field_problem("/do/error", f"NONE says all only in the answers of {names}")
+    if use == LOADING_PRESET:
+        return {key: find_loading_error(key) for key in room}
     return dict.fromkeys(room, error)
 
 
-def _partitions(do: Do, matcher: Matcher, kind: str) -> Callable[[str], bool] | None:
+def _compile_partitions(do: ActionSpec, matcher: RequestMatcher, kind: str) -> Callable[[str], bool] | None:
     if do.partitions is None:
         return None
     if kind != "error":
-        raise impossible("/do/partitions", "Only an error can be that of some partitions")
-    return names_pattern(do.partitions, "/do/partitions")
+        raise impossible_field_problem("/do/partitions", "Only an error can be that of some partitions")
+    return compile_name_pattern(do.partitions, "/do/partitions")
 
 
-def _throttle_ms(do: Do) -> int:
+def _check_throttle_ms(do: ActionSpec) -> int:
     if do.throttle_ms is None:
         return 0
     if not 0 <= do.throttle_ms < 2**31:
-        raise wrong("/do/throttle_ms", f"{do.throttle_ms} is not between 0 and {2**31 - 1}")
+        raise invalid_field_problem("/do/throttle_ms", f"{do.throttle_ms} is not between 0 and {2**31 - 1}")
     return do.throttle_ms
 
 
-def _keys(at: At, kind: str, matcher: Matcher) -> frozenset[int]:
+def _select_apis(at: FaultPoint, kind: str, matcher: RequestMatcher) -> frozenset[int]:
     """Where a rule can act at all. Raises Problem (not-possible) where that is nowhere."""
     keys = matcher.keys
     if kind == "throttle_ms":
         keys = frozenset(key for key in keys if can_throttle(key, APIS[key].versions.last))
-        why = f"The answer of {_names(matcher)} has no throttle time"
+        why = f"The answer of {_format_apis(matcher)} has no throttle time"
     elif kind == "coordinator":
         keys &= {ApiKey.FIND_COORDINATOR}
         why = "Only FindCoordinator names a coordinator"
     elif at in DISK_POINTS:
-        keys &= WRITING
-        why = f"Nothing is written for {_names(matcher)}: {at} is never reached"
+        keys &= RECORD_WRITING_APIS
+        why = f"Nothing is written for {_format_apis(matcher)}: {at} is never reached"
     elif kind == "crash":
-        keys &= OF_GROUPS
-        why = f"{_names(matcher)} is about no group, so that no partition of groups can crash at its answer"
+        keys &= GROUP_APIS
+        why = f"{_format_apis(matcher)} is about no group, so that no partition of groups can crash at its answer"
     else:
         return keys
     if not keys:
-        raise impossible("/match/api", why)
+        raise impossible_field_problem("/match/api", why)
     return keys
 
 
@@ -202,30 +221,30 @@ def can_throttle(key: int, version: int) -> bool:
     return any(field.name == "throttle_time_ms" for field in layout(APIS[key].response, version))
 
 
-def _on_event(do: Do, kind: str) -> Action:
+def _compile_event_action(do: ActionSpec, kind: str) -> FaultAction:
     spans = do.failover if isinstance(do.failover, FailoverSpans) else FailoverSpans()
-    named: Text = (do.disconnect if kind == "disconnect" else do.expire) or []
+    named: NamePattern = (do.disconnect if kind == "disconnect" else do.expire) or []
     members = [named] if isinstance(named, str) else named
     if kind in ("disconnect", "expire") and not members:
-        raise wrong(f"/do/{kind}", "whom? It names members")
-    return Action(
+        raise invalid_field_problem(f"/do/{kind}", "whom? It names members")
+    return FaultAction(
         at="event",
         kind=kind,
-        not_coordinator_ms=_span_ms(spans.not_coordinator, "not_coordinator"),
-        loading_ms=_span_ms(spans.loading, "loading"),
+        not_coordinator_ms=_parse_span_ms(spans.not_coordinator, "not_coordinator"),
+        loading_ms=_parse_span_ms(spans.loading, "loading"),
         to=spans.to,
         members=members,
         release=do.release or "",
     )
 
 
-def _span_ms(span: Duration, field: str) -> int:
-    ms = duration_ms(span, f"do.failover.{field}")
+def _parse_span_ms(span: DurationValue, field: str) -> int:
+    ms = parse_duration_ms(span, f"do.failover.{field}")
     if ms > LONGEST_DELAY_MS:
-        raise wrong(f"/do/failover/{field}", "it lasts 10 minutes at most")
+        raise invalid_field_problem(f"/do/failover/{field}", "it lasts 10 minutes at most")
     return ms
 
 
-def _names(matcher: Matcher) -> str:
+def _format_apis(matcher: RequestMatcher) -> str:
     names = sorted(APIS[key].name for key in matcher.keys)
     return names[0] if len(names) == 1 else f"Any of {', '.join(names[:5])}"

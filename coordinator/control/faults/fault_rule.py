@@ -1,21 +1,26 @@
-"""A fault as people write it. Unknown fields are refused: a misspelt one must never be a test that passes.
+"""The rule of a fault as users write it, the presets of rules, and the actions that are possible at each
+point. Unknown fields are refused: with a misspelt field a test would pass without its fault.
 
-{"name": "slow-sync", "match": {"api": "SyncGroup", "group": "billing", "role": "follower"}, "times": 1,
- "do": {"at": "request", "hold": true}}
+    {"name": "slow-sync", "match": {"api": "SyncGroup", "group": "billing", "role": "follower"}, "times": 1,
+     "do": {"at": "request", "hold": true}}
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field, structs
 
-Text: TypeAlias = str | list[str]
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.core.message_text import printable, suggest
+from coordinator.core.wire_name import wire_name
+
+NamePattern: TypeAlias = str | list[str]
 """A name, in which `*` stands for anything, or several: one of them has to fit."""
-Number: TypeAlias = int | str
+NumberPattern: TypeAlias = int | str
 """A number, or "<5", "<=5", ">3", ">=3"."""
-Duration: TypeAlias = int | str
+DurationValue: TypeAlias = int | str
 """Milliseconds, or "45s"."""
 
-At = Literal[
+FaultPoint = Literal[
     "request",
     "answer",
     "append",
@@ -29,7 +34,8 @@ At = Literal[
 """Where a fault acts."""
 
 
-class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+@wire_name("Match")
+class RequestMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a request has to be; all of it must fit, and what a request does not carry never does. An empty list is
     no condition.
 
@@ -39,35 +45,37 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     answer has, at `answer` and `before_answer`.
     """
 
-    api: Text | None = None
-    version: Number | None = None
-    group: Text | None = None
-    topic: Text | None = None
-    client_id: Text | None = None
-    member_id: Text | None = None
-    group_instance_id: Text | None = None
+    api: NamePattern | None = None
+    version: NumberPattern | None = None
+    group: NamePattern | None = None
+    topic: NamePattern | None = None
+    client_id: NamePattern | None = None
+    member_id: NamePattern | None = None
+    group_instance_id: NamePattern | None = None
     role: Literal["leader", "follower"] | None = None
-    state: Text | None = None
-    generation: Number | None = None
-    members: Number | None = None
+    state: NamePattern | None = None
+    generation: NumberPattern | None = None
+    members: NumberPattern | None = None
     first_join: bool | None = None
-    host: Text | None = None
+    host: NamePattern | None = None
     connection: Literal["first"] | None = None
-    error: Text | None = None
+    error: NamePattern | None = None
 
 
-class OnEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+@wire_name("OnEvent")
+class EventMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What has to happen in a group: an event by the name of its class, such as GroupStabilized. An empty list is
     no condition, except for `event`, which names at least one."""
 
-    event: Text
-    group: Text | None = None
-    generation: Number | None = None
-    client_id: Text | None = None
-    member_id: Text | None = None
-    group_instance_id: Text | None = None
+    event: NamePattern
+    group: NamePattern | None = None
+    generation: NumberPattern | None = None
+    client_id: NamePattern | None = None
+    member_id: NamePattern | None = None
+    group_instance_id: NamePattern | None = None
 
 
+@wire_name("Delay")
 class Delay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """So long, and up to `jitter_ms` more, drawn from the rule's own generator."""
 
@@ -75,7 +83,8 @@ class Delay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     jitter_ms: int = 0
 
 
-class ToldCoordinator(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@wire_name("ToldCoordinator")
+class FakeCoordinator(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whom FindCoordinator names."""
 
     node_id: int
@@ -83,16 +92,18 @@ class ToldCoordinator(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     port: int
 
 
+@wire_name("FailoverSpans")
 class FailoverSpans(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """For how long an offsets partition is told to be elsewhere, and then to be loading; the broker, of several,
     that coordinates it then."""
 
-    not_coordinator: Duration = 0
-    loading: Duration = 0
+    not_coordinator: DurationValue = 0
+    loading: DurationValue = 0
     to: int | None = None
 
 
-class Do(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+@wire_name("Do")
+class ActionSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a fault does: one thing. `partitions` ("orders-0", "orders-*") are those that an `error` is about, the
     others are answered as ever; an empty list means all. `torn_bytes` are those of an append that reach the
     file before it fails, or before the process ends.
@@ -101,7 +112,7 @@ class Do(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_def
     name members by member id, instance id or client id; `release` names a fault.
     """
 
-    at: At | None = None
+    at: FaultPoint | None = None
     error: str | int | None = None
     partitions: list[str] | None = None
     delay: Delay | int | str | None = None
@@ -109,17 +120,18 @@ class Do(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_def
     drop: bool = False
     swallow: bool = False
     throttle_ms: int | None = None
-    coordinator: ToldCoordinator | None = None
+    coordinator: FakeCoordinator | None = None
     fail: Literal["EIO", "ENOSPC"] | None = None
     torn_bytes: int | None = None
     crash: Literal["partition", "process"] | None = None
     failover: FailoverSpans | bool | None = None
     freeze: bool = False
-    disconnect: Text | None = None
-    expire: Text | None = None
+    disconnect: NamePattern | None = None
+    expire: NamePattern | None = None
     release: str | None = None
 
 
+@wire_name("FaultRule")
 class FaultRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A fault. `name`: None for one of the daemon's choice. `use`: a ready-made one, of which the fields given here
     say more. It acts from the (`skip`+1)-th match on, `times` times (once, where nothing is said; None: as long as
@@ -128,16 +140,17 @@ class FaultRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
     name: str | None = None
     use: str | None = None
-    match: Match | None = None
-    on: OnEvent | None = None
+    match: RequestMatch | None = None
+    on: EventMatch | None = None
     skip: int = 0
     times: int | UnsetType | None = UNSET
     probability: float = 1.0
     seed: int = 0
-    for_: Duration | None = field(name="for", default=None)
-    do: Do | None = None
+    for_: DurationValue | None = field(name="for", default=None)
+    do: ActionSpec | None = None
 
 
+@wire_name("LastHit")
 class LastHit(Struct, frozen=True, kw_only=True):
     """What a fault hit last."""
 
@@ -149,6 +162,7 @@ class LastHit(Struct, frozen=True, kw_only=True):
     member_id: str | None
 
 
+@wire_name("FaultStatus")
 class FaultStatus(Struct, frozen=True, kw_only=True):
     """A fault as it is: how many requests (answers, events) fitted, how often it acted, how many it holds, delays
     or has swallowed now. `state` is "active", "spent" (it has acted `times` times) or "over" (its time is up)."""
@@ -162,3 +176,74 @@ class FaultStatus(Struct, frozen=True, kw_only=True):
     last: LastHit | None
     made_ms: int
     by: str | None
+
+
+_AT_REQUEST: Final = ("error", "delay", "hold", "drop", "swallow")
+_ON_DISK: Final = ("fail", "delay")
+ACTIONS_BY_POINT: Final[dict[FaultPoint, tuple[str, ...]]] = {
+    "request": _AT_REQUEST,
+    "answer": (*_AT_REQUEST, "throttle_ms", "coordinator"),
+    "append": _ON_DISK,
+    "sync": _ON_DISK,
+    "before_append": ("crash",),
+    "after_append": ("crash",),
+    "after_sync": ("crash",),
+    "before_answer": ("crash",),
+    "event": ("failover", "freeze", "disconnect", "expire", "release"),
+}
+"""By where it is done."""
+ACTION_KINDS: Final = tuple(dict.fromkeys(kind for kinds in ACTIONS_BY_POINT.values() for kind in kinds))
+
+COORDINATOR_APIS: Final = [
+    "JoinGroup",
+    "SyncGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "OffsetCommit",
+    "OffsetFetch",
+    "OffsetDelete",
+    "DescribeGroups",
+    "DeleteGroups",
+]
+"""What only the coordinator of a group answers."""
+_UNREACHABLE: Final = FakeCoordinator(node_id=2**31 - 1, host="127.0.0.1", port=1)
+
+LOADING_PRESET: Final = "loading"
+PRESETS: Final = {
+    "not-coordinator": FaultRule(
+        match=RequestMatch(api=COORDINATOR_APIS),
+        times=None,
+        do=ActionSpec(at="request", error="NOT_COORDINATOR"),
+    ),
+    # What each API is told while a partition loads differs: see `error_answers.py`.
+    LOADING_PRESET: FaultRule(
+        match=RequestMatch(api=COORDINATOR_APIS),
+        times=None,
+        do=ActionSpec(at="request", error="COORDINATOR_LOAD_IN_PROGRESS"),
+    ),
+    # FindCoordinator goes on naming a broker that is gone.
+    "stale-coordinator": FaultRule(
+        match=RequestMatch(api="FindCoordinator"),
+        times=None,
+        do=ActionSpec(at="answer", coordinator=_UNREACHABLE),
+    ),
+    "lost-commit-answer": FaultRule(
+        match=RequestMatch(api="OffsetCommit"), times=1, do=ActionSpec(at="answer", drop=True)
+    ),
+}
+
+
+def apply_preset(rule: FaultRule) -> FaultRule:
+    """A rule with what the ready-made one says that it uses. Raises Problem (bad-request)."""
+    if rule.use is None:
+        return structs.replace(rule, times=1) if rule.times is UNSET else rule
+    preset = PRESETS.get(rule.use)
+    if preset is None:
+        detail = f"use: {printable(rule.use)} is not a ready-made fault {suggest(rule.use, PRESETS)}."
+        raise Problem(ProblemKind.BAD_REQUEST, "no such ready-made fault", detail, {"pointer": "/use"})
+    match = preset.match
+    if rule.match is not None and match is not None:
+        given = {name: value for name, value in structs.asdict(rule.match).items() if value is not None}
+        match = structs.replace(match, **given)
+    times = preset.times if rule.times is UNSET else rule.times
+    return structs.replace(rule, match=match, do=rule.do or preset.do, times=times)

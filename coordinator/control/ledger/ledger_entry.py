@@ -9,9 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from coordinator.group.group_type import GroupType
+from coordinator.core.wire_name import wire_name
+from coordinator.group.group_types import GroupType
 
 
+@wire_name("EntryResult")
 class EntryResult(StrEnum):
     """What became of it. An open one may be Stable already: not all have asked for their assignment yet."""
 
@@ -24,7 +26,8 @@ class EntryResult(StrEnum):
     """Of a consumer group: there was another epoch before all members had their target, or it is a classic one."""
 
 
-class Why(StrEnum):
+@wire_name("Why")
+class WaitReason(StrEnum):
     """Why a group had to wait for a member."""
 
     TOLD_LATE = "told late"
@@ -37,10 +40,11 @@ class Why(StrEnum):
     NEVER_REVOKED = "never revoked"
 
 
-MOVED_MS: Final = 250
+MOVED_CLOCK_MS: Final = 250
 """A group's clock that differs by more from the process's in one rebalance was moved, or stood still."""
 
 
+@wire_name("RealTimes")
 class RealTimes(Struct, frozen=True, kw_only=True):
     """What the rebalance took on a clock that nobody moves; null while it is open."""
 
@@ -49,14 +53,16 @@ class RealTimes(Struct, frozen=True, kw_only=True):
     total_ms: int
 
 
-class ActorSeen(Struct, frozen=True, kw_only=True):
-    """The same of whoever began a rebalance: how long nothing had been heard of it, and its connection closed.
-    Null: that is not known, or it had a connection."""
+@wire_name("ActorSeen")
+class ActorSilence(Struct, frozen=True, kw_only=True):
+    """The client that began a rebalance: how long ago groupd last heard from it, and how long ago its connection
+    closed, on a clock that nobody moves. Null: not known, or it had a connection."""
 
     last_heard_ms_ago: int | None
     connection_closed_ms_ago: int | None
 
 
+@wire_name("Actor")
 class Actor(Struct, frozen=True, kw_only=True):
     """The member whose doing a rebalance is."""
 
@@ -65,18 +71,20 @@ class Actor(Struct, frozen=True, kw_only=True):
     client_id: str
     client_host: str
     last_heard_ms_ago: int | None
-    real: ActorSeen
+    real: ActorSilence
 
 
-class AlsoActed(Struct, frozen=True, kw_only=True):
-    """Something that was done on purpose meanwhile, or shortly before: `acts.py`."""
+@wire_name("AlsoActed")
+class RelatedAction(Struct, frozen=True, kw_only=True):
+    """An action of an operator during the rebalance or shortly before it."""
 
     kind: str
     what: str
     by: str | None
 
 
-class MemberStory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+@wire_name("MemberStory")
+class MemberTimeline(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a member did in a rebalance. Times are from its start; null: it never did. `told_after_ms`: when it
     learned that it has to rejoin; `synced_after_ms`: when it asked for its assignment; `awaited_ms`: how long the
     group waited for it; `owned` (by topic), `gained` and `lost` ("orders-2"): its partitions, against its last
@@ -115,29 +123,34 @@ class MemberStory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     missing_count: int | None = None
 
 
-class AwaitedLongest(Struct, frozen=True, kw_only=True):
-    """Whom the group waited for longest, how long, and why that took so long: a word of `Why`, and a sentence."""
+@wire_name("AwaitedLongest")
+class LongestWait(Struct, frozen=True, kw_only=True):
+    """Whom the group waited for longest, how long, and why that took so long, as a word and as a sentence."""
 
     member_id: str
     client_id: str
     ms: int
-    why: Why
+    why: WaitReason
     because: str
 
 
+@wire_name("LedgerEntry")
 class LedgerEntry(Struct, frozen=True, kw_only=True):
-    """See the top of this file.
+    """One generation of a group, or an attempt that failed.
+
+    Durations are group time, except under `real`. Members are those of the generation and those lost on the way to
+    it; of a large group only some are named (`members_left_out` counts the others).
 
     `seq` is the number of the event that closed it (of an open one: of its last event), so that entries and the
-    stream can be put in one order; `generation_id` is that to which it leads; `result` is a word of `EntryResult`;
-    `cause` is a word of `RebalanceCause`, `reason` Kafka's sentence, `client_reason` what the client said;
-    `attempts`: which attempt this is, 1 unless the one before was broken off in its sync phase; `started_ms` is
-    Unix time, `group_time_ms` what the group's clock said then; `total_ms` is until the group was Stable or Empty.
-    `leader` is the client id of the leader; `members_count` and `gone_count` are of all, named or not. `unowned`
-    are partitions of subscribed topics that nobody was given; empty where that is not known.
+    stream can be put in one order; `generation_id` is that to which it leads; `cause` is a short phrase,
+    `reason` Kafka's sentence, `client_reason` the reason that the client gave; `attempts`: which attempt this
+    is, 1 unless the one before was broken off in its sync phase; `started_ms` is Unix time, `group_time_ms` the
+    time of the group's clock at that moment; `total_ms` is until the group was Stable or Empty. `leader` is the
+    client id of the leader; `members_count` and `gone_count` are of all, named or not. `unowned` are partitions
+    of subscribed topics that no member was given; empty where that is not known.
 
-    Of a consumer group (`type`) an entry is one epoch: `generation_id` is `group_epoch`, `assignment_epoch` that of
-    the last target that was computed, None where that is not known; `cause` may be a word of `EpochWord` too;
+    Of a consumer group (`type`) an entry is one epoch: `generation_id` is `group_epoch`, `assignment_epoch`
+    that of the last target that was computed, None where that is not known; there are more values of `cause`;
     `join_ms` is until the target of this epoch was computed, `sync_ms` from then until all had it, and
     `protocol_name` the assignor. There is no leader."""
 
@@ -149,7 +162,7 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     reason: str
     client_reason: str
     actor: Actor | None
-    also: list[AlsoActed]
+    also: list[RelatedAction]
     attempts: int
     started_ms: int
     group_time_ms: int
@@ -161,11 +174,11 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     protocol_name: str | None
     leader: str | None
     leader_id: str | None
-    members: list[MemberStory]
+    members: list[MemberTimeline]
     members_left_out: int
     members_count: int
     gone_count: int
-    awaited_longest: AwaitedLongest | None
+    awaited_longest: LongestWait | None
     unowned: list[str]
     unowned_count: int
     type: str = GroupType.CLASSIC.value
@@ -173,6 +186,6 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     assignment_epoch: int | None = None
 
 
-def is_moved(total_ms: int, real: RealTimes) -> bool:
+def is_clock_moved(total_ms: int, real: RealTimes) -> bool:
     """Whether what a rebalance took in group time says nothing of how long anybody was busy."""
-    return abs(total_ms - real.total_ms) > MOVED_MS
+    return abs(total_ms - real.total_ms) > MOVED_CLOCK_MS

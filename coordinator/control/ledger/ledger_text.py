@@ -13,8 +13,15 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from coordinator.control.ledger.entry import Actor, EntryResult, LedgerEntry, MemberStory, Why, is_moved
-from coordinator.net.peer import printable
+from coordinator.control.ledger.ledger_entry import (
+    Actor,
+    EntryResult,
+    LedgerEntry,
+    MemberTimeline,
+    WaitReason,
+    is_clock_moved,
+)
+from coordinator.core.message_text import printable
 
 _INDENT: Final = "    "
 _MAX_TIMED: Final = 6
@@ -22,68 +29,72 @@ _SHORT_MS: Final = 100
 """Why somebody was awaited for less than that is not worth a line."""
 _MAX_OWNERS: Final = 20
 _MAX_RANGES: Final = 12
-_SAYS_WHAT_WAS_LOST: Final = (EntryResult.STABLE, EntryResult.EMPTY)
+_ENDED_RESULTS: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 
 
-def entries_text(entries: Sequence[LedgerEntry], *, with_group: bool = False) -> str:
+def format_entries(entries: Sequence[LedgerEntry], *, with_group: bool = False) -> str:
     """Entries one after the other, with the names of their groups if they are of several."""
     if not entries:
         return "No rebalance is known.\n"
-    return "".join(entry_text(entry, with_group=with_group) for entry in entries)
+    return "".join(format_entry(entry, with_group=with_group) for entry in entries)
 
 
-def entry_text(entry: LedgerEntry, *, with_group: bool = False) -> str:
+def format_entry(entry: LedgerEntry, *, with_group: bool = False) -> str:
     """One entry, on lines of its own."""
     group = f"{printable(entry.group_id)} " if with_group else ""
     head = (
-        f"{group}#{entry.generation_id}  {_time_of_day(entry.started_ms)}  {_cause(entry)}   {_result(entry)}"
+        f"{group}#{entry.generation_id}  {_format_time_of_day(entry.started_ms)}  {_format_cause(entry)} "
+        f"  {_format_result(entry)}"
     )
     lines = [head]
-    lines += [f"also: {act.kind} {act.what}" + (f" (by {act.by})" if act.by else "") for act in entry.also]
+    lines += [
+        f"also: {action.kind} {action.what}" + (f" (by {action.by})" if action.by else "")
+        for action in entry.also
+    ]
     if entry.client_reason:
         lines.append(f"client's reason: {entry.client_reason}")
     for line in (
-        _who_came(entry),
-        _who_reached(entry),
-        _longest(entry),
-        _who_revokes(entry),
-        _who_has_what(entry),
-        _unowned(entry),
+        _format_joins(entry),
+        _format_reached(entry),
+        _format_longest_wait(entry),
+        _format_revocations(entry),
+        _format_owners(entry),
+        _format_unowned(entry),
     ):
         if line:
             lines.append(line)
     return f"\n{_INDENT}".join(lines) + "\n"
 
 
-def _time_of_day(unix_ms: int) -> str:
+def _format_time_of_day(unix_ms: int) -> str:
     return datetime.fromtimestamp(unix_ms / 1000).astimezone().strftime("%H:%M:%S.%f")[:-3]
 
 
-def _cause(entry: LedgerEntry) -> str:
-    return entry.cause if entry.actor is None else f"{entry.cause}: {_actor(entry.actor)}"
+def _format_cause(entry: LedgerEntry) -> str:
+    return entry.cause if entry.actor is None else f"{entry.cause}: {_format_actor(entry.actor)}"
 
 
-def _actor(actor: Actor) -> str:
-    said = [actor.client_host.removeprefix("/")]
+def _format_actor(actor: Actor) -> str:
+    parts = [actor.client_host.removeprefix("/")]
     if actor.last_heard_ms_ago:
-        said.append(f"last heard {_span(actor.last_heard_ms_ago)} before")
+        parts.append(f"last heard {_format_span(actor.last_heard_ms_ago)} before")
         real_ms = actor.real.last_heard_ms_ago
         if real_ms is not None and abs(real_ms - actor.last_heard_ms_ago) > 1_000:
-            said[-1] += f", really {_span(real_ms)}"
+            parts[-1] += f", really {_format_span(real_ms)}"
     if actor.real.connection_closed_ms_ago is not None:
-        said.append("connection closed")
+        parts.append("connection closed")
     who = actor.client_id or actor.member_id
     if actor.group_instance_id is not None:
         who += f" ({actor.group_instance_id})"
-    return f"{who} ({', '.join(said)})"
+    return f"{who} ({', '.join(parts)})"
 
 
-def _result(entry: LedgerEntry) -> str:
+def _format_result(entry: LedgerEntry) -> str:
     if entry.result is EntryResult.OPEN:
-        return f"open since {_span(entry.total_ms)}"
-    took = _span(entry.total_ms)
+        return f"open since {_format_span(entry.total_ms)}"
+    took = _format_span(entry.total_ms)
     if _is_moved(entry) and entry.real is not None:
-        took += f" of group time, really {_span(entry.real.total_ms)}"
+        took += f" of group time, really {_format_span(entry.real.total_ms)}"
     if entry.result is EntryResult.OVERTAKEN:
         return f"overtaken after {took}"
     again = f", attempt {entry.attempts}" if entry.attempts > 1 else ""
@@ -98,72 +109,81 @@ def _is_epoch(entry: LedgerEntry) -> bool:
 
 
 def _is_moved(entry: LedgerEntry) -> bool:
-    return entry.real is not None and is_moved(entry.total_ms, entry.real)
+    return entry.real is not None and is_clock_moved(entry.total_ms, entry.real)
 
 
-def _who_came(entry: LedgerEntry) -> str:
+def _format_joins(entry: LedgerEntry) -> str:
     """When the members rejoined: the one awaited longest in full, then the others."""
     came = [story for story in entry.members if story.rejoined_after_ms is not None]
     came.sort(key=lambda story: story.awaited_ms, reverse=True)
     if not came:
         return ""
-    others = [f"{_who(story)} +{_span(story.rejoined_after_ms or 0)}" for story in came[1:_MAX_TIMED]]
+    others = [
+        f"{_format_member(story)} +{_format_span(story.rejoined_after_ms or 0)}"
+        for story in came[1:_MAX_TIMED]
+    ]
     more = len(came) - 1 - len(others) + entry.members_left_out
-    return "; ".join([_in_full(entry, came[0]), *others]) + (f" and {more} more" if more > 0 else "")
+    return "; ".join([_format_slowest_join(entry, came[0]), *others]) + (
+        f" and {more} more" if more > 0 else ""
+    )
 
 
-def _who_reached(entry: LedgerEntry) -> str:
+def _format_reached(entry: LedgerEntry) -> str:
     """When the members of a consumer group had their target, the last one first, with what they gave up."""
     reached = [story for story in entry.members if story.reached_after_ms is not None]
     reached.sort(key=lambda story: story.reached_after_ms or 0, reverse=True)
     texts = []
     for story in reached[:_MAX_TIMED]:
-        gave_up = f" (gave up for {_span(story.revoking_ms)})" if story.revoking_ms else ""
-        texts.append(f"{_who(story)} +{_span(story.reached_after_ms or 0)}{gave_up}")
+        gave_up = f" (gave up for {_format_span(story.revoking_ms)})" if story.revoking_ms else ""
+        texts.append(f"{_format_member(story)} +{_format_span(story.reached_after_ms or 0)}{gave_up}")
     more = len(reached) - len(texts)
     return f"reached: {'; '.join(texts)}" + (f" and {more} more" if more else "") if texts else ""
 
 
-def _who_revokes(entry: LedgerEntry) -> str:
+def _format_revocations(entry: LedgerEntry) -> str:
     """Who had something to give up when the entry was closed, or has."""
     texts = [
-        f"{_who(story)} has {story.revoking_count} for {_span(story.revoking_ms or 0)}"
+        f"{_format_member(story)} has {story.revoking_count} for {_format_span(story.revoking_ms or 0)}"
         for story in entry.members
         if story.revoking_count
     ]
     return f"to give up: {'; '.join(texts[:_MAX_TIMED])}" if texts else ""
 
 
-def _in_full(entry: LedgerEntry, story: MemberStory) -> str:
+def _format_slowest_join(entry: LedgerEntry, story: MemberTimeline) -> str:
     assert story.rejoined_after_ms is not None, story.member_id
-    said = []
+    parts = []
     since_ms = 0
     if story.told_after_ms is not None:
         longest = entry.awaited_longest
-        late = longest is not None and longest.member_id == story.member_id and longest.why is Why.TOLD_LATE
-        after = f"told +{_span(story.told_after_ms)}"
+        late = (
+            longest is not None
+            and longest.member_id == story.member_id
+            and longest.why is WaitReason.TOLD_LATE
+        )
+        after = f"told +{_format_span(story.told_after_ms)}"
         if late and story.told_after_ms >= _SHORT_MS and not _is_moved(entry):
-            after = f"told {_span(story.told_after_ms)} late (heartbeat interval)"
-        said.append(after)
+            after = f"told {_format_span(story.told_after_ms)} late (heartbeat interval)"
+        parts.append(after)
         since_ms = story.told_after_ms
-    said.append(f"rejoined +{_span(story.rejoined_after_ms - since_ms)}")
+    parts.append(f"rejoined +{_format_span(story.rejoined_after_ms - since_ms)}")
     if story.synced_after_ms is None:
-        said.append("never synced" if entry.result is not EntryResult.OPEN else "not synced yet")
+        parts.append("never synced" if entry.result is not EntryResult.OPEN else "not synced yet")
     else:
         joined_ms = max(story.rejoined_after_ms, entry.join_ms)
-        said.append(f"synced +{_span(story.synced_after_ms - joined_ms)}")
-    return f"{_who(story)} {', '.join(said)}"
+        parts.append(f"synced +{_format_span(story.synced_after_ms - joined_ms)}")
+    return f"{_format_member(story)} {', '.join(parts)}"
 
 
-def _longest(entry: LedgerEntry) -> str:
+def _format_longest_wait(entry: LedgerEntry) -> str:
     longest = entry.awaited_longest
-    if longest is None or longest.why is Why.TOLD_LATE or longest.ms < _SHORT_MS:
+    if longest is None or longest.why is WaitReason.TOLD_LATE or longest.ms < _SHORT_MS:
         return ""
     who = longest.client_id or longest.member_id
-    return f"awaited longest: {who} for {_span(longest.ms)}: {longest.because}"
+    return f"awaited longest: {who} for {_format_span(longest.ms)}: {longest.because}"
 
 
-def _who_has_what(entry: LedgerEntry) -> str:
+def _format_owners(entry: LedgerEntry) -> str:
     topics = {topic for story in entry.members for topic in story.owned or ()}
     topics |= {name.rpartition("-")[0] for story in entry.members for name in story.lost}
     is_one = len(topics) == 1
@@ -175,37 +195,38 @@ def _who_has_what(entry: LedgerEntry) -> str:
             changes = [f"+{story.gained_count}"] if story.gained_count else []
             changes += [f"-{story.lost_count}"] if story.lost_count else []
             change = f" ({' '.join(changes)})" if changes else ""
-            texts.append(f"{_who(story)} {_partitions(story, is_one=is_one)}{change}")
+            texts.append(f"{_format_member(story)} {_format_partitions(story, is_one=is_one)}{change}")
     for story in entry.members:
-        if story.gone is not None and (entry.result in _SAYS_WHAT_WAS_LOST or story.lost):
-            what = _names(story.lost, story.lost_count, is_one=is_one) or "nothing"
-            texts.append(f"lost by {_who(story)}: {what}")
+        if story.gone is not None and (entry.result in _ENDED_RESULTS or story.lost):
+            what = _format_names(story.lost, story.lost_count, is_one=is_one) or "nothing"
+            texts.append(f"lost by {_format_member(story)}: {what}")
     more = len(texts) - _MAX_OWNERS
     return "   ".join(texts[:_MAX_OWNERS]) + (f"   and {more} more" if more > 0 else "")
 
 
-def _unowned(entry: LedgerEntry) -> str:
+def _format_unowned(entry: LedgerEntry) -> str:
     if not entry.unowned_count:
         return ""
-    return f"without an owner: {_names(entry.unowned, entry.unowned_count, is_one=False)}"
+    return f"without an owner: {_format_names(entry.unowned, entry.unowned_count, is_one=False)}"
 
 
-def _partitions(story: MemberStory, *, is_one: bool) -> str:
+def _format_partitions(story: MemberTimeline, *, is_one: bool) -> str:
     owned = story.owned or {}
     texts = [
-        (_ranges(numbers) if is_one else f"{topic} {_ranges(numbers)}") for topic, numbers in owned.items()
+        (_format_ranges(numbers) if is_one else f"{topic} {_format_ranges(numbers)}")
+        for topic, numbers in owned.items()
     ]
     more = story.owned_count - sum(map(len, owned.values()))
     return (", ".join(texts) or "nothing") + (f" and {more} more" if more else "")
 
 
-def _names(names: Sequence[str], total: int, *, is_one: bool) -> str:
+def _format_names(names: Sequence[str], total: int, *, is_one: bool) -> str:
     some = [name.rpartition("-")[2] if is_one else name for name in names[:_MAX_RANGES]]
     more = total - len(some)
     return " ".join(some) + (f" and {more} more" if more > 0 else "")
 
 
-def _ranges(numbers: Iterable[int]) -> str:
+def _format_ranges(numbers: Iterable[int]) -> str:
     """`0 1 2`, of many `0-11 14`."""
     all_of_them = sorted(numbers)
     if len(all_of_them) <= _MAX_RANGES:
@@ -220,11 +241,11 @@ def _ranges(numbers: Iterable[int]) -> str:
     return " ".join(texts) + (" …" if len(ranges) > _MAX_RANGES else "")
 
 
-def _who(story: MemberStory) -> str:
+def _format_member(story: MemberTimeline) -> str:
     return story.group_instance_id or story.client_id or story.member_id
 
 
-def _span(milliseconds: int) -> str:
+def _format_span(milliseconds: int) -> str:
     """`2 ms`, `2.69 s`, `45 s`."""
     if milliseconds < 1_000:
         return f"{milliseconds} ms"

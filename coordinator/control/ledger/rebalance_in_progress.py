@@ -1,51 +1,92 @@
-"""An entry while its rebalance goes on: what events have told of it so far.
+"""A rebalance of a classic group in progress, as group events have described it so far, and the progress of
+each member.
 
-Opened by RebalanceStarted. It is *settled* by RebalanceCompleted, and complete when nobody's SyncGroup is awaited
-any more. Times are the group's, monotonic, but for those whose names say that they are real.
+RebalanceStarted opens it and RebalanceCompleted settles it. It is complete when the group awaits no further
+SyncGroup. Times are monotonic group time in milliseconds, except for fields that are named `real` or `wall`.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from coordinator.control.ledger.entry import Actor, AlsoActed
-from coordinator.control.ledger.member_track import MemberTrack
-from coordinator.group.events import RebalanceCompleted, RebalanceStarted
-from coordinator.group.member_name import MemberName
-from coordinator.machine.outcome import Now
+from coordinator.control.ledger.ledger_entry import Actor, RelatedAction
+from coordinator.core.outcome import Now
+from coordinator.group.event_details import MemberAssignment, MemberName
+from coordinator.group.group_event_types import RebalanceCompleted, RebalanceStarted
 
-MAX_ALSO: Final = 20
-"""Acts that an entry names; of more the first."""
-MAX_STRANGERS: Final = 1_000
+
+class MemberProgress:
+    """The progress of one member. `was_member`: it was a member when the rebalance began, so that it has to rejoin;
+    `is_new`: it was added in this rebalance; `id_given_ms`: when one that had not joined yet was given its id;
+    `commits_refused` counts requests."""
+
+    __slots__ = (
+        "assigned",
+        "commits_refused",
+        "gone_cause",
+        "gone_ms",
+        "id_given_ms",
+        "is_new",
+        "name",
+        "previous_assignment",
+        "rejoined_ms",
+        "synced_ms",
+        "told_by_heartbeat",
+        "told_ms",
+        "was_member",
+    )
+
+    def __init__(self, name: MemberName, *, was_member: bool) -> None:
+        self.name = name
+        self.was_member = was_member
+        self.is_new = False
+        self.id_given_ms: int | None = None
+        self.told_ms: int | None = None
+        self.told_by_heartbeat = True
+        """And not by the answer to another request."""
+        self.rejoined_ms: int | None = None
+        self.synced_ms: int | None = None
+        self.assigned: MemberAssignment | None = None
+        """What it had and got; a static member may have been restarted since."""
+        self.gone_cause: str | None = None
+        self.gone_ms: int | None = None
+        self.previous_assignment = b""
+        """Of one that is gone: the assignment of its last Stable generation."""
+        self.commits_refused = 0
+
+
+MAX_RELATED_ACTIONS: Final = 20
+"""Operator actions that an entry names; of more the first."""
+MAX_LATE_MEMBERS: Final = 1_000
 """Members that came after the start and went before the end, of whom something is noted: while a group waits,
 clients may come and go for as long as they like."""
 
 
-class OpenEntry:
-    """See the top of this file. `number` is that of the last event of it; `member_ids` that are in `unsynced` have
-    not fetched their assignment."""
+class RebalanceInProgress:
+    """A rebalance that is open. `last_seq` is that of the last event of it; `member_ids` that are in `unsynced`
+    have not fetched their assignment."""
 
     __slots__ = (
         "actor",
-        "also",
         "attempt",
         "cause",
         "completed",
         "generation_id",
         "group_id",
+        "last_seq",
+        "late_members_gone",
         "leader_id",
-        "number",
+        "members",
         "partition",
         "protocol_name",
         "real_settled_ns",
         "real_stabilized_ns",
         "real_started_ns",
+        "related_actions",
         "settled_ms",
         "stabilized_ms",
         "started",
         "started_ms",
         "started_wall_ms",
-        "strangers_gone",
-        "tracks",
         "unsynced",
         "wall_ms",
     )
@@ -54,7 +95,7 @@ class OpenEntry:
         self,
         started: RebalanceStarted,
         partition: int,
-        number: int,
+        seq: int,
         now: Now,
         real_ns: int,
         wall_ms: int,
@@ -65,10 +106,10 @@ class OpenEntry:
         self.started = started
         self.cause = started.trigger.cause.value
         self.partition = partition
-        self.number = number
+        self.last_seq = seq
         self.attempt = attempt
         self.actor = actor
-        self.also: list[AlsoActed] = []
+        self.related_actions: list[RelatedAction] = []
         self.generation_id = started.generation_id + 1
         self.started_ms = now.monotonic_ms
         self.started_wall_ms = now.wall_ms
@@ -83,9 +124,9 @@ class OpenEntry:
         self.protocol_name: str | None = None
         self.completed: RebalanceCompleted | None = None
         self.unsynced: set[str] = set()
-        self.strangers_gone = 0
+        self.late_members_gone = 0
         """Those of whom nothing is noted."""
-        self.tracks = {name.member_id: MemberTrack(name, was_there=True) for name in started.members}
+        self.members = {name.member_id: MemberProgress(name, was_member=True) for name in started.members}
 
     @property
     def is_complete(self) -> bool:
@@ -102,71 +143,74 @@ class OpenEntry:
         """Whether its join phase goes on."""
         return self.stabilized_ms is None and self.completed is None
 
-    def track(self, name: MemberName) -> MemberTrack:
+    def find_or_add_member(self, name: MemberName) -> MemberProgress:
         """What is noted of a member, from now on where nothing was."""
-        found = self.tracks.get(name.member_id)
+        found = self.members.get(name.member_id)
         if found is None:
-            found = self.tracks[name.member_id] = MemberTrack(name, was_there=False)
+            found = self.members[name.member_id] = MemberProgress(name, was_member=False)
         return found
 
-    def gone(self, name: MemberName, cause: str, now_ms: int) -> None:
+    def mark_gone(self, name: MemberName, cause: str, now_ms: int) -> None:
         """It is no member any more."""
-        track = self.track(name)
-        track.gone, track.gone_ms = cause, now_ms
-        if not track.was_there and len(self.tracks) - len(self.started.members) > MAX_STRANGERS:
-            del self.tracks[name.member_id]
-            self.strangers_gone += 1
+        progress = self.find_or_add_member(name)
+        progress.gone_cause, progress.gone_ms = cause, now_ms
+        if not progress.was_member and len(self.members) - len(self.started.members) > MAX_LATE_MEMBERS:
+            del self.members[name.member_id]
+            self.late_members_gone += 1
 
-    def replaced(self, old_member_id: str, name: MemberName) -> None:
+    def replace_member(self, old_member_id: str, name: MemberName) -> None:
         """A static member goes on under another id."""
-        track = self.tracks.pop(old_member_id, None) or MemberTrack(name, was_there=True)
-        track.name = name
-        self.tracks[name.member_id] = track
+        progress = self.members.pop(old_member_id, None) or MemberProgress(name, was_member=True)
+        progress.name = name
+        self.members[name.member_id] = progress
         if old_member_id in self.unsynced:
             self.unsynced.remove(old_member_id)
             self.unsynced.add(name.member_id)
 
-    def stabilized(self, generation_id: int, now_ms: int, real_ns: int) -> None:
+    def mark_stabilized(self, generation_id: int, now_ms: int, real_ns: int) -> None:
         """The join phase is over."""
         self.generation_id = generation_id
         self.stabilized_ms, self.real_stabilized_ns = now_ms, real_ns
 
-    def settled(self, completed: RebalanceCompleted, now_ms: int, real_ns: int) -> None:
+    def mark_settled(self, completed: RebalanceCompleted, now_ms: int, real_ns: int) -> None:
         """The group is Stable or Empty."""
         self.completed = completed
         self.settled_ms, self.real_settled_ns = now_ms, real_ns
         self.protocol_name, self.leader_id = completed.protocol_name, completed.leader_id
         self.unsynced = {one.member.member_id for one in completed.members}
         for one in completed.members:
-            self.track(one.member).assigned = one
+            self.find_or_add_member(one.member).assigned = one
         for departure in completed.gone:
-            track = self.track(departure.member)
-            track.had = departure.assignment
-            if track.gone is None:  # that was in an attempt before this one
-                track.gone, track.gone_ms = departure.cause.value, self.started_ms
+            progress = self.find_or_add_member(departure.member)
+            progress.previous_assignment = departure.assignment
+            if progress.gone_cause is None:  # that was in an attempt before this one
+                progress.gone_cause, progress.gone_ms = departure.cause.value, self.started_ms
 
-    def note_act(self, act: AlsoActed) -> None:
+    def add_related_action(self, action: RelatedAction) -> None:
         """Something was done on purpose."""
-        if len(self.also) < MAX_ALSO and act not in self.also:
-            self.also.append(act)
+        if len(self.related_actions) < MAX_RELATED_ACTIONS and action not in self.related_actions:
+            self.related_actions.append(action)
 
-    def waits(self, now_ms: int) -> "Waits":
+    def compute_waits(self, now_ms: int) -> "WaitsByMember":
         """How long the group waited for each member in its join phase, and in its sync phase, until now."""
         joined_ms = self.stabilized_ms
         if joined_ms is None:
             joined_ms = now_ms if self.settled_ms is None else self.settled_ms
-        return {member_id: self._waited(track, joined_ms, now_ms) for member_id, track in self.tracks.items()}
+        return {
+            member_id: self._compute_wait(progress, joined_ms, now_ms)
+            for member_id, progress in self.members.items()
+        }
 
-    def _waited(self, track: MemberTrack, joined_ms: int, now_ms: int) -> tuple[int, int]:
-        started_ms, gone_ms, synced_ms = self.started_ms, track.gone_ms, track.synced_ms
-        end_ms = joined_ms if track.rejoined_ms is None else min(track.rejoined_ms, joined_ms)
+    def _compute_wait(self, progress: MemberProgress, joined_ms: int, now_ms: int) -> tuple[int, int]:
+        started_ms, gone_ms, synced_ms = self.started_ms, progress.gone_ms, progress.synced_ms
+        end_ms = joined_ms if progress.rejoined_ms is None else min(progress.rejoined_ms, joined_ms)
         if gone_ms is not None and gone_ms < end_ms:
             end_ms = gone_ms
         join_ms = sync_ms = 0
-        if track.was_there:
+        if progress.was_member:
             join_ms = end_ms - started_ms
-        elif track.id_given_ms is not None:
-            join_ms = end_ms - max(track.id_given_ms, started_ms)
+        elif progress.id_given_ms is not None:
+            join_ms = end_ms - max(progress.id_given_ms, started_ms)
         if self.stabilized_ms is not None and (gone_ms is None or gone_ms > joined_ms):
             end_ms = now_ms if synced_ms is None else synced_ms
             if gone_ms is not None and gone_ms < end_ms:
@@ -175,5 +219,5 @@ class OpenEntry:
         return max(0, join_ms), max(0, sync_ms)
 
 
-Waits = Mapping[str, tuple[int, int]]
+WaitsByMember = Mapping[str, tuple[int, int]]
 """By member id: milliseconds of the join phase, and of the sync phase."""

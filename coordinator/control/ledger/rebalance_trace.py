@@ -1,11 +1,23 @@
-"""One generation as a trace, made of its closed entry: where the time went, and whose time that was."""
+"""The trace of one rebalance, built from its closed ledger entry: a root span, and a span for each time that
+the group waited for a member.
 
+If the clock of the group was moved, the waits are in another time than the root and are left out. Rebalances
+are traced if a variable of OpenTelemetry sets an OTLP endpoint; only then is the exporter imported.
+"""
+
+import contextlib
+import logging
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from coordinator.control.ledger.entry import EntryResult, LedgerEntry, MemberStory, is_moved
-from coordinator.group.group_type import GroupType
+from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, MemberTimeline, is_clock_moved
+from coordinator.group.group_types import GroupType
+
+if TYPE_CHECKING:
+    from coordinator.control.ledger.trace_exporter import TraceExporter
+
 
 _NS: Final = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -26,25 +38,24 @@ class Span:
     children: list["Span"] = field(default_factory=list)
 
 
-def trace_of(entry: LedgerEntry) -> Span:
-    """The root, with a span for each time that the group waited for a member. Where the group's clock was moved,
-    these would be of another time than the root's, and are left out."""
+def build_trace(entry: LedgerEntry) -> Span:
+    """Return the root span of a closed entry, with its children."""
     started_ns = entry.started_ms * _NS
-    moved = entry.real is not None and is_moved(entry.total_ms, entry.real)
+    moved = entry.real is not None and is_clock_moved(entry.total_ms, entry.real)
     total_ms = entry.total_ms if not moved or entry.real is None else entry.real.total_ms
     is_broken_off = entry.result in (EntryResult.FAILED, EntryResult.OVERTAKEN)
     return Span(
         name=f"rebalance {entry.group_id} {entry.generation_id}",
         start_ns=started_ns,
         end_ns=started_ns + total_ms * _NS,
-        attributes=_attributes(entry, moved=moved),
+        attributes=_build_attributes(entry, moved=moved),
         failure=f"it is {entry.result.value}" if is_broken_off else None,
-        children=[] if moved else list(_waits(entry, started_ns)),
+        children=[] if moved else list(_build_wait_spans(entry, started_ns)),
     )
 
 
-def _attributes(entry: LedgerEntry, *, moved: bool) -> Attributes:
-    told: dict[str, str | int | bool | None] = {
+def _build_attributes(entry: LedgerEntry, *, moved: bool) -> Attributes:
+    attributes: dict[str, str | int | bool | None] = {
         "messaging.system": "kafka",
         "messaging.consumer.group.name": entry.group_id,
         "groupd.type": entry.type,
@@ -64,42 +75,46 @@ def _attributes(entry: LedgerEntry, *, moved: bool) -> Attributes:
         "groupd.seq": entry.seq,
     }
     if entry.awaited_longest is not None:
-        told["groupd.awaited_longest"] = entry.awaited_longest.client_id
-        told["groupd.awaited_longest.because"] = entry.awaited_longest.because
+        attributes["groupd.awaited_longest"] = entry.awaited_longest.client_id
+        attributes["groupd.awaited_longest.because"] = entry.awaited_longest.because
     if moved:
-        told["groupd.group_time.total_ms"] = entry.total_ms
-    return {name: value for name, value in told.items() if value is not None}
+        attributes["groupd.group_time.total_ms"] = entry.total_ms
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
-def _waits(entry: LedgerEntry, started_ns: int) -> Iterator[Span]:
+def _build_wait_spans(entry: LedgerEntry, started_ns: int) -> Iterator[Span]:
     """Each from the start of the phase until the member had done what was waited for, or the phase was over."""
     is_epoch = entry.type == GroupType.CONSUMER
     if is_epoch:
-        yield _span("compute the target", started_ns, 0, entry.join_ms, {})
+        yield _build_wait_span("compute the target", started_ns, 0, entry.join_ms, {})
     for member in entry.members:
-        told = _told(member)
+        attributes = _build_member_attributes(member)
         if is_epoch:
             end_ms = entry.total_ms if member.reached_after_ms is None else member.reached_after_ms
-            yield _span(f"reconcile {member.client_id}", started_ns, entry.join_ms, end_ms, told, member.gone)
+            yield _build_wait_span(
+                f"reconcile {member.client_id}", started_ns, entry.join_ms, end_ms, attributes, member.gone
+            )
             continue
         if not member.is_new:
             end_ms = entry.join_ms if member.rejoined_after_ms is None else member.rejoined_after_ms
-            yield _span(f"await join {member.client_id}", started_ns, 0, end_ms, told, member.gone)
+            yield _build_wait_span(
+                f"await join {member.client_id}", started_ns, 0, end_ms, attributes, member.gone
+            )
         if member.gone is None and entry.result is EntryResult.STABLE:
             end_ms = entry.total_ms if member.synced_after_ms is None else member.synced_after_ms
             is_leader = member.member_id == entry.leader_id
             name = "assign (leader)" if is_leader else f"await sync {member.client_id}"
-            yield _span(name, started_ns, entry.join_ms, end_ms, told)
+            yield _build_wait_span(name, started_ns, entry.join_ms, end_ms, attributes)
 
 
-def _span(
-    name: str, started_ns: int, from_ms: int, to_ms: int, told: Attributes, failure: str | None = None
+def _build_wait_span(
+    name: str, started_ns: int, from_ms: int, to_ms: int, attributes: Attributes, failure: str | None = None
 ) -> Span:
-    return Span(name, started_ns + from_ms * _NS, started_ns + max(from_ms, to_ms) * _NS, told, failure)
+    return Span(name, started_ns + from_ms * _NS, started_ns + max(from_ms, to_ms) * _NS, attributes, failure)
 
 
-def _told(member: MemberStory) -> Attributes:
-    told: dict[str, str | int | bool | None] = {
+def _build_member_attributes(member: MemberTimeline) -> Attributes:
+    attributes: dict[str, str | int | bool | None] = {
         "messaging.client.id": member.client_id,
         "groupd.member_id": member.member_id,
         "groupd.group_instance_id": member.group_instance_id,
@@ -112,4 +127,39 @@ def _told(member: MemberStory) -> Attributes:
         "groupd.commits_refused": member.commits_refused,
         "groupd.gone": member.gone,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+_LOG: Final = logging.getLogger("Control")
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+
+def find_endpoint_variable() -> str | None:
+    """The variable that asks for it; None where none does, or OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER=none."""
+    is_off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if is_off or os.environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
+        return None
+    return next((name for name in _ENDPOINTS if os.environ.get(name, "").strip()), None)
+
+
+def preload_exporter() -> None:
+    """Imports what traces need, where they are wanted: a thread spends some tenths of a second on that."""
+    if find_endpoint_variable() is not None:
+        with contextlib.suppress(ImportError):  # `create_exporter` says so
+            from coordinator.control.ledger import trace_exporter  # noqa: F401
+
+
+def create_exporter() -> "TraceExporter | None":
+    """None where nobody asked for it, or what it needs is not there."""
+    variable = find_endpoint_variable()
+    if variable is None:
+        return None
+    from storage.optional_dependencies import OptionalDependencyError, require_extra
+
+    try:
+        with require_extra("otel", variable):
+            from coordinator.control.ledger.trace_exporter import TraceExporter
+    except OptionalDependencyError as error:
+        _LOG.warning("Rebalances are not traced: %s", error)
+        return None
+    return TraceExporter()

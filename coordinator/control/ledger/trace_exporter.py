@@ -17,13 +17,13 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
 from coordinator import __version__
-from coordinator.control.ledger.entry import LedgerEntry
-from coordinator.control.traces.rebalance_trace import Span, trace_of
+from coordinator.control.ledger.ledger_entry import LedgerEntry
+from coordinator.control.ledger.rebalance_trace import Span, build_trace
 
 _LOG: Final = logging.getLogger("Control")
 _UNNAMED: Final = "unknown_service"
 """What OpenTelemetry calls a process of which no variable says the name."""
-_MOST_AT_END_S: Final = 2.0
+_SHUTDOWN_TIMEOUT_S: Final = 2.0
 """How long the end of the process waits for what was not sent."""
 
 
@@ -38,17 +38,17 @@ class TraceExporter:
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("groupd", __version__)
 
-    def closed(self, entry: LedgerEntry) -> None:
+    def on_rebalance_closed(self, entry: LedgerEntry) -> None:
         """A rebalance is over."""
-        self._send(trace_of(entry), Context())
+        self._send_span(build_trace(entry), Context())
 
-    def _send(self, span: Span, context: Context) -> None:
+    def _send_span(self, span: Span, context: Context) -> None:
         """In: what it is part of."""
         sent = self._tracer.start_span(
             span.name, context, attributes=dict(span.attributes), start_time=span.start_ns
         )
         for child in span.children:
-            self._send(child, set_span_in_context(sent, context))
+            self._send_span(child, set_span_in_context(sent, context))
         if span.failure is not None:
             sent.set_status(Status(StatusCode.ERROR, span.failure))
         sent.end(span.end_ns)
@@ -66,6 +66,6 @@ class TraceExporter:
         # The process does not wait for a thread like this one.
         threading.Thread(target=shut_down, daemon=True).start()
         try:
-            await asyncio.wait_for(sent.wait(), _MOST_AT_END_S)
+            await asyncio.wait_for(sent.wait(), _SHUTDOWN_TIMEOUT_S)
         except TimeoutError:
-            _LOG.warning("Not all traces were sent: nobody took them within %g s", _MOST_AT_END_S)
+            _LOG.warning("Not all traces were sent: nobody took them within %g s", _SHUTDOWN_TIMEOUT_S)

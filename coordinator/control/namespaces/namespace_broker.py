@@ -1,33 +1,49 @@
-"""One namespace: a server, and the control room about it, on sockets that outlive both."""
+"""One namespace: a server and its control plane, on sockets that outlive both, and the settings of the
+server.
+
+The settings are the daemon's properties without those for security, cluster, ports and directories. The
+offsets topic and the transaction log have one partition each. Properties of the creating request come last.
+"""
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from coordinator import clock
-from coordinator.config.listeners import Address
+from coordinator.broker.server import Server
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.config.cluster_properties import ClusterProperties, NamespaceProperties
+from coordinator.config.config_def import list_property_names
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.listeners import Address, Listener
+from coordinator.config.properties import SYNONYMS, is_property, parse_config
+from coordinator.config.security_properties import SecurityProperties
+from coordinator.config.setting_sources import format_unknown_property
+from coordinator.config.unsupported_settings import is_ignored_property
 from coordinator.control.group_removals import GroupRemovals
-from coordinator.server.server import Server
-from coordinator.server.settings import ServerSettings
+from coordinator.core import clock
+from coordinator.core.shared_types import SecurityProtocol
+from storage.files import Files
 
 if TYPE_CHECKING:
-    from coordinator.control.control import Control
+    from coordinator.control.control_plane import ControlPlane
 
-MakeSettings = Callable[[], ServerSettings]
+
+LISTENER: Final = "PLAINTEXT"
+SettingsFactory = Callable[[], ServerSettings]
 """Makes the settings of a new server, with files that have nothing, or what was kept."""
 
 
-class Namespace:
+class NamespaceBroker:
     """Made by `open`, gone after `close`. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
         name: str,
         sockets: Sequence[socket.socket],
-        make_settings: MakeSettings,
+        make_settings: SettingsFactory,
         topics: Mapping[str, int],
         make_server: Callable[[ServerSettings], Server],
-        make_control: Callable[[Server, GroupRemovals], "Control"],
+        make_control: Callable[[Server, GroupRemovals], "ControlPlane"],
         *,
         is_durable: bool,
     ) -> None:
@@ -44,20 +60,20 @@ class Namespace:
         self._is_durable = is_durable
         self._touched_ms = clock.monotonic_ms()
         self._advertised: dict[str, Address] = {}
-        self._control: Control | None = None
+        self._control: ControlPlane | None = None
 
     @property
-    def control(self) -> "Control":
-        """The control room; that of the old server until a reset is through."""
+    def control(self) -> "ControlPlane":
+        """The control plane; that of the old server until a reset is complete."""
         assert self._control is not None, "opened"
         return self._control
 
     @property
     def server(self) -> Server:
-        """The same of the server."""
+        """The server; the old one until a reset is through."""
         return self.control.server
 
-    # Whether anybody is there
+    # Use
 
     def touch(self) -> None:
         """Somebody has asked for it."""
@@ -69,7 +85,7 @@ class Namespace:
             self.touch()
         return clock.monotonic_ms() - self._touched_ms
 
-    # Its life
+    # Life cycle
 
     async def open(self) -> None:
         """Starts a server, and waits until it is ready and has its topics. Raises StartFailed and Problem; then
@@ -80,7 +96,7 @@ class Namespace:
             self._close_sockets()
             raise
 
-    async def _start(self) -> "Control":
+    async def _start(self) -> "ControlPlane":
         settings = self._make_settings()
         server = self._make_server(settings)
         server.open()
@@ -94,12 +110,12 @@ class Namespace:
             raise
         try:
             for name, address in self._advertised.items():
-                server.listeners.advertise(name, address)
+                server.listeners.set_advertised_address(name, address)
             await server.ready.wait()
             if self._topics:
-                await control.topics.make_all(self._topics)
+                await control.topics.create_topics(self._topics)
         except BaseException:
-            await _stop(control, None)
+            await _stop_broker(control, None)
             raise
         return control
 
@@ -107,10 +123,10 @@ class Namespace:
         """Close all connections and replace the server by a new one. `forget` deletes the files of the old one;
         `by` is the operator's name, if known. Raises as `open`; the namespace has no server then."""
         shards = [partition.machine for partition in self.server.runtime.partitions]
-        group_ids = [group_id for shard in shards if shard is not None for group_id in shard.group_ids()]
+        group_ids = [group_id for shard in shards if shard is not None for group_id in shard.list_group_ids()]
         self._group_removals.on_namespace_reset(self.name, group_ids, by)
         try:
-            await _stop(self.control, None)
+            await _stop_broker(self.control, None)
             await forget()
         except BaseException:
             self._close_sockets()
@@ -121,7 +137,9 @@ class Namespace:
     async def close(self, *, keeps_files: bool) -> None:
         """Stops it. In: whether files that are on the disk stay there. Raises what the disk refused."""
         try:
-            await _stop(self.control, f"namespace {self.name}" if keeps_files and self._is_durable else None)
+            await _stop_broker(
+                self.control, f"namespace {self.name}" if keeps_files and self._is_durable else None
+            )
         finally:
             self._close_sockets()
 
@@ -133,12 +151,79 @@ class Namespace:
         """Clients that connect from now on are told to come there, also after a reset. In: by listener, of those
         that there are."""
         for name, address in addresses.items():
-            self.server.listeners.advertise(name, address)
+            self.server.listeners.set_advertised_address(name, address)
             self._advertised[name] = address
 
 
-async def _stop(control: "Control", ends: str | None) -> None:
-    """Stops a server, and the control room about it. In: see `Control.close`. Raises what the disk refused."""
-    control.close(ends)
+async def _stop_broker(control: "ControlPlane", ended_scope: str | None) -> None:
+    """Stop a server and its control plane. In: what ends and leaves its files, for the log; None where the files go
+    as well. Raises what the disk refused."""
+    control.close(ended_scope)
     await control.server.close()
     await control.finish()
+
+
+_DEFAULTS: Final = {"oracle.commits": "true"}
+"""Defaults of namespaces that differ from the daemon's: a namespace exists for a test."""
+_FIXED: Final = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+_IN_MEMORY: Final = {"log.flush": "os", "log.journal.file.bytes": "0"}
+"""There a sync would do nothing, but take its turn."""
+_DAEMON_PROPERTIES: Final = list_property_names(
+    SecurityProperties, ClusterProperties, NamespaceProperties
+) - {"broker.rack"} | {"socket.listen.backlog.size"}
+"""The properties that cannot act in a namespace: it has no security and no cluster; the daemon opens its port."""
+_DAEMON_PREFIXES: Final = (
+    *("listener", "advertised.listeners", "controller.listener", "early.start.listeners"),
+    *("http.", "control.", "log.dir", "ledger.file", "node.id", "broker.id"),
+)
+"""The beginnings of the names of others: its ports and directories are the daemon's choice."""
+
+
+def build_settings(
+    daemon: ServerSettings,
+    given: Mapping[str, str],
+    address: Address,
+    files: Files,
+    data_dir: str,
+    *,
+    in_memory: bool,
+) -> ServerSettings:
+    """In: what the daemon was started with, and the properties that were asked for; where to listen; where files
+    lie. Raises ConfigError that names a property which a namespace cannot have, or a bad value."""
+    for name in given:
+        if _is_daemon_property(name):
+            raise ConfigError(
+                f"{name} cannot act in a namespace, which has no security, no cluster, and ports and directories "
+                "from the daemon. Leave it out, or set it where the daemon is started",
+                name,
+            )
+        if is_ignored_property(name):
+            raise ConfigError(f"{name} has no effect in groupd. Leave it out", name)
+        if not is_property(name):
+            raise ConfigError(format_unknown_property(name), name)
+    inherited = {name: text for name, text in daemon.properties.items() if not _is_daemon_property(name)}
+    requested = {SYNONYMS.get(name, name): text for name, text in given.items()}
+    texts = _DEFAULTS | inherited | _FIXED | (_IN_MEMORY if in_memory else {}) | requested
+    texts |= {"node.id": str(daemon.config.node_id), "control.enable": daemon.config.control_enable}
+    advertised = daemon.listeners[0].advertised
+    return ServerSettings(
+        config=parse_config(texts),
+        listeners=[
+            Listener(
+                LISTENER,
+                address,
+                None if advertised is None else Address(advertised.host, 0),
+                SecurityProtocol.PLAINTEXT,
+            )
+        ],
+        data_dir=data_dir,
+        properties=texts,
+        files=files,
+    )
+
+
+def _is_daemon_property(name: str) -> bool:
+    return name in _DAEMON_PROPERTIES or name.startswith(_DAEMON_PREFIXES)

@@ -1,13 +1,20 @@
-"""What is told of a namespace."""
+"""The API model of a namespace, its text for a terminal, and the address under which a client reaches a
+listener.
+"""
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 
+from coordinator.broker.server import Server
 from coordinator.config.listeners import Address
-from coordinator.net.endpoint import Endpoint
-from coordinator.server.server import Server
+from coordinator.core.message_text import printable
+from coordinator.core.wire_name import wire_name
+from coordinator.network.endpoint import Endpoint
 from storage.memory_files import MemoryFiles
 
 
+@wire_name("NamespaceDescription")
 class NamespaceDescription(Struct, frozen=True, kw_only=True):
     """A broker. `bootstrap` is what clients connect to first, `listeners` each by its name; `topics` are those that
     are not the broker's own, with their partitions; `durable` whether its files are on a disk, and `used_bytes`
@@ -25,10 +32,10 @@ class NamespaceDescription(Struct, frozen=True, kw_only=True):
     created_ms: int | None
 
 
-def describe(name: str, server: Server, created_ms: int | None, host: str) -> NamespaceDescription:
+def describe_namespace(name: str, server: Server, created_ms: int | None, host: str) -> NamespaceDescription:
     """In: the name by which whoever asks has come to this machine: where a listener is on every interface, its
     clients can come by that as well."""
-    listeners = {each.listener.name: str(address_for(each, host)) for each in server.endpoints}
+    listeners = {each.listener.name: str(find_client_address(each, host)) for each in server.endpoints}
     files = server.settings.files
     in_memory = isinstance(files, MemoryFiles)
     machines = [partition.machine for partition in server.runtime.partitions]
@@ -50,6 +57,30 @@ def describe(name: str, server: Server, created_ms: int | None, host: str) -> Na
     )
 
 
-def address_for(endpoint: Endpoint, host: str) -> Address:
-    """What clients of whoever asks connect to. In: see above."""
+def find_client_address(endpoint: Endpoint, host: str) -> Address:
+    """The address under which a client reaches a listener. In: the host name by which the request for it reached
+    this machine, for a listener without an advertised address."""
     return endpoint.advertised_address or Address(host, endpoint.port)
+
+
+def format_namespace(namespace: NamespaceDescription) -> str:
+    """One line."""
+    topics = ", ".join(f"{printable(name)}:{count}" for name, count in namespace.topics.items())
+    parts = [
+        f"{namespace.name}  {', '.join(_format_listeners(namespace))}",
+        f"topics {topics}" if topics else "no topics",
+        f"groups {namespace.groups}",
+        f"connections {namespace.connections}",
+    ]
+    return "  ".join([*parts, "on the disk"] if namespace.durable else parts)
+
+
+def format_namespaces(namespaces: Sequence[NamespaceDescription]) -> str:
+    """One line for each."""
+    return "\n".join(map(format_namespace, namespaces))
+
+
+def _format_listeners(namespace: NamespaceDescription) -> list[str]:
+    if len(namespace.listeners) == 1:
+        return [namespace.bootstrap]
+    return [f"{name}://{address}" for name, address in namespace.listeners.items()]

@@ -7,64 +7,64 @@ ids, as words; of several clients with one id the later ones have a number behin
 import re
 from typing import Any, Final
 
-from coordinator.control.replay.player import Played
+from coordinator.control.replay.recording_player import PlayedInput
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-_NO_WORD: Final = re.compile(r"[^A-Za-z0-9_.]+")
+_NON_WORD: Final = re.compile(r"[^A-Za-z0-9_.]+")
 
 
-class Cast:
+class ClientNames:
     """Listens to what is played, line by line."""
 
     def __init__(self) -> None:
         self.member_ids: dict[str, str] = {}
         """The last member id of each name."""
-        self._of_member: dict[str, str] = {}
-        self._of_connection: dict[tuple[str, int], str] = {}
+        self._name_by_member: dict[str, str] = {}
+        self._name_by_connection: dict[tuple[str, int], str] = {}
         self._waiting: dict[int, str] = {}
-        self._names: dict[str, str] = {}
+        self._client_ids: dict[str, str] = {}
         """Client ids by name."""
 
-    def client_id(self, name: str) -> str:
+    def find_client_id(self, name: str) -> str:
         """What a client calls itself."""
-        return self._names[name]
+        return self._client_ids[name]
 
-    def sender(self, request: Any, context: Any) -> str:
+    def name_sender(self, request: Any, context: Any) -> str:
         """The name of whoever sent a request."""
         member_id = getattr(request, "member_id", "") or ""
-        name = self._of_member.get(member_id)
+        name = self._name_by_member.get(member_id)
         if name is None:
             place = context.client_id, context.connection_id
-            name = self._of_connection.get(place)
+            name = self._name_by_connection.get(place)
             if name is None:
-                name = self._of_connection[place] = self._new_name(context.client_id)
+                name = self._name_by_connection[place] = self._new_name(context.client_id)
             if member_id:
-                self._of_member[member_id] = name
+                self._name_by_member[member_id] = name
         if isinstance(request, JoinGroupRequest):
             self._waiting[context.waiter] = name
         return name
 
-    def hear(self, played: Played) -> None:
-        """What came of it, after `sender` was asked."""
+    def on_played(self, played: PlayedInput) -> None:
+        """What came of it, after `name_sender` was asked."""
         for waiter, reply in () if played.outcome is None else played.outcome.replies:
             name = self._waiting.pop(waiter, None)
             if name is not None and isinstance(reply, JoinGroupResponse) and reply.member_id:
-                self._of_member[reply.member_id] = name
+                self._name_by_member[reply.member_id] = name
                 self.member_ids[name] = reply.member_id
 
-    def learn(self, member_id: str, name: str) -> None:
+    def add_member_id(self, member_id: str, name: str) -> None:
         """A client has a member id, as somebody else knows."""
-        self._of_member[member_id] = name
+        self._name_by_member[member_id] = name
 
-    def name_of(self, member_id: str) -> str | None:
+    def find_name(self, member_id: str) -> str | None:
         """The name of a member; None for one that has not been heard of."""
-        return self._of_member.get(member_id)
+        return self._name_by_member.get(member_id)
 
     def _new_name(self, client_id: str) -> str:
-        word = _NO_WORD.sub("_", client_id).strip("_") or "client"
+        word = _NON_WORD.sub("_", client_id).strip("_") or "client"
         name, number = word, 1
-        while name in self._names:
+        while name in self._client_ids:
             number += 1
             name = f"{word}_{number}"
-        self._names[name] = client_id
+        self._client_ids[name] = client_id
         return name

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pprint import pformat
 from typing import Final, NamedTuple
 
-from coordinator.control.ledger.entry import EntryResult, LedgerEntry
-from coordinator.control.replay.cast import Cast
-from coordinator.control.replay.changes import BadChange
-from coordinator.control.replay.player import Played, Player
-from coordinator.control.replay.recorded import BadRecording, Line, Recorded
-from coordinator.control.replay.told import Told
-from coordinator.group.events import (
+from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry
+from coordinator.control.replay.client_names import ClientNames
+from coordinator.control.replay.recording_file import BadRecording, RecordingFile, RecordingLine
+from coordinator.control.replay.recording_player import PlayedInput, RecordingPlayer
+from coordinator.control.replay.replay_diagnosis import ReplayLedger
+from coordinator.control.replay.what_if import InvalidChange
+from coordinator.core.message_text import printable
+from coordinator.group.group_event_types import (
     GroupEmptied,
     GroupStabilized,
     MemberExpired,
@@ -23,10 +24,9 @@ from coordinator.group.events import (
     MemberLeft,
     RebalanceCompleted,
 )
-from coordinator.net.peer import printable
-from protocol.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from protocol.malformed import Malformed
+from protocol.consumer_protocol import PROTOCOL_TYPE, find_subscribed_topics
 from protocol.messages.join_group import JoinGroupRequest
+from protocol.primitives import Malformed
 
 _WIDTH: Final = 100
 _TEMPLATE: Final = '''"""What happened in group {title}, from a recording of {inputs} inputs.
@@ -92,7 +92,7 @@ def test_{name}(broker):
 '''
 
 
-class _Join(NamedTuple):
+class _JoinSettings(NamedTuple):
     """What a client said when it joined."""
 
     topics: tuple[str, ...]
@@ -100,24 +100,24 @@ class _Join(NamedTuple):
     session_ms: int
 
 
-def pytest_text(recorded: Recorded, me: str | None) -> str:
+def format_pytest(recorded: RecordingFile, me: str | None) -> str:
     """The text of the test. In: the client id of the real consumer, None for the first leader. Raises BadRecording
-    where the recording has nothing that can be played so; BadChange where `me` is nobody."""
+    where the recording has nothing that can be played so; InvalidChange where `me` is nobody."""
     if recorded.header["start"] != "empty":
         raise BadRecording("such a test begins with a new group, and this recording with one that was there")
-    story = _Story(recorded)
-    real = story.real_one(me)
-    shape = [_shape(entry, story) for entry in story.told.entries() if entry.result in _ENDED]
+    story = _TestStory(recorded)
+    real = story.choose_real_client(me)
+    shape = [_build_shape(entry, story) for entry in story.ledger.list_entries() if entry.result in _ENDED]
     join, config = story.joins[real], recorded.header["config"]
     word = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in recorded.group_id)
     steps = [
         f"        {line}"
-        for line in (*story.script(real), "assert [shape_of(entry) for entry in group.ledger] == SHAPE")
+        for line in (*story.write_steps(real), "assert [shape_of(entry) for entry in group.ledger] == SHAPE")
     ]
-    client_id = story.cast.client_id(real)
+    client_id = story.client_names.find_client_id(real)
     return _TEMPLATE.format(
-        title=_harmless(recorded.group_id),
-        me_title=_harmless(client_id),
+        title=_escape_docstring(recorded.group_id),
+        me_title=_escape_docstring(client_id),
         inputs=recorded.inputs,
         group=recorded.group_id,
         me=client_id,
@@ -126,7 +126,7 @@ def pytest_text(recorded: Recorded, me: str | None) -> str:
         session_ms=join.session_ms,
         heartbeat_ms=max(1, join.session_ms // 3),
         my_topics=list(join.topics),
-        topics=story.partitions(),
+        topics=story.count_partitions(),
         config={name: str(config[name]) for name in _CONFIG},
         name=word.lower() or "group",
         steps="\n".join(steps),
@@ -138,96 +138,100 @@ _CONFIG: Final = ("group.initial.rebalance.delay.ms", "group.min.session.timeout
 _ENDED: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 
 
-class _Story:
+class _TestStory:
     """What the members did, in order: (what, name), with what became of the group in between."""
 
-    def __init__(self, recorded: Recorded) -> None:
-        self.cast = Cast()
-        self.joins: dict[str, _Join] = {}
-        self.acts: list[tuple[str, str, int]] = []
+    def __init__(self, recorded: RecordingFile) -> None:
+        self.client_names = ClientNames()
+        self.joins: dict[str, _JoinSettings] = {}
+        self.actions: list[tuple[str, str, int]] = []
         self.leaders: list[str] = []
-        self._player = Player(recorded)
-        self.told = Told(self._player)
+        self._player = RecordingPlayer(recorded)
+        self.ledger = ReplayLedger(self._player)
         for line in recorded.lines:
-            sender = self._learn(line)
-            played = self._player.play(line)
-            self.cast.hear(played)
-            self.told.hear(played)
-            self._follow(played, sender)
+            sender = self._name_sender(line)
+            played = self._player.play_line(line)
+            self.client_names.on_played(played)
+            self.ledger.on_step(played)
+            self._record_actions(played, sender)
         if not self.joins:
             raise BadRecording("no member of the classic protocol joins in it: there is nothing to play")
 
-    def _learn(self, line: Line) -> str | None:
+    def _name_sender(self, line: RecordingLine) -> str | None:
         """Who sent it."""
-        if line.kind not in ("request", "beat") or "body" not in line.said:
+        if line.kind not in ("request", "beat") or "body" not in line.fields:
             return None
-        request = line.value("body")
-        name = self.cast.sender(request, line.context)
+        request = line.decode_field("body")
+        name = self.client_names.name_sender(request, line.context)
         if not isinstance(request, JoinGroupRequest) or request.protocol_type != PROTOCOL_TYPE:
             return name
         try:
-            topics = tuple(subscribed_topics(request.protocols[0].metadata)) if request.protocols else ()
+            topics = tuple(find_subscribed_topics(request.protocols[0].metadata)) if request.protocols else ()
         except (AttributeError, TypeError):
             # Its fields are not what a request of that name has.
             raise BadRecording(f"input {line.number} is no request that a client sends") from None
         except Malformed:
             return name
         self.joins.setdefault(
-            name, _Join(topics, tuple(one.name for one in request.protocols), request.session_timeout_ms)
+            name,
+            _JoinSettings(topics, tuple(one.name for one in request.protocols), request.session_timeout_ms),
         )
         return name
 
-    def _follow(self, played: Played, sender: str | None) -> None:
+    def _record_actions(self, played: PlayedInput, sender: str | None) -> None:
         for event in () if played.outcome is None else played.outcome.events:
             if isinstance(event, MemberJoined) and sender is not None:
                 # Its answer may be withheld, and with it the word of which id it got.
-                self.cast.learn(event.member.member_id, sender)
-            name = None if event.member is None else self.cast.name_of(event.member.member_id)
+                self.client_names.add_member_id(event.member.member_id, sender)
+            name = None if event.member is None else self.client_names.find_name(event.member.member_id)
             match event:
                 case MemberJoined() if name in self.joins:
-                    self.acts.append(("join", str(name), 0))
+                    self.actions.append(("join", str(name), 0))
                 case MemberLeft() if name in self.joins:
-                    self.acts.append(("leave", str(name), 0))
+                    self.actions.append(("leave", str(name), 0))
                 case MemberExpired() if name in self.joins:
-                    self.acts.append(("expire", str(name), 0))
+                    self.actions.append(("expire", str(name), 0))
                 case GroupStabilized():
-                    leader = self.cast.name_of(event.leader_id or "")
+                    leader = self.client_names.find_name(event.leader_id or "")
                     self.leaders += [leader] if leader is not None else []
                 case RebalanceCompleted() if event.members:
-                    self.acts.append(("stable", "", len(event.members)))
+                    self.actions.append(("stable", "", len(event.members)))
                 case GroupEmptied():
-                    self.acts.append(("empty", "", 0))
+                    self.actions.append(("empty", "", 0))
 
-    def real_one(self, me: str | None) -> str:
+    def choose_real_client(self, me: str | None) -> str:
         """The name of the real consumer."""
         if me is None:
             return next((name for name in self.leaders if name in self.joins), next(iter(self.joins)))
         for name in self.joins:
-            if self.cast.client_id(name) == me:
+            if self.client_names.find_client_id(name) == me:
                 return name
-        known = ", ".join(printable(self.cast.client_id(name)) for name in self.joins)
-        raise BadChange(f"nobody in it is called {printable(me)}: there are {known}")
+        known = ", ".join(printable(self.client_names.find_client_id(name)) for name in self.joins)
+        raise InvalidChange(f"nobody in it is called {printable(me)}: there are {known}")
 
-    def script(self, real: str) -> Iterator[str]:
+    def write_steps(self, real: str) -> Iterator[str]:
         """The lines of the test."""
-        acts, there = list(self.acts), set[str]()
-        first = next((place for place, act in enumerate(acts) if act[:2] == ("join", real)), None)
-        stable = next((place for place, act in enumerate(acts) if act[0] == "stable"), len(acts))
+        actions, started = list(self.actions), set[str]()
+        first = next((place for place, action in enumerate(actions) if action[:2] == ("join", real)), None)
+        stable = next((place for place, action in enumerate(actions) if action[0] == "stable"), len(actions))
         if first is not None and 0 < first < stable:
-            acts.insert(0, acts.pop(first))
+            actions.insert(0, actions.pop(first))
         variables = {name: f"stand_in_{number}" for number, name in enumerate(self.joins, 1)}
         is_initial = self._player.recorded.header["config"]["group.initial.rebalance.delay.ms"] > 0
-        for place, (what, name, members) in enumerate(acts):
+        for place, (what, name, members) in enumerate(actions):
             is_initial = is_initial and what != "stable"
-            variable, client_id = variables.get(name, ""), self.cast.client_id(name) if name else ""
+            variable, client_id = (
+                variables.get(name, ""),
+                self.client_names.find_client_id(name) if name else "",
+            )
             match what:
                 case "join" if name == real:
                     yield "real = RealConsumer(broker.bootstrap)"
-                    if acts[place + 1 : place + 2] and acts[place + 1][0] != "stable":
+                    if actions[place + 1 : place + 2] and actions[place + 1][0] != "stable":
                         # A consumer takes its time, and who comes next comes behind it.
                         awaited = 'state="PreparingRebalance"' if is_initial else f"clients=[{client_id!r}]"
                         yield f'group.wait({awaited}, within="30s")'
-                case "join" if name in there:
+                case "join" if name in started:
                     yield f"{variable}.rejoin()"
                 case "join":
                     topics = list(self.joins[name].topics)
@@ -242,13 +246,13 @@ class _Story:
                     yield f'group.wait(state="Stable", members={members}, within="30s")'
                 case "empty":
                     yield 'group.wait(state="Empty", within="30s")'
-            there.add(name)
+            started.add(name)
 
-    def partitions(self) -> dict[str, int]:
+    def count_partitions(self) -> dict[str, int]:
         """The topics that members read, with their partitions."""
         known = self._player.shard.topics.by_name
         wanted = {topic: 1 for join in self.joins.values() for topic in join.topics}
-        for entry in self.told.entries():
+        for entry in self.ledger.list_entries():
             for member in entry.members:
                 for topic, owned in (member.owned or {}).items():
                     wanted[topic] = max(wanted.get(topic, 1), *(number + 1 for number in owned), 1)
@@ -257,11 +261,13 @@ class _Story:
         }
 
 
-def _shape(entry: LedgerEntry, story: _Story) -> tuple[str, str | None, dict[str, dict[str, list[int]]]]:
+def _build_shape(
+    entry: LedgerEntry, story: _TestStory
+) -> tuple[str, str | None, dict[str, dict[str, list[int]]]]:
     members = {one.client_id: one.owned or {} for one in entry.members if one.gone is None}
     return str(entry.cause), None if entry.actor is None else entry.actor.client_id, members
 
 
-def _harmless(text: str) -> str:
+def _escape_docstring(text: str) -> str:
     """For a docstring."""
     return printable(text).replace("\\", "/").replace('"', "'")

@@ -1,4 +1,8 @@
-"""A recording as it is read from a file, line by line checked."""
+"""Reads a recording and checks it line by line, and scrubs hosts and user data from one.
+
+Each scrubbed value has the same replacement everywhere, so the recording plays as before. In a subscription
+or an assignment of the consumer protocol only the user data is replaced; in any other protocol all of it.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,13 +11,22 @@ from typing import Any, Final
 from msgspec import DecodeError, json
 
 from coordinator import __version__
-from coordinator.control.recording.forms import BadForm, Forms, Json
-from coordinator.control.recording.recording import FORMAT
-from coordinator.machine.outcome import Context
-from coordinator.net.peer import printable
+from coordinator.control.recording.group_recording import FORMAT
+from coordinator.control.recording.json_codec import Json, UndecodableValue, ValueDecoder, ValueEncoder
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import Context
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from protocol.primitives import Malformed
 
 _KINDS: Final = ("request", "fire", "beat", "load", "unload")
-_NAMES: Final = {
+_REQUIRED_FIELDS: Final = {
     "request": ("request",),
     "fire": ("fire", "member_id"),
     "beat": ("beat",),
@@ -32,52 +45,52 @@ class BadRecording(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RecordingLine:
     """One line of inputs. `number` is that of the first of them, `count` how many they are."""
 
     number: int
     count: int
     kind: str
-    said: dict[str, Json]
+    fields: dict[str, Json]
 
     @property
     def outcome(self) -> dict[str, Json]:
         """What came of it."""
-        return {name: self.said[name] for name in _OUTCOMES if name in self.said}
+        return {name: self.fields[name] for name in _OUTCOMES if name in self.fields}
 
     @property
-    def at(self) -> int | None:
+    def at_ms(self) -> int | None:
         """When it came, or the first of several: monotonic time in milliseconds; None for the end of a shard."""
-        at: int | None = self.said["at"][0] if self.kind == "beat" else self.said.get("mono_ms")
+        at: int | None = self.fields["at"][0] if self.kind == "beat" else self.fields.get("mono_ms")
         return at
 
-    def value(self, name: str) -> Any:
+    def decode_field(self, name: str) -> Any:
         """What a field says. Raises BadRecording."""
         try:
-            return Forms().value(self.said[name])
-        except (BadForm, RecursionError) as error:
+            return ValueDecoder().decode(self.fields[name])
+        except (UndecodableValue, RecursionError) as error:
             raise BadRecording(f"input {self.number}: {name}: {printable(str(error), _MAX_SHOWN)}") from error
 
     @property
     def context(self) -> Context:
         """Who sent it. Raises BadRecording."""
-        context = self.value("context") if "context" in self.said else None
+        context = self.decode_field("context") if "context" in self.fields else None
         if not isinstance(context, Context):
             raise BadRecording(f"input {self.number} does not say who sent it")
         return context
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordingFile:
     """A whole recording. `end` says why it ends where it does."""
 
     header: dict[str, Json]
-    lines: Sequence[Line]
+    lines: Sequence[RecordingLine]
     end: str
 
     @property
     def group_id(self) -> str:
-        """The group's."""
+        """The id of the recorded group."""
         group_id: str = self.header["group_id"]
         return group_id
 
@@ -87,46 +100,46 @@ class Recorded:
         return sum(line.count for line in self.lines)
 
 
-def read(texts: Iterable[bytes], *, any_version: bool = False) -> Recorded:
+def read_recording(texts: Iterable[bytes], *, any_version: bool = False) -> RecordingFile:
     """A recording. In: its lines; whether one of another groupd will do. Raises BadRecording."""
-    said = _lines(texts)
-    header = next(said, None)
+    decoded = _decode_lines(texts)
+    header = next(decoded, None)
     if header is None:
         raise BadRecording("it is empty")
     _check_header(header, any_version=any_version)
-    lines: list[Line] = []
+    lines: list[RecordingLine] = []
     due, end = 1, None
-    for place, one in enumerate(said, 2):
+    for place, one in enumerate(decoded, 2):
         if end is not None:
             raise BadRecording(f"line {place} comes behind the end")
         if "end" in one:
             end = one
             continue
-        line = _line(one, place, due)
+        line = _parse_line(one, place, due)
         due += line.count
         lines.append(line)
     if end is None:
         raise BadRecording(f"it is cut short after input {due - 1}: no line says why it ends there")
     if end.get("inputs") != due - 1 or type(end["end"]) is not str:
         raise BadRecording(f"lines are missing: it has {due - 1} inputs and says it has {end.get('inputs')}")
-    return Recorded(header, lines, end["end"])
+    return RecordingFile(header, lines, end["end"])
 
 
-def _lines(texts: Iterable[bytes]) -> Iterator[dict[str, Json]]:
+def _decode_lines(texts: Iterable[bytes]) -> Iterator[dict[str, Json]]:
     place = 0
     for place, text in enumerate(texts, 1):
         try:
-            said = json.decode(text)
+            fields = json.decode(text)
         except (DecodeError, RecursionError) as error:
             if not text.endswith(b"\n") and place > 1:
                 raise BadRecording(f"it is cut short in line {place}") from error
             raise BadRecording(
                 "it is no recording of groupd" if place == 1 else f"line {place} is no JSON: {error}"
             ) from error
-        if type(said) is not dict:
+        if type(fields) is not dict:
             what = "it is no recording of groupd" if place == 1 else f"line {place} is no object"
             raise BadRecording(what)
-        yield said
+        yield fields
 
 
 def _check_header(header: dict[str, Json], *, any_version: bool) -> None:
@@ -146,10 +159,10 @@ def _check_header(header: dict[str, Json], *, any_version: bool) -> None:
         raise BadRecording("its first line does not say how the group begins")
 
 
-def _line(said: dict[str, Json], place: int, due: int) -> Line:
-    kind = next((kind for kind in _KINDS if kind in said), None)
-    number = said.get("n")
-    context = said.get("context", {})
+def _parse_line(fields: dict[str, Json], place: int, due: int) -> RecordingLine:
+    kind = next((kind for kind in _KINDS if kind in fields), None)
+    number = fields.get("n")
+    context = fields.get("context", {})
     if type(context) is not dict or type(context.get("client_id", "")) is not str:
         raise BadRecording(f"line {place} does not say who sent it")
     if kind is None:
@@ -158,22 +171,105 @@ def _line(said: dict[str, Json], place: int, due: int) -> Line:
         raise BadRecording(f"line {place} has input {number} where {due} is due: lines are missing")
     count = 1
     if kind == "beat":
-        at = said.get("at")
+        at = fields.get("at")
         if type(at) is not list or not at or not all(map(_is_time, at)):
             raise BadRecording(f"line {place} does not say when its heartbeats came")
         count = len(at)
-    elif kind != "unload" and not all(_is_time(said.get(name)) for name in ("mono_ms", "wall_ms")):
+    elif kind != "unload" and not all(_is_time(fields.get(name)) for name in ("mono_ms", "wall_ms")):
         raise BadRecording(f"line {place} does not say when it came")
-    if not any(name in said for name in _OUTCOMES):
+    if not any(name in fields for name in _OUTCOMES):
         raise BadRecording(f"line {place} does not say what came of it")
-    out = said.get("out", {})
+    out = fields.get("out", {})
     if type(out) is not dict or type(out.get("timers", [])) is not list:
         raise BadRecording(f"line {place} says what cannot come of anything")
-    if not all(type(said.get(name)) is str for name in _NAMES[kind]):
+    if not all(type(fields.get(name)) is str for name in _REQUIRED_FIELDS[kind]):
         raise BadRecording(f"line {place} does not say which {kind} it is")
-    return Line(due, count, kind, said)
+    return RecordingLine(due, count, kind, fields)
 
 
 def _is_time(value: Json) -> bool:
     """Whether a value is a time in milliseconds, of either clock."""
     return type(value) is int and abs(value) <= _LATEST_MS
+
+
+_HOSTS: Final = frozenset({"client_host", "sender_host", "host"})
+_SUBSCRIPTIONS: Final = frozenset(
+    {"metadata", "subscription", "member_metadata", "protocols", "supported_protocols"}
+)
+_ASSIGNMENTS: Final = frozenset({"assignment", "member_assignment", "before", "settled_assignment"})
+"""Fields with what members send for each other."""
+_NOT_OURS: Final = b"\xff\xff"
+"""No version of the consumer protocol: what begins so is none of it, before as after."""
+
+
+def scrub_recording(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a recording, scrubbed. In: its lines, of which it is known that they are a recording."""
+    scrub = _Scrubber()
+    lines = [json.decode(text) for text in texts]
+    for line in lines:
+        scrub.collect_replacements(line, "")
+    for line in lines:
+        yield json.encode(scrub.scrub_value(line, "")) + b"\n"
+
+
+class _Scrubber:
+    def __init__(self) -> None:
+        self._hosts: dict[str, str] = {}
+        self._bytes: dict[str, str] = {}
+
+    def collect_replacements(self, value: Json, field: str) -> None:
+        """Find what is to be replaced in a value of a field."""
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                self.collect_replacements(inner, field if name.startswith("$") else name)
+        elif isinstance(value, list):
+            for inner in value:
+                self.collect_replacements(inner, field)
+        elif not isinstance(value, str) or not value:
+            return
+        elif field in _HOSTS:
+            self._hosts.setdefault(value, f"{'/' * value.startswith('/')}host-{len(self._hosts) + 1}")
+        elif value.startswith("$b:") and value not in self._bytes:
+            is_subscription = field in _SUBSCRIPTIONS
+            if is_subscription or field in _ASSIGNMENTS:
+                number = len(self._bytes) + 1
+                other = _without_user_data(
+                    ValueDecoder().decode(value), is_subscription=is_subscription, number=number
+                )
+                self._bytes[value] = ValueEncoder().encode(other)
+
+    def scrub_value(self, value: Json, field: str) -> Json:
+        """The value, scrubbed."""
+        if isinstance(value, dict):
+            return {
+                name: self.scrub_value(one, field if name.startswith("$") else name)
+                for name, one in value.items()
+            }
+        if isinstance(value, list):
+            return [self.scrub_value(one, field) for one in value]
+        if isinstance(value, str):
+            if field == "raised":
+                return "an error"
+            return self._hosts.get(value, value) if field in _HOSTS else self._bytes.get(value, value)
+        return value
+
+
+def _without_user_data(data: bytes, *, is_subscription: bool, number: int) -> bytes:
+    """As long as before, and other bytes where others were."""
+    try:
+        start, size = _find_user_data(data, is_subscription=is_subscription)
+    except Malformed:
+        return (_NOT_OURS + number.to_bytes(4)).ljust(len(data), b"\0")[: len(data)]
+    return data[:start] + number.to_bytes(4).ljust(size, b"\0")[:size] + data[start + size :]
+
+
+def _find_user_data(data: bytes, *, is_subscription: bool) -> tuple[int, int]:
+    """Where it begins, and how long it is. Raises Malformed."""
+    if is_subscription:
+        subscription = decode_subscription(data)
+        front = encode_subscription(ConsumerProtocolSubscription(topics=subscription.topics), 0)
+        return len(front), len(subscription.user_data or b"")
+    assignment = decode_assignment(data)
+    partitions = assignment.assigned_partitions
+    front = encode_assignment(ConsumerProtocolAssignment(assigned_partitions=partitions), 0)
+    return len(front), len(assignment.user_data or b"")

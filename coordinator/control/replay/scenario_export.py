@@ -8,14 +8,13 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from coordinator.control.replay.cast import Cast
-from coordinator.control.replay.player import Player
-from coordinator.control.replay.recorded import BadRecording, Line, Recorded
-from coordinator.group.requests import FetchOffsets
-from coordinator.machine.outcome import Context
-from coordinator.net.peer import printable
+from coordinator.control.replay.client_names import ClientNames
+from coordinator.control.replay.recording_file import BadRecording, RecordingFile, RecordingLine
+from coordinator.control.replay.recording_player import RecordingPlayer
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import Context
+from coordinator.group.group_requests import FetchOffsets
 from protocol.consumer_protocol import PROTOCOL_TYPE, TopicPartitions, decode_assignment, decode_subscription
-from protocol.malformed import Malformed
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -25,6 +24,7 @@ from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.sync_group import SyncGroupRequest
+from protocol.primitives import Malformed
 
 _CONFIG: Final = {
     "delay": ("group.initial.rebalance.delay.ms", "ms"),
@@ -37,76 +37,80 @@ _CONFIG: Final = {
 _ADMIN: Final = "admin"
 
 
-def scenario_text(recorded: Recorded) -> str:
+def format_scenario(recorded: RecordingFile) -> str:
     """The story. Raises BadRecording where it is none that a story can tell."""
     if recorded.header["start"] != "empty":
         raise BadRecording("a scenario begins with a new group, and this recording with one that was there")
-    teller = _Teller(Player(recorded))
+    teller = _ScenarioWriter(RecordingPlayer(recorded))
     config = recorded.header["config"]
     settings = (f"{word}={config[name]}{unit}" for word, (name, unit) in _CONFIG.items())
     name = printable(recorded.group_id)
     lines = [f"# A recording of group {name}: {recorded.inputs} inputs", f"> config {' '.join(settings)}"]
     for line in recorded.lines:
-        lines += teller.told(line)
+        lines += teller.write_line(line)
     return "\n".join(lines) + "\n"
 
 
-class _Teller:
-    def __init__(self, player: Player) -> None:
+class _ScenarioWriter:
+    def __init__(self, player: RecordingPlayer) -> None:
         self._player = player
-        self._cast = Cast()
+        self._client_names = ClientNames()
         self._now_ms = player.recorded.header["mono_ms"]
         self._unloaded = False
 
-    def told(self, line: Line) -> Iterator[str]:
+    def write_line(self, line: RecordingLine) -> Iterator[str]:
         """The lines of the story for a line of the recording."""
         if line.kind == "beat":
-            for at_ms in line.said["at"]:
-                yield from self._advance(at_ms)
-                yield from self._request(line)
+            for at_ms in line.fields["at"]:
+                yield from self._write_advance(at_ms)
+                yield from self._write_request(line)
         else:
-            if line.at is not None:
-                yield from self._advance(line.at)
+            if line.at_ms is not None:
+                yield from self._write_advance(line.at_ms)
             if line.kind == "request":
-                yield from self._request(line)
+                yield from self._write_request(line)
             elif line.kind == "unload":
                 yield "> reload"
             elif line.kind == "load" and not self._unloaded and line.number > 1:
                 yield "> crash"
         self._unloaded = line.kind == "unload"
-        self._cast.hear(self._player.play(line))
+        self._client_names.on_played(self._player.play_line(line))
 
-    def _advance(self, at_ms: int) -> Iterator[str]:
+    def _write_advance(self, at_ms: int) -> Iterator[str]:
         if at_ms > self._now_ms:
             yield f"> advance {at_ms - self._now_ms}ms"
             self._now_ms = at_ms
 
-    def _request(self, line: Line) -> Iterator[str]:
-        request = line.value("body") if "body" in line.said else None
-        context = line.context if "context" in line.said else None
+    def _write_request(self, line: RecordingLine) -> Iterator[str]:
+        request = line.decode_field("body") if "body" in line.fields else None
+        context = line.context if "context" in line.fields else None
         if isinstance(request, ConsumerGroupHeartbeatRequest):
             raise BadRecording("a scenario has groups of the classic protocol, and this is a consumer group")
-        words = _WORDS.get(type(request))
-        if words is None or context is None:
-            yield f"# input {line.number}, {line.said.get(line.kind)}, is none of a story"
+        write = _REQUEST_WRITERS.get(type(request))
+        if write is None or context is None:
+            yield f"# input {line.number}, {line.fields.get(line.kind)}, is none of a story"
             return
-        name = self._cast.sender(request, context)
+        name = self._client_names.name_sender(request, context)
         try:
-            said = [*words(self, name, request, context)]
+            written = [*write(self, name, request, context)]
         except (AttributeError, TypeError):
             # Its fields are not what a request of that name has.
             raise BadRecording(f"input {line.number} is no request that a client sends") from None
         except Malformed:
             yield f"# input {line.number}: what {name} sent is not the consumer protocol's"
             return
-        if isinstance(request, JoinGroupRequest) and not request.member_id and name in self._cast.member_ids:
+        if (
+            isinstance(request, JoinGroupRequest)
+            and not request.member_id
+            and name in self._client_names.member_ids
+        ):
             yield f"> forget {name}"
-        yield "> " + " ".join(map(shlex.quote, said))
+        yield "> " + " ".join(map(shlex.quote, written))
 
-    # The words of each request
+    # Requests
 
-    def join(self, name: str, request: JoinGroupRequest, context: Context) -> Iterator[str]:
-        yield from ("join", *self._who(name, request, context))
+    def write_join(self, name: str, request: JoinGroupRequest, context: Context) -> Iterator[str]:
+        yield from ("join", *self._write_sender(name, request, context))
         yield f"session={request.session_timeout_ms}ms"
         yield f"rebalance={request.rebalance_timeout_ms}ms"
         yield f"protocols={','.join(one.name for one in request.protocols)}"
@@ -116,25 +120,33 @@ class _Teller:
             subscription = decode_subscription(request.protocols[0].metadata)
             yield f"topics={','.join(subscription.topics)}"
             if subscription.owned_partitions:
-                yield f"owned={_places(subscription.owned_partitions)}"
+                yield f"owned={_format_partitions(subscription.owned_partitions)}"
         if request.reason is not None:
             yield f"reason={request.reason}"
 
-    def sync(self, name: str, request: SyncGroupRequest, context: Context) -> Iterator[str]:
-        yield from ("sync", *self._who(name, request, context), f"generation={request.generation_id}")
+    def write_sync(self, name: str, request: SyncGroupRequest, context: Context) -> Iterator[str]:
+        yield from (
+            "sync",
+            *self._write_sender(name, request, context),
+            f"generation={request.generation_id}",
+        )
         if request.protocol_name is not None:
             yield f"protocol={request.protocol_name}"
         for one in request.assignments:
             assigned = decode_assignment(one.assignment).assigned_partitions if one.assignment else []
-            yield f"{self._cast.name_of(one.member_id) or one.member_id}={_places(assigned)}"
+            yield f"{self._client_names.find_name(one.member_id) or one.member_id}={_format_partitions(assigned)}"
 
-    def heartbeat(self, name: str, request: HeartbeatRequest, context: Context) -> Iterator[str]:
-        yield from ("heartbeat", *self._who(name, request, context), f"generation={request.generation_id}")
+    def write_heartbeat(self, name: str, request: HeartbeatRequest, context: Context) -> Iterator[str]:
+        yield from (
+            "heartbeat",
+            *self._write_sender(name, request, context),
+            f"generation={request.generation_id}",
+        )
 
-    def leave(self, name: str, request: LeaveGroupRequest, context: Context) -> Iterator[str]:
+    def write_leave(self, name: str, request: LeaveGroupRequest, context: Context) -> Iterator[str]:
         group = f"group={request.group_id}"
         if not request.members:
-            yield from ("leave", *self._who(name, request, context))
+            yield from ("leave", *self._write_sender(name, request, context))
             return
         yield from ("leave", _ADMIN, group, f"v={context.api_version}")
         for one in request.members:
@@ -142,58 +154,58 @@ class _Teller:
             yield (
                 f"instance:{one.group_instance_id}"
                 if by_instance
-                else (self._cast.name_of(one.member_id) or one.member_id)
+                else (self._client_names.find_name(one.member_id) or one.member_id)
             )
         if request.members[0].reason is not None:
             yield f"reason={request.members[0].reason}"
 
-    def commit(self, name: str, request: OffsetCommitRequest, context: Context) -> Iterator[str]:
+    def write_commit(self, name: str, request: OffsetCommitRequest, context: Context) -> Iterator[str]:
         generation = f"generation={request.generation_id_or_member_epoch}"
-        yield from ("commit", *self._who(name, request, context), generation)
+        yield from ("commit", *self._write_sender(name, request, context), generation)
         for topic in request.topics:
             for one in topic.partitions:
                 yield f"{topic.name}:{one.partition_index}={one.committed_offset}"
 
-    def fetch(self, name: str, request: FetchOffsets, context: Context) -> Iterator[str]:
+    def write_fetch(self, name: str, request: FetchOffsets, context: Context) -> Iterator[str]:
         yield from ("fetch", name, f"group={request.group.group_id}", f"v={context.api_version}")
         for topic in request.group.topics or ():
             yield from (f"{topic.name}:{index}" for index in topic.partition_indexes)
         if request.require_stable:
             yield "stable=yes"
 
-    def offset_delete(self, name: str, request: OffsetDeleteRequest, context: Context) -> Iterator[str]:
+    def write_offset_delete(self, name: str, request: OffsetDeleteRequest, context: Context) -> Iterator[str]:
         yield from ("offset-delete", name, f"group={request.group_id}")
         for topic in request.topics:
             yield from (f"{topic.name}:{one.partition_index}" for one in topic.partitions)
 
-    def describe(self, name: str, request: DescribeGroupsRequest, context: Context) -> Iterator[str]:
+    def write_describe(self, name: str, request: DescribeGroupsRequest, context: Context) -> Iterator[str]:
         yield from ("describe", name, f"v={context.api_version}", *request.groups)
 
-    def delete(self, name: str, request: DeleteGroupsRequest, context: Context) -> Iterator[str]:
+    def write_delete(self, name: str, request: DeleteGroupsRequest, context: Context) -> Iterator[str]:
         yield from ("delete", name, f"v={context.api_version}", *request.groups_names)
 
-    def _who(self, name: str, request: Any, context: Context) -> Iterator[str]:
+    def _write_sender(self, name: str, request: Any, context: Context) -> Iterator[str]:
         yield from (name, f"group={request.group_id}", f"v={context.api_version}")
         if getattr(request, "group_instance_id", None) is not None:
             yield f"instance={request.group_instance_id}"
-        if request.member_id != self._cast.member_ids.get(name, "") and not (
+        if request.member_id != self._client_names.member_ids.get(name, "") and not (
             isinstance(request, JoinGroupRequest) and not request.member_id
         ):
             yield f"id={request.member_id}"
 
 
-_WORDS: Final[dict[type[object], Callable[[_Teller, str, Any, Context], Iterator[str]]]] = {
-    JoinGroupRequest: _Teller.join,
-    SyncGroupRequest: _Teller.sync,
-    HeartbeatRequest: _Teller.heartbeat,
-    LeaveGroupRequest: _Teller.leave,
-    OffsetCommitRequest: _Teller.commit,
-    FetchOffsets: _Teller.fetch,
-    OffsetDeleteRequest: _Teller.offset_delete,
-    DescribeGroupsRequest: _Teller.describe,
-    DeleteGroupsRequest: _Teller.delete,
+_REQUEST_WRITERS: Final[dict[type[object], Callable[[_ScenarioWriter, str, Any, Context], Iterator[str]]]] = {
+    JoinGroupRequest: _ScenarioWriter.write_join,
+    SyncGroupRequest: _ScenarioWriter.write_sync,
+    HeartbeatRequest: _ScenarioWriter.write_heartbeat,
+    LeaveGroupRequest: _ScenarioWriter.write_leave,
+    OffsetCommitRequest: _ScenarioWriter.write_commit,
+    FetchOffsets: _ScenarioWriter.write_fetch,
+    OffsetDeleteRequest: _ScenarioWriter.write_offset_delete,
+    DescribeGroupsRequest: _ScenarioWriter.write_describe,
+    DeleteGroupsRequest: _ScenarioWriter.write_delete,
 }
 
 
-def _places(partitions: Iterable[TopicPartitions]) -> str:
+def _format_partitions(partitions: Iterable[TopicPartitions]) -> str:
     return ",".join(f"{one.topic}:{number}" for one in partitions for number in one.partitions)

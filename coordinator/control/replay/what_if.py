@@ -1,69 +1,162 @@
-"""A recording, played otherwise: with other properties, or without some of its inputs.
+"""Plays a recording with other properties, or without some of its inputs.
 
-Clients say what they said: what they would have answered to another coordinator nobody knows. Time is the
-group's own. A timer that is due and that the recording does not fire (there it was not due yet, or not at all)
-fires when it is due; one that was left out does not fire before it is armed anew. Work that comes out otherwise, or
-that nobody did there, is done here.
+Clients send their recorded requests; their reaction to other responses is unknown. Time is the group's own. A
+timer that is due and does not fire in the recording (it was not due there, or never fired) fires when it is
+due. A timer that is left out of the inputs fires only after it is armed again. Work that comes out
+differently, or that the recording lacks, is done here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
-from coordinator.control.recording.inputs import digest_of
-from coordinator.control.replay.changes import Dropped
-from coordinator.control.replay.player import NewShard, Played, Player, armed_timer, timer_key
-from coordinator.control.replay.recorded import BadRecording, Line, Recorded
-from coordinator.group.consumer.regular_expressions import REGEX_WORK, MatchesTooMuch, resolve_regexes
-from coordinator.group.consumer.target import compute_target
-from coordinator.group.shard import Shard
-from coordinator.group.timer_key import TimerKey
-from coordinator.machine.outcome import Context, Now, Outcome, Work, WorkDone
+from msgspec.structs import asdict
 
-_MOST_TIMERS: Final = 20_000
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.properties import parse_config
+from coordinator.control.recording.group_recording import compute_work_digest
+from coordinator.control.replay.recording_file import BadRecording, RecordingFile, RecordingLine
+from coordinator.control.replay.recording_player import (
+    NewShard,
+    PlayedInput,
+    RecordingPlayer,
+    parse_armed_timer,
+    parse_timer_key,
+)
+from coordinator.core.message_text import printable, suggest
+from coordinator.core.outcome import Context, Now, Outcome, Work, WorkDone
+from coordinator.core.wire_name import error_text
+from coordinator.group.consumer.regex_resolution import REGEX_WORK, MatchesTooMuch, resolve_regexes
+from coordinator.group.consumer.target_assignment import compute_target
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_requests import GroupTimerKey
+from coordinator.group.group_shard import GroupShard
+
+_NAMES: Final = frozenset(
+    name.replace("_", ".") for kind in (GroupConfig, ConsumerGroupConfig) for name in kind.__struct_fields__
+)
+
+
+class InvalidChange(Exception):
+    """It cannot be otherwise in that way: one sentence."""
+
+
+def parse_changed_properties(recorded: RecordingFile, options: Iterable[str]) -> Mapping[str, Any]:
+    """The properties that are to be other ones. In: texts such as "group.max.size=2". Raises InvalidChange."""
+    changed: dict[str, str] = {}
+    for option in options:
+        name, equals, text = option.partition("=")
+        if not equals:
+            raise InvalidChange(f"{printable(option)}: it should be NAME=VALUE, such as group.max.size=2")
+        if name not in _NAMES:
+            hint = suggest(name, sorted(_NAMES))
+            raise InvalidChange(f"{printable(name)} is not a property of groups {hint}")
+        changed[name] = text
+    texts = {name: _format_value(value) for name, value in recorded.header["config"].items()}
+    try:
+        config = parse_config(texts | changed)
+    except ConfigError as error:
+        raise InvalidChange(str(error)) from error
+    values = asdict(config.view(GroupConfig)) | asdict(config.view(ConsumerGroupConfig))
+    return {name: values[name.replace(".", "_")] for name in changed}
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_format_value, value))
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+class InputFilter:
+    """Which inputs are left out: those of which every word of a text says something, such as "fire bob",
+    "LeaveGroup bob", "fire heartbeat" or "12", the number of an input. Words are kinds of inputs and timers,
+    requests, client ids, member ids and instance ids."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._wanted = {text: frozenset(text.split()) for text in texts}
+        for text, words in self._wanted.items():
+            if not words:
+                raise InvalidChange(f"{text!r} says nothing of what is to be left out")
+        self.used_texts: set[str] = set()
+        self._names: dict[str, tuple[str, ...]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._wanted)
+
+    def add_member_names(self, member_id: str, *names: str | None) -> None:
+        """What else a member is called."""
+        self._names[member_id] = tuple(name for name in names if name)
+
+    def drops_line(self, line: RecordingLine) -> bool:
+        """Whether a line is left out."""
+        words = self._list_words(line)
+        found = [text for text, wanted in self._wanted.items() if wanted <= words]
+        self.used_texts.update(found)
+        return bool(found)
+
+    def check_all_used(self) -> None:
+        """Raises InvalidChange where a text says something of no input."""
+        for text in self._wanted.keys() - self.used_texts:
+            raise InvalidChange(f"no input is {printable(text)!r}: nothing was left out")
+
+    def _list_words(self, line: RecordingLine) -> set[str]:
+        fields = line.fields
+        words = {str(number) for number in range(line.number, line.number + line.count)} | {line.kind}
+        if line.kind == "fire":
+            words |= {fields["fire"], fields["member_id"], *self._names.get(fields["member_id"], ())}
+        elif line.kind in ("request", "beat"):
+            body, context = fields.get("body"), fields.get("context")
+            words |= {fields[line.kind], fields[line.kind].removesuffix("Request")}
+            words.add(context.get("client_id", "") if isinstance(context, dict) else "")
+            if isinstance(body, dict):
+                named = [body.get(field) for field in ("member_id", "group_instance_id")]
+                words |= {name for name in named if type(name) is str}
+        return words
+
+
+_MAX_TIMERS: Final = 20_000
 """Between two inputs: a timer that is armed anew whenever it fires could fire for centuries."""
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedInput:
     """A timer that fired here and not there, or work that was done."""
 
-    what: str
+    description: str
     now: Now
     outcome: Outcome
 
 
 class WhatIf:
-    """See the top of this file."""
-
     def __init__(
         self,
-        recorded: Recorded,
+        recorded: RecordingFile,
         changes: Mapping[str, Any],
-        dropped: Dropped,
-        new_shard: NewShard = Shard,
+        input_filter: InputFilter,
+        new_shard: NewShard = GroupShard,
     ) -> None:
-        self._dropped = dropped
+        self._input_filter = input_filter
         self._recorded = recorded
-        self.player = Player(recorded, new_shard, changes)
-        self._timers: dict[TimerKey, int] = dict(self.player.shard.deadlines(recorded.group_id))
+        self.player = RecordingPlayer(recorded, new_shard, changes)
+        self._timers: dict[GroupTimerKey, int] = dict(self.player.shard.list_deadlines(recorded.group_id))
         self._works_done = {
-            tuple(line.said["work"])
+            tuple(line.fields["work"])
             for line in recorded.lines
-            if "work" in line.said and type(line.said["work"]) is list
+            if "work" in line.fields and type(line.fields["work"]) is list
         }
-        self._late = _Late(recorded, self._timers)
+        self._late_timers = _LateTimers(recorded, self._timers)
 
-    def steps(self, until: int | None = None) -> Iterator[Played | Added]:
+    def play_steps(self, until: int | None = None) -> Iterator[PlayedInput | AddedInput]:
         """What is played, in order. Raises BadRecording."""
         for line in self._recorded.lines:
             if until is not None and line.number > until:
                 return
-            if line.at is not None:
-                yield from self._fire_before(line, line.at)
+            if line.at_ms is not None:
+                yield from self._fire_before(line, line.at_ms)
             if line.kind == "fire":
-                self._timers.pop(timer_key(line, self._recorded.group_id), None)
-            if self._dropped.has(line):
+                self._timers.pop(parse_timer_key(line, self._recorded.group_id), None)
+            if self._input_filter.drops_line(line):
                 continue
             if line.kind in ("load", "unload"):
                 self._timers.clear()
@@ -72,35 +165,33 @@ class WhatIf:
             if played.outcome is not None:
                 yield from self._follow(played.outcome, played.now, line)
 
-    def _play(self, line: Line) -> Played:
-        work = self.player.work_of(line)
-        if work is None or digest_of(work) == self.player.recorded_digest(line):
-            return self.player.play(line)
-        return self.player.play_done(line, _done(work))
+    def _play(self, line: RecordingLine) -> PlayedInput:
+        work = self.player.find_work(line)
+        if work is None or compute_work_digest(work) == self.player.find_recorded_digest(line):
+            return self.player.play_line(line)
+        return self.player.play_work_result(line, _run_work(work))
 
-    def _fire_before(self, line: Line, at_ms: int) -> Iterator[Added]:
-        for _ in range(_MOST_TIMERS):
+    def _fire_before(self, line: RecordingLine, at_ms: int) -> Iterator[AddedInput]:
+        for _ in range(_MAX_TIMERS):
             due = [
                 timer
                 for timer in self._timers.items()
-                if timer[1] < at_ms and not self._late.is_late(timer, line.number)
+                if timer[1] < at_ms and not self._late_timers.is_late(timer, line.number)
             ]
             if not due:
                 return
             key, due_ms = min(due, key=lambda timer: timer[1])
             del self._timers[key]
-            now = self.player.time_at(due_ms)
+            now = self.player.find_time(due_ms)
             try:
-                outcome = self.player.shard.fire(key, now)
+                outcome = self.player.shard.fire_timer(key, now)
             except Exception as problem:
-                raise BadRecording(
-                    f"{key} cannot fire in it: {type(problem).__name__}: {problem}"
-                ) from problem
-            yield Added(f"fire {key}", now, outcome)
+                raise BadRecording(f"{key} cannot fire in it: {error_text(problem)}") from problem
+            yield AddedInput(f"fire {key}", now, outcome)
             yield from self._follow(outcome, now, None)
-        raise BadRecording(f"more than {_MOST_TIMERS} timers would fire before input {line.number}")
+        raise BadRecording(f"more than {_MAX_TIMERS} timers would fire before input {line.number}")
 
-    def _follow(self, outcome: Outcome, now: Now, line: Line | None) -> Iterator[Added]:
+    def _follow(self, outcome: Outcome, now: Now, line: RecordingLine | None) -> Iterator[AddedInput]:
         """Arms its timers, and does the work that the recording does not have."""
         for key, deadline_ms in outcome.timers.items():
             self._timers.pop(key, None)
@@ -109,51 +200,51 @@ class WhatIf:
         for event in outcome.events:
             member = getattr(event, "member", None)
             if member is not None:
-                self._dropped.learn(member.member_id, member.client_id, member.group_instance_id)
+                self._input_filter.add_member_names(
+                    member.member_id, member.client_id, member.group_instance_id
+                )
         for place, work in enumerate(outcome.work):
             if line is not None and (line.number, place) in self._works_done:
                 continue
             try:
-                came = self.player.shard.handle(_done(work), Context(0, 0, "", ""), now)
+                came = self.player.shard.handle(_run_work(work), Context(0, 0, "", ""), now)
             except Exception as problem:
-                raise BadRecording(
-                    f"{work.name} cannot be done: {type(problem).__name__}: {problem}"
-                ) from problem
-            yield Added(work.name, now, came)
+                raise BadRecording(f"{work.name} cannot be done: {error_text(problem)}") from problem
+            yield AddedInput(work.name, now, came)
             yield from self._follow(came, now, None)
 
 
-class _Late:
+class _LateTimers:
     """The timers of a recording that were armed there beyond their deadline, as where a process stood still: until
     which input."""
 
-    def __init__(self, recorded: Recorded, armed: Mapping[TimerKey, int]) -> None:
+    def __init__(self, recorded: RecordingFile, armed: Mapping[GroupTimerKey, int]) -> None:
         """In: those that are armed in the beginning."""
-        self._until: dict[tuple[TimerKey, int], int] = {}
+        self._until: dict[tuple[GroupTimerKey, int], int] = {}
         self._armed = dict(armed)
         for line in recorded.lines:
             if line.kind == "fire":
-                self._ended(timer_key(line, recorded.group_id), line)
+                self._end_timer(parse_timer_key(line, recorded.group_id), line)
             elif line.kind in ("load", "unload"):
                 self._until.update(dict.fromkeys(self._armed.items(), line.number))
                 self._armed.clear()
-            for timer in line.said.get("out", {}).get("timers", ()):
-                key, deadline_ms = armed_timer(timer, recorded.group_id)
-                self._ended(key, line)
+            for timer in line.fields.get("out", {}).get("timers", ()):
+                key, deadline_ms = parse_armed_timer(timer, recorded.group_id)
+                self._end_timer(key, line)
                 if deadline_ms is not None:
                     self._armed[key] = deadline_ms
 
-    def _ended(self, key: TimerKey, line: Line) -> None:
+    def _end_timer(self, key: GroupTimerKey, line: RecordingLine) -> None:
         deadline_ms = self._armed.pop(key, None)
-        if deadline_ms is not None and line.at is not None and line.at >= deadline_ms:
+        if deadline_ms is not None and line.at_ms is not None and line.at_ms >= deadline_ms:
             self._until[key, deadline_ms] = line.number
 
-    def is_late(self, timer: tuple[TimerKey, int], number: int) -> bool:
+    def is_late(self, timer: tuple[GroupTimerKey, int], number: int) -> bool:
         """Whether a timer was armed there still before an input."""
         return number <= self._until.get(timer, 0)
 
 
-def _done(work: Work) -> WorkDone:
+def _run_work(work: Work) -> WorkDone:
     argument: Any = work.argument
     if work.name != REGEX_WORK:
         return WorkDone(work, compute_target(argument))

@@ -5,34 +5,36 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions, decode_subscription
-from protocol.malformed import Malformed
 from protocol.messages.join_group import JoinGroupResponseMember
+from protocol.primitives import Malformed
 
 Partitions = Mapping[str, Sequence[int]]
 """Numbers by topic."""
 
 
-class HandedOut(NamedTuple):
+class StandInAssignment(NamedTuple):
     """By member id. `is_whole`: nothing was held back that another member has to give up first."""
 
     by_member: dict[str, dict[str, list[int]]]
     is_whole: bool
 
 
-def hand_out(
+def assign_partitions(
     members: Sequence[JoinGroupResponseMember],
-    told: Mapping[str, Partitions],
-    counts: Mapping[str, int],
+    fixed: Mapping[str, Partitions],
+    partition_counts: Mapping[str, int],
     *,
     is_cooperative: bool,
-) -> HandedOut:
+) -> StandInAssignment:
     """In: members with what they subscribe to; what was said that each should have, by member id, {} where
     nothing was said; partitions by topic."""
-    subscriptions = {each.member_id: _subscription(each.metadata) for each in members}
-    wanted = {each.member_id: told.get(each.member_id, {}) for each in members} if told else None
-    handed_out = _range(members, subscriptions, counts) if wanted is None else _as_lists(wanted)
+    subscriptions = {each.member_id: _decode_subscription(each.metadata) for each in members}
+    wanted = {each.member_id: fixed.get(each.member_id, {}) for each in members} if fixed else None
+    handed_out = (
+        _assign_range(members, subscriptions, partition_counts) if wanted is None else _as_lists(wanted)
+    )
     if not is_cooperative:
-        return HandedOut(handed_out, is_whole=True)
+        return StandInAssignment(handed_out, is_whole=True)
     owners = {
         (owned.topic, number): member_id
         for member_id, subscription in subscriptions.items()
@@ -46,15 +48,15 @@ def hand_out(
         }
         for member_id, partitions in handed_out.items()
     }
-    return HandedOut(kept, is_whole=kept == handed_out)
+    return StandInAssignment(kept, is_whole=kept == handed_out)
 
 
-def topic_partitions(partitions: Partitions) -> list[TopicPartitions]:
+def build_topic_partitions(partitions: Partitions) -> list[TopicPartitions]:
     """As subscriptions and assignments have them."""
     return [TopicPartitions(topic=topic, partitions=list(numbers)) for topic, numbers in partitions.items()]
 
 
-def _subscription(metadata: bytes) -> ConsumerProtocolSubscription:
+def _decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
     """Who sends what nobody understands subscribes to nothing."""
     try:
         return decode_subscription(metadata)
@@ -62,7 +64,7 @@ def _subscription(metadata: bytes) -> ConsumerProtocolSubscription:
         return ConsumerProtocolSubscription(topics=[])
 
 
-def _range(
+def _assign_range(
     members: Sequence[JoinGroupResponseMember],
     subscriptions: Mapping[str, ConsumerProtocolSubscription],
     counts: Mapping[str, int],

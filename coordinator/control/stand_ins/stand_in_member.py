@@ -1,5 +1,5 @@
 """A stand-in: what it is, what is told of it, and when it lives. What it says to the coordinator is in
-`classic_player.py` and `consumer_player.py`."""
+`member_clients.py` and `member_clients.py`."""
 
 import asyncio
 import logging
@@ -9,20 +9,21 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from coordinator.control.asking import GroupAsker
+from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.problem import Problem
-from coordinator.control.stand_ins.assigning import Partitions
-from coordinator.net.peer import printable
-from protocol.errors import ErrorCode
+from coordinator.control.stand_ins.stand_in_assignor import Partitions
+from coordinator.core.message_text import printable
+from coordinator.core.wire_name import wire_name
+from protocol.error_codes import ErrorCode
 
 _LOG: Final = logging.getLogger("Control")
 
-LOOKS_AGAIN_S: Final = 0.1
+RETRY_INTERVAL_S: Final = 0.1
 """After how long a stand-in asks again that was told to."""
-BREATH_S: Final = 0.01
+PAUSE_S: Final = 0.01
 """How long it rests before it begins anew: whatever it is told, others have their turns."""
 
-State = Literal["joining", "member", "stalled", "left", "failed"]
+StandInState = Literal["joining", "member", "stalled", "left", "failed"]
 
 
 class StandInSettings(Struct, frozen=True, kw_only=True):
@@ -40,13 +41,14 @@ class StandInSettings(Struct, frozen=True, kw_only=True):
     assignment: Mapping[str, Partitions] | None
 
 
+@wire_name("StandInDescription")
 class StandInDescription(Struct, frozen=True, kw_only=True):
     """One as it is. `generation_id` is the epoch in a consumer group; `error` is Kafka's name of what ended it."""
 
     client_id: str
     group_instance_id: str | None
     group_protocol: Literal["classic", "consumer"]
-    state: State
+    state: StandInState
     member_id: str
     generation_id: int
     topics: tuple[str, ...]
@@ -54,7 +56,7 @@ class StandInDescription(Struct, frozen=True, kw_only=True):
     error: str | None
 
 
-class Refusal(Exception):
+class StandInRefused(Exception):
     """The coordinator does not want it as a member."""
 
     def __init__(self, error: ErrorCode) -> None:
@@ -62,7 +64,7 @@ class Refusal(Exception):
         self.error: Final = error
 
 
-class Player(Protocol):
+class MemberClient(Protocol):
     """Plays a member."""
 
     member_id: str
@@ -71,30 +73,31 @@ class Player(Protocol):
     is_member: bool
     """Whether it has been given what it is to have, and nothing has changed since."""
 
-    async def play(self) -> None:
-        """Is a member until it is cancelled. Raises Refusal, and Problem while the coordinator cannot be asked."""
+    async def run(self) -> None:
+        """Is a member until it is cancelled. Raises StandInRefused, and Problem while the coordinator cannot be
+        asked."""
 
-    async def leave(self) -> None:
+    async def leave_group(self) -> None:
         """Says that it goes. Raises Problem."""
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """It is nobody yet."""
 
 
-class StandIn:
+class StandInMember:
     """All methods belong to the event loop's thread."""
 
     def __init__(
-        self, settings: StandInSettings, player: Player, wake: asyncio.Event, connection_id: int
+        self, settings: StandInSettings, client: MemberClient, wake: asyncio.Event, connection_id: int
     ) -> None:
         """In: what it waits for while nothing happens, to be set when something does; the number of the
         connection that it has not."""
         self.settings: Final = settings
         self.connection_id: Final = connection_id
         self.wake: Final = wake
-        self._player = player
+        self._client = client
         self._task: asyncio.Task[None] | None = None
-        self._state: State = "left"
+        self._state: StandInState = "left"
         self._error: ErrorCode | None = None
 
     @property
@@ -106,25 +109,25 @@ class StandIn:
         """Joins, as who it was; nothing where it does so already."""
         if self._task is None:
             if self._state in ("left", "failed"):
-                self._player.forget()
+                self._client.reset()
             self._error = None
             self._state = "joining"
-            self._task = asyncio.get_running_loop().create_task(self._live())
+            self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stall(self) -> None:
         """Says nothing any more, as a process that was stopped."""
-        if await self._end():
+        if await self._stop():
             self._state = "stalled"
 
     async def leave(self) -> None:
         """Goes, and says so; a static member as well. Raises Problem where it cannot be said."""
         was_there = self.is_connected
-        await self._end()
+        await self._stop()
         self._state = "left"
         if was_there:
-            await self._player.leave()
+            await self._client.leave_group()
 
-    async def _end(self) -> bool:
+    async def _stop(self) -> bool:
         """Ends what it does; whether it did something."""
         task, self._task = self._task, None
         if task is None:
@@ -133,57 +136,59 @@ class StandIn:
         await asyncio.wait([task])
         return self._state != "failed"
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         while True:
             try:
-                await self._player.play()
-            except Refusal as refusal:
-                self._fail(refusal.error)
+                await self._client.run()
+            except StandInRefused as refusal:
+                self._mark_failed(refusal.error)
                 return
             except Problem:
                 # The coordinator of the group is elsewhere, or loads.
-                await asyncio.sleep(LOOKS_AGAIN_S)
+                await asyncio.sleep(RETRY_INTERVAL_S)
 
     def close(self) -> None:
         """Ends it without a word."""
         if self._task is not None:
             self._task.cancel()
 
-    def _fail(self, error: ErrorCode) -> None:
+    def _mark_failed(self, error: ErrorCode) -> None:
         self._state, self._error, self._task = "failed", error, None
         group, client = printable(self.settings.group_id), printable(self.settings.client_id)
         _LOG.warning("Stand-in %s of group %s is not wanted: %s", client, group, error.name)
 
     def describe(self) -> StandInDescription:
         """As it is now."""
-        state: State = self._state
-        if state == "joining" and self._player.is_member:
+        state: StandInState = self._state
+        if state == "joining" and self._client.is_member:
             state = "member"
         return StandInDescription(
             client_id=self.settings.client_id,
             group_instance_id=self.settings.group_instance_id,
             group_protocol="classic" if self.settings.is_classic else "consumer",
             state=state,
-            member_id=self._player.member_id,
-            generation_id=self._player.generation_id,
+            member_id=self._client.member_id,
+            generation_id=self._client.generation_id,
             topics=self.settings.topics,
-            assigned={topic: numbers for topic, numbers in self._player.assigned.items() if numbers},
+            assigned={topic: numbers for topic, numbers in self._client.assigned.items() if numbers},
             error=None if self._error is None else self._error.name,
         )
 
 
-class Asks(Protocol):
+class CoordinatorSender(Protocol):
     """Asks the coordinator as one stand-in."""
 
     async def __call__(self, request: object, api_version: int, *, is_new: bool = False) -> Any:
         """The answer. `is_new`: it has no member id. Raises Problem (loading)."""
 
 
-def asking(asker: GroupAsker, settings: StandInSettings, connection_id: int) -> Asks:
+def create_sender(
+    group_client: InternalGroupClient, settings: StandInSettings, connection_id: int
+) -> CoordinatorSender:
     """Who asks for a stand-in."""
 
-    async def ask(request: object, api_version: int, *, is_new: bool = False) -> Any:
-        return await asker.ask(
+    async def send_request(request: object, api_version: int, *, is_new: bool = False) -> Any:
+        return await group_client.request(
             settings.group_id,
             request,
             api_version,
@@ -192,4 +197,4 @@ def asking(asker: GroupAsker, settings: StandInSettings, connection_id: int) -> 
             new_member_uuid=str(uuid4()) if is_new else "",
         )
 
-    return ask
+    return send_request

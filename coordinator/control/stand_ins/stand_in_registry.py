@@ -5,50 +5,54 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import uuid4
 
-from coordinator.control.acts import Acts
-from coordinator.control.asking import GroupAsker
-from coordinator.control.groups.groups import Groups
+from coordinator.broker.server import Server
+from coordinator.control.admin.group_operations import GroupOperations
+from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.member_connections import MemberConnections
+from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.stand_ins.assigning import Partitions
-from coordinator.control.stand_ins.classic_player import ClassicPlayer
-from coordinator.control.stand_ins.consumer_player import ConsumerPlayer
-from coordinator.control.stand_ins.stand_in import (
-    Player,
-    StandIn,
+from coordinator.control.stand_ins.member_clients import ClassicMemberClient, ConsumerMemberClient
+from coordinator.control.stand_ins.stand_in_assignor import Partitions
+from coordinator.control.stand_ins.stand_in_member import (
+    MemberClient,
     StandInDescription,
+    StandInMember,
     StandInSettings,
-    asking,
+    create_sender,
 )
-from coordinator.group.events import Event
-from coordinator.group.group_type import GroupType
-from coordinator.group.view import GroupView
-from coordinator.machine.outcome import Now
-from coordinator.net.peer import printable
-from coordinator.server.server import Server
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import Now
+from coordinator.group.group_event_types import GroupEvent
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import GroupView
 
-MOST: Final = 1000
+MAX_STAND_INS: Final = 1000
 _RANGE: Final = "range"
 
 
-class StandIns:
+class StandInRegistry:
     """All methods belong to the event loop's thread."""
 
     def __init__(
-        self, server: Server, acts: Acts, asker: GroupAsker, groups: Groups, connections: MemberConnections
+        self,
+        server: Server,
+        actions: ActionLog,
+        group_client: InternalGroupClient,
+        groups: GroupOperations,
+        connections: MemberConnections,
     ) -> None:
         self._server = server
-        self._acts = acts
-        self._asker = asker
+        self._actions = actions
+        self._group_client = group_client
         self._groups = groups
-        self._by_group: dict[str, dict[str, StandIn]] = {}
-        connections.played.append(self._connection_ids)
+        self._by_group: dict[str, dict[str, StandInMember]] = {}
+        connections.connection_id_sources.append(self._connection_ids)
 
-    def all(self, group_id: str) -> list[StandInDescription]:
+    def list_stand_ins(self, group_id: str) -> list[StandInDescription]:
         """Those of a group, in the order in which they were made."""
         return [each.describe() for each in self._by_group.get(group_id, {}).values()]
 
-    def make(
+    def create_stand_in(
         self,
         group_id: str,
         client_id: str,
@@ -64,14 +68,14 @@ class StandIns:
     ) -> StandInDescription:
         """Makes one, which joins from now on. In: None for the protocol of the group, or the classic one where
         there is none; no protocols for those that all members know. Raises Problem (name-taken, too-many)."""
-        there = self._by_group.get(group_id, {})
-        if client_id in there:
+        stand_ins = self._by_group.get(group_id, {})
+        if client_id in stand_ins:
             what = f"Group {printable(group_id)} has a stand-in {printable(client_id)}"
             raise Problem(ProblemKind.NAME_TAKEN, what, f"{what} already.")
-        if sum(map(len, self._by_group.values())) >= MOST:
-            what = f"There are {MOST} stand-ins"
+        if sum(map(len, self._by_group.values())) >= MAX_STAND_INS:
+            what = f"There are {MAX_STAND_INS} stand-ins"
             raise Problem(ProblemKind.TOO_MANY, what, f"{what}, and no more are made.")
-        view = self._groups.find(group_id)
+        view = self._groups.find_group(group_id)
         if is_classic is None:
             is_classic = view is None or view.type is GroupType.CLASSIC
         settings = StandInSettings(
@@ -80,51 +84,51 @@ class StandIns:
             group_instance_id=group_instance_id,
             topics=topics,
             is_classic=is_classic,
-            protocols=protocols or _common_protocols(view),
+            protocols=protocols or _find_common_protocols(view),
             session_timeout_ms=session_timeout_ms,
             rebalance_timeout_ms=rebalance_timeout_ms,
             assignment=assignment,
         )
-        made = self._made(settings)
+        stand_in = self._build_stand_in(settings)
         if not self._by_group:
-            self._server.group_events.listeners.append(self._happened)
-        self._by_group.setdefault(group_id, {})[client_id] = made
-        made.start()
-        self._acts.note("stand-in", f"{client_id} joins", group_id, by)
-        return made.describe()
+            self._server.group_events.listeners.append(self._on_event)
+        self._by_group.setdefault(group_id, {})[client_id] = stand_in
+        stand_in.start()
+        self._actions.record_action("stand-in", f"{client_id} joins", group_id, by)
+        return stand_in.describe()
 
-    async def leave(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
+    async def leave_group(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
         """Has one say that it goes. These raise Problem (no-such-member, loading)."""
-        found = self._get(group_id, client_id)
-        self._acts.note("stand-in", f"{client_id} leaves", group_id, by)
+        found = self._find(group_id, client_id)
+        self._actions.record_action("stand-in", f"{client_id} leaves", group_id, by)
         await found.leave()
         return found.describe()
 
-    async def stall(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
+    async def stall_member(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
         """Has one say nothing any more, as a process that was stopped."""
-        found = self._get(group_id, client_id)
-        self._acts.note("stand-in", f"{client_id} stalls", group_id, by)
+        found = self._find(group_id, client_id)
+        self._actions.record_action("stand-in", f"{client_id} stalls", group_id, by)
         await found.stall()
         return found.describe()
 
-    async def rejoin(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
+    async def rejoin_group(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
         """Has one be a member again: one that was stalled as who it was, as far as the group knows it."""
-        found = self._get(group_id, client_id)
-        self._acts.note("stand-in", f"{client_id} rejoins", group_id, by)
+        found = self._find(group_id, client_id)
+        self._actions.record_action("stand-in", f"{client_id} rejoins", group_id, by)
         found.start()
         return found.describe()
 
-    async def remove(self, group_id: str, client_id: str, by: str | None) -> None:
+    async def remove_stand_in(self, group_id: str, client_id: str, by: str | None) -> None:
         """Has one leave, and forgets it."""
-        found = self._get(group_id, client_id)
-        self._acts.note("stand-in", f"{client_id} is removed", group_id, by)
+        found = self._find(group_id, client_id)
+        self._actions.record_action("stand-in", f"{client_id} is removed", group_id, by)
         self._forget(group_id, client_id)
         await found.leave()
 
     async def remove_all(self, group_id: str, by: str | None) -> None:
-        """The same of all of a group."""
+        """Remove all stand-ins of a group: they leave it, and are forgotten."""
         for client_id in list(self._by_group.get(group_id, {})):
-            await self.remove(group_id, client_id, by)
+            await self.remove_stand_in(group_id, client_id, by)
 
     def close(self) -> None:
         """Ends all of them without a word."""
@@ -132,27 +136,27 @@ class StandIns:
             for each in group.values():
                 each.close()
 
-    def _made(self, settings: StandInSettings) -> StandIn:
+    def _build_stand_in(self, settings: StandInSettings) -> StandInMember:
         wake = asyncio.Event()
         connection_id = self._server.connections.next_id()
-        ask = asking(self._asker, settings, connection_id)
-        player: Player
+        ask = create_sender(self._group_client, settings, connection_id)
+        player: MemberClient
         if settings.is_classic:
-            player = ClassicPlayer(
-                settings, ask, wake, self._counts, lambda: self._client_ids(settings.group_id)
+            player = ClassicMemberClient(
+                settings, ask, wake, self._count_partitions, lambda: self._map_client_ids(settings.group_id)
             )
         else:
-            player = ConsumerPlayer(
+            player = ConsumerMemberClient(
                 settings,
                 ask,
                 wake,
                 lambda: str(uuid4()),
-                self._topic_names,
-                lambda: self._wake(settings.group_id),
+                self._map_topic_names,
+                lambda: self._wake_group(settings.group_id),
             )
-        return StandIn(settings, player, wake, connection_id)
+        return StandInMember(settings, player, wake, connection_id)
 
-    def _get(self, group_id: str, client_id: str) -> StandIn:
+    def _find(self, group_id: str, client_id: str) -> StandInMember:
         found = self._by_group.get(group_id, {}).get(client_id)
         if found is None:
             what = f"Group {printable(group_id)} has no stand-in {printable(client_id)}"
@@ -165,12 +169,12 @@ class StandIns:
         if not of_group:
             del self._by_group[group_id]
         if not self._by_group:
-            self._server.group_events.listeners.remove(self._happened)
+            self._server.group_events.listeners.remove(self._on_event)
 
-    def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:
-        self._wake(event.group_id)
+    def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
+        self._wake_group(event.group_id)
 
-    def _wake(self, group_id: str) -> None:
+    def _wake_group(self, group_id: str) -> None:
         for each in self._by_group.get(group_id, {}).values():
             each.wake.set()
 
@@ -182,19 +186,19 @@ class StandIns:
             if each.is_connected
         }
 
-    def _counts(self) -> dict[str, int]:
+    def _count_partitions(self) -> dict[str, int]:
         return {topic.name: len(topic.partitions) for topic in self._server.data_plane.catalogue}
 
-    def _topic_names(self) -> dict[bytes, str]:
+    def _map_topic_names(self) -> dict[bytes, str]:
         return {topic.topic_id: topic.name for topic in self._server.data_plane.catalogue}
 
-    def _client_ids(self, group_id: str) -> dict[str, str]:
-        view = self._groups.find(group_id)
+    def _map_client_ids(self, group_id: str) -> dict[str, str]:
+        view = self._groups.find_group(group_id)
         members = () if view is None else view.members
         return {member.name.member_id: member.name.client_id for member in members}
 
 
-def _common_protocols(view: GroupView | None) -> tuple[str, ...]:
+def _find_common_protocols(view: GroupView | None) -> tuple[str, ...]:
     """What all members of a group know, in the order of the first one; range where there are none."""
     members = () if view is None else view.members
     if not members or not members[0].protocols:

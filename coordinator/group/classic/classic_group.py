@@ -1,30 +1,165 @@
-"""A classic group: its members, and the bookkeeping that answers the coordinator's questions in constant
-time (how many await their join, which protocols all support) however large the group is.
+"""A classic group, its members, and the rebalance that it is in.
 
-Methods keep the group consistent and decide nothing; when what happens is for the handlers to say.
-Members iterate in the order in which they joined. Source: Kafka's ClassicGroup.
+Counters answer the coordinator's questions in constant time, however large the group is: how many members
+await their join, which protocols all of them support. Methods keep the group consistent; the handlers decide
+when something happens. Members iterate in the order in which they joined. Source: Kafka's `ClassicGroup`,
+`ClassicGroupMember`.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from sys import intern
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from coordinator.group.classic.member import Member, Protocols, union_of_topics
-from coordinator.group.classic.open_rebalance import OpenRebalance
-from coordinator.group.classic.vote import elected
-from coordinator.group.member_name import MemberName
-from coordinator.group.rebalance_facts import Departure
-from coordinator.group.state import DEAD, EMPTY, PREPARING_REBALANCE, TRANSITIONS, ClassicGroupState
+from msgspec import Struct
+
+from coordinator.group.classic.classic_state_machine import (
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    TRANSITIONS,
+    ClassicGroupState,
+)
+from coordinator.group.event_details import Departure, MemberName, Trigger
+from coordinator.group.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coordinator.group.modern.java_order import HashOrder, mix_string
 from protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER_PROTOCOL_TYPE
-from protocol.errors import ErrorCode
+from protocol.consumer_protocol import find_subscribed_topics
+from protocol.error_codes import ErrorCode
+from protocol.primitives import Malformed
+
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+"""Names and metadata of the assignors that a member supports, in the order of its preference."""
+
+NOT_PROVIDED: Final = "not provided"
+NO_METADATA: Final = b""
+
 
 # Looking a member of an enumeration up costs more than the rest of a check.
 NONE: Final = ErrorCode.NONE
 
+FIRST_REPORT_MS: Final = 10_000
+"""So long a group has to wait before it says whom for. It says so again each time that has doubled,"""
+MAX_REPORT_INTERVAL_MS: Final = 300_000
+"""and at least this often."""
 
-@dataclass(slots=True)
-class InitialJoin:
+
+class ClassicMember:
+    """Who it is, what it supports, what it was assigned, and what it waits for.
+
+    `join_waiter` and `sync_waiter` are the parked JoinGroup and SyncGroup (`join_version` the API version
+    of the former). `session_deadline_ms` is when the member counts as lost unless it is heard before;
+    `timer_deadline_ms` is when the timer outside will fire, which may be earlier: a heartbeat moves only
+    the former, and the timer is set anew when it fires too early. None: no timer is set. Times are
+    monotonic. `connection_id` is that of its last JoinGroup or heartbeat; 0 when nothing was heard of it since
+    the group was loaded. `is_new`: it has not yet been through a join phase.
+    `settled_assignment` is what it had in the last Stable generation, None when it was not in one."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "connection_id",
+        "group_instance_id",
+        "is_new",
+        "join_version",
+        "join_waiter",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_deadline_ms",
+        "session_timeout_ms",
+        "settled_assignment",
+        "sync_waiter",
+        "timer_deadline_ms",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocols: Protocols,
+        assignment: bytes = b"",
+        connection_id: int = 0,
+    ) -> None:
+        assert member_id, "a member has an id"
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+        self.connection_id = connection_id
+        self.is_new = False
+        self.settled_assignment: bytes | None = None
+        self.join_waiter: int | None = None
+        self.join_version = 0
+        self.sync_waiter: int | None = None
+        self.session_deadline_ms = 0
+        self.timer_deadline_ms: int | None = None
+
+    @property
+    def name(self) -> MemberName:
+        """Who it is, for people."""
+        return MemberName(self.member_id, self.group_instance_id, self.client_id, self.client_host)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it was in a Stable generation."""
+        return self.settled_assignment is not None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it keeps its place over a restart (KIP-345)."""
+        return self.group_instance_id is not None
+
+    @property
+    def is_awaiting_join(self) -> bool:
+        """Whether its JoinGroup is parked."""
+        return self.join_waiter is not None
+
+    @property
+    def is_awaiting_sync(self) -> bool:
+        """Whether its SyncGroup is parked."""
+        return self.sync_waiter is not None
+
+    @property
+    def is_exempt_from_session(self) -> bool:
+        """Whether it cannot expire because the coordinator owes it an answer. A new member can: its first
+        join may take no longer than the new member's join timeout."""
+        return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
+
+    @property
+    def expiry_timeout_ms(self) -> int:
+        """How long it may be silent; for a new member, how long its first join may take."""
+        return NEW_MEMBER_JOIN_TIMEOUT_MS if self.is_new else self.session_timeout_ms
+
+    def silent_ms(self, now_ms: int) -> int:
+        """How long nothing was heard of it at a monotonic time. The deadline of its session tells."""
+        return max(0, now_ms - (self.session_deadline_ms - self.expiry_timeout_ms))
+
+    def metadata_for(self, protocol_name: str) -> bytes:
+        """Its metadata for one protocol, which it must support."""
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        raise AssertionError(f"{self.member_id} does not support {protocol_name}")
+
+    def vote(self, candidates: dict[str, None]) -> str:
+        """The first of the candidates in the member's own order."""
+        for name, _ in self.protocols:
+            if name in candidates:
+                return name
+        raise AssertionError(f"{self.member_id} supports none of {list(candidates)}")
+
+
+class InitialJoin(Struct):
     """The first rebalance of an empty group waits for more members: `delay_ms` is the wait that runs now,
     `remaining_ms` what may be added to it while members keep coming."""
 
@@ -83,7 +218,7 @@ class ClassicGroup:
         self.protocol_name: str | None = None
         self.generation_id = 0
         self.leader_id: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}
         self.pending_members: dict[str, PendingMember] = {}
         self.pending_sync: dict[str, None] = {}
@@ -139,7 +274,7 @@ class ClassicGroup:
         """Its state, as ListGroups and DescribeGroups call it."""
         return self.state.value
 
-    def holder_of(self, group_instance_id: str) -> str | None:
+    def find_static_member_id(self, group_instance_id: str) -> str | None:
         """The id of the static member that has this instance id; None when there is none."""
         return self.static_members.get(group_instance_id)
 
@@ -172,7 +307,7 @@ class ClassicGroup:
         size, supported = len(self.members), self.supported_protocols
         return any(supported.get(name, 0) == size for name, _ in protocols)
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add_member(self, member: ClassicMember, protocol_type: str) -> None:
         """Take in a member, pending or not; the first one gives the group its protocol type and leads."""
         assert member.member_id not in self.members, member.member_id
         if member.group_instance_id is not None:
@@ -188,7 +323,7 @@ class ClassicGroup:
         self.awaiting_join += member.is_awaiting_join
         self.pending_members.pop(member.member_id, None)
 
-    def remove(self, member: Member) -> None:
+    def remove_member(self, member: ClassicMember) -> None:
         """Let a member go, after its parked requests were answered; the oldest other one leads then."""
         assert not member.is_awaiting_join, member.member_id
         assert not member.is_awaiting_sync, member.member_id
@@ -200,7 +335,7 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
         self.pending_sync.pop(member.member_id, None)
 
-    def replace(self, old: Member, new: Member) -> None:
+    def replace_member(self, old: ClassicMember, new: ClassicMember) -> None:
         """Put a static member's successor into its place: its instance id, its leadership, its turn to
         sync."""
         assert new.group_instance_id == old.group_instance_id is not None, old.member_id
@@ -216,27 +351,27 @@ class ClassicGroup:
             del self.pending_sync[old.member_id]
             self.pending_sync[new.member_id] = None
 
-    def shared(self, protocols: Protocols) -> Protocols:
+    def share_protocols(self, protocols: Protocols) -> Protocols:
         """The leader's protocols when they are the same: most members of a group send the same bytes."""
         if self.leader_id is not None and self.members[self.leader_id].protocols == protocols:
             return self.members[self.leader_id].protocols
         return protocols
 
-    def update_protocols(self, member: Member, protocols: Protocols) -> None:
+    def update_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         """Note what a member supports from now on."""
-        protocols = self.shared(protocols)
+        protocols = self.share_protocols(protocols)
         self._count_protocols(member.protocols, -1)
         member.protocols = protocols
         self._count_protocols(protocols, 1)
 
-    def park_join(self, member: Member, waiter: int, api_version: int) -> int | None:
+    def park_join(self, member: ClassicMember, waiter: int, api_version: int) -> int | None:
         """Withhold the answer to a member's JoinGroup; returns the waiter of an earlier one, if any."""
         superseded = member.join_waiter
         member.join_waiter, member.join_version = waiter, api_version
         self.awaiting_join += superseded is None
         return superseded
 
-    def unpark_join(self, member: Member) -> int | None:
+    def unpark_join(self, member: ClassicMember) -> int | None:
         """Take back a member's parked JoinGroup, to answer it; None when there is none."""
         waiter = member.join_waiter
         if waiter is not None:
@@ -254,9 +389,9 @@ class ClassicGroup:
         for member in self.members.values():
             name = member.vote(candidates)
             votes[name] = votes.get(name, 0) + 1
-        return elected(votes)
+        return elect_protocol(votes)
 
-    def next_generation(self, wall_ms: int, state: ClassicGroupState, most_bytes: int) -> bool:
+    def begin_generation(self, wall_ms: int, state: ClassicGroupState, most_bytes: int) -> bool:
         """Begin a generation with the present members, in `state`. `most_bytes`: how large the group's record may
         be. False when their subscriptions cannot be read."""
         assert self.state is PREPARING_REBALANCE, self.state
@@ -281,7 +416,7 @@ class ClassicGroup:
             if most_bytes is not None and sum(map(len, subscriptions)) > most_bytes:
                 self.subscribed_topics = None
                 return True
-            self.subscribed_topics = union_of_topics(dict.fromkeys(subscriptions))
+            self.subscribed_topics = collect_topics(dict.fromkeys(subscriptions))
             return self.subscribed_topics is not None
         return True
 
@@ -294,3 +429,91 @@ class ClassicGroup:
                 supported[name] = count
             else:
                 del supported[name]
+
+
+class OpenRebalance:
+    """Why, since when and how often begun, and where its time went. It is there from the moment that a rebalance
+    starts until every member has asked for its assignment, or none is left; soft, as who waits is.
+
+    `trigger` began it, `latest` began the last of `attempts`; `from_state` is the group's before. Times are
+    monotonic. `phase_started_ms` is when the present phase began, or the group became Stable; `join_ms` and
+    `sync_ms` are what earlier phases took; `last_joined` came last to the join phase, at `last_joined_ms`.
+    `report_deadline_ms` is when it says again whom it waits for."""
+
+    __slots__ = (
+        "attempts",
+        "from_state",
+        "join_ms",
+        "last_joined",
+        "last_joined_ms",
+        "latest",
+        "phase_started_ms",
+        "report_deadline_ms",
+        "started_ms",
+        "sync_ms",
+        "trigger",
+    )
+
+    def __init__(self, trigger: Trigger, from_state: ClassicGroupState, now_ms: int) -> None:
+        self.trigger = trigger
+        self.latest = trigger
+        self.attempts = 1
+        self.from_state = from_state
+        self.started_ms = now_ms
+        self.phase_started_ms = now_ms
+        self.join_ms = 0
+        self.sync_ms = 0
+        self.last_joined: ClassicMember | None = None
+        self.last_joined_ms = now_ms
+        self.report_deadline_ms = now_ms + FIRST_REPORT_MS
+
+    def restart(self, trigger: Trigger, now_ms: int) -> None:
+        """The sync phase was broken off; a join phase begins."""
+        self.latest = trigger
+        self.attempts += 1
+        self.end_sync_phase(now_ms)
+
+    def end_join_phase(self, now_ms: int) -> None:
+        """All who will join have joined."""
+        self.join_ms += now_ms - self.phase_started_ms
+        self.phase_started_ms = now_ms
+        if self.last_joined_ms != now_ms:
+            self.last_joined = None  # something else ended it, later
+
+    def end_sync_phase(self, now_ms: int) -> None:
+        """The assignment is there, or will not come."""
+        self.sync_ms += now_ms - self.phase_started_ms
+        self.phase_started_ms = now_ms
+
+    def record_join(self, member: ClassicMember, now_ms: int) -> None:
+        """A member came to the join phase."""
+        self.last_joined = member
+        self.last_joined_ms = now_ms
+
+    def shift_times(self, by_ms: int) -> None:
+        """The clock was set by so much."""
+        self.started_ms += by_ms
+        self.phase_started_ms += by_ms
+        self.last_joined_ms += by_ms
+        self.report_deadline_ms += by_ms
+
+
+def elect_protocol(votes: Mapping[str, int]) -> str:
+    """The protocol with the most votes; of several that one which comes first in Kafka's map of them.
+
+    In: votes by protocol, at least one, in the order in which each was first voted for. (In Kafka votes come in the
+    order of the members' random ids.)
+    """
+    return max(HashOrder(mix_string, keys=votes), key=votes.__getitem__)
+
+
+def collect_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """The topics of all these subscriptions together: the one thing that the coordinator looks up in what members
+    send for their leader. None when one of them is none, as custom assignors may send what they like."""
+    topics: set[str] = set()
+    for metadata in subscriptions:
+        try:
+            topics.update(find_subscribed_topics(metadata))
+        except Malformed:
+            return None
+    return frozenset(topics)

@@ -6,28 +6,32 @@ Source: Kafka's ClassicGroup, which implements Group; `validateOffsetCommit`, `v
 
 from typing import Final
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.invariants import check_classic_group
-from coordinator.group.classic.record import group_tombstone
-from coordinator.group.classic.session import answer_parked, forget_pending, restart_session
-from coordinator.group.classic.view import view_of
-from coordinator.group.durable import DurableState
-from coordinator.group.group import ACCEPTED, CommitRequest, CommitVerdict
-from coordinator.group.group_type import GroupType
-from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.core.outcome import Fact, OutcomeBuilder
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_records import group_tombstone
+from coordinator.group.classic.classic_session import answer_parked, forget_pending, restart_classic_session
+from coordinator.group.classic.classic_state_machine import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
+from coordinator.group.durable_groups import DurableGroups
+from coordinator.group.group_interface import ACCEPTED, CommitRequest, CommitValidation
+from coordinator.group.group_invariants import check_classic_group
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import GroupView, view_classic_group
 from coordinator.group.topics_image import TopicsImage
-from coordinator.group.view import GroupView
-from coordinator.machine.outcome import Fact
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import OffsetCommitRequest
 
 # Looking a member of an enumeration up costs more than the rest of a check.
 NONE: Final = ErrorCode.NONE
 
 
-class ClassicFace:
-    """A `Group`."""
+class ClassicGroupAdapter:
+    """A classic group as a `Group`."""
 
     __slots__ = ("_group", "group_id")
 
@@ -44,7 +48,7 @@ class ClassicFace:
 
     @property
     def state_name(self) -> str:
-        """One of the five."""
+        """One of the five states of a classic group."""
         return self._group.state_name
 
     @property
@@ -57,13 +61,13 @@ class ClassicFace:
         """0 before the first one."""
         return self._group.generation_id
 
-    def holder_of(self, group_instance_id: str) -> str | None:
+    def find_static_member_id(self, group_instance_id: str) -> str | None:
         """The static member of that instance id."""
-        return self._group.holder_of(group_instance_id)
+        return self._group.find_static_member_id(group_instance_id)
 
     # Commits
 
-    def commit_verdict(self, request: CommitRequest, api_version: int) -> CommitVerdict:
+    def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
         """One for all partitions. A member may commit in its current generation, also while the next one is being
         prepared: what it has read is read. It may not while the group completes a rebalance, since its partitions
         may be another's by then. A consumer without group management commits with generation -1, while there are no
@@ -77,27 +81,27 @@ class ClassicFace:
         member_id, instance_id = request.member_id, request.group_instance_id
         is_plain = type(request) is OffsetCommitRequest
         if generation_id < 0 and not member_id and instance_id is None and group.state is not DEAD:
-            return CommitVerdict(ErrorCode.UNKNOWN_MEMBER_ID) if is_plain else ACCEPTED
+            return CommitValidation(ErrorCode.UNKNOWN_MEMBER_ID) if is_plain else ACCEPTED
         error = group.check_sender(member_id, instance_id, generation_id)
         if error is not NONE:
-            return CommitVerdict(error)
+            return CommitValidation(error)
         if group.state is COMPLETING_REBALANCE and is_plain:
-            return CommitVerdict(ErrorCode.REBALANCE_IN_PROGRESS)
+            return CommitValidation(ErrorCode.REBALANCE_IN_PROGRESS)
         return ACCEPTED
 
-    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Anyone may."""
+    def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """NONE: anyone may fetch the offsets of a classic group."""
         return NONE
 
-    def heard(self, member_id: str, turn: Turn) -> None:
+    def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
         """A member's session starts anew."""
         group = self._group
         if group.state in (STABLE, PREPARING_REBALANCE):
-            restart_session(group, group.members[member_id], turn)
+            restart_classic_session(group, group.members[member_id], builder)
 
     # Offsets and how long they stay
 
-    def offset_delete_error(self) -> ErrorCode:
+    def validate_offset_delete(self) -> ErrorCode:
         """What others than consumers read cannot be known, so nothing goes while they are there."""
         if self._group.state is DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -105,8 +109,8 @@ class ClassicFace:
             return ErrorCode.NON_EMPTY_GROUP
         return NONE
 
-    def reads(self, topic: str) -> bool:
-        """As far as is known; when it is not, consumers may."""
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads the topic, as far as is known. When it is not known, consumers may read it."""
         return self._group.is_subscribed_to(topic)
 
     @property
@@ -127,7 +131,7 @@ class ClassicFace:
 
     # The end
 
-    def delete_error(self) -> ErrorCode:
+    def validate_delete(self) -> ErrorCode:
         """Members that are pending do not keep it."""
         if self._group.state is DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -142,31 +146,31 @@ class ClassicFace:
         """One, also where there was no metadata."""
         return [group_tombstone(self._group)]
 
-    def end(self, turn: Turn) -> None:
+    def retire(self, builder: OutcomeBuilder) -> None:
         """Whoever was pending has to begin anew."""
         group = self._group
         assert not group.members, list(group.members)
         for member_id in list(group.pending_members):
-            forget_pending(group, member_id, turn)
-        group.transition_to(DEAD, turn.now.wall_ms)
+            forget_pending(group, member_id, builder)
+        group.transition_to(DEAD, builder.now.wall_ms)
 
-    def unload(self, turn: Turn) -> None:
+    def unload(self, builder: OutcomeBuilder) -> None:
         """Parked JoinGroups and SyncGroups are answered."""
         group = self._group
         for member in group.members.values():
-            answer_parked(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, turn)
+            answer_parked(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, builder)
         group.pending_members.clear()
         group.pending_sync.clear()
         group.join_deadline_ms = group.sync_deadline_ms = group.rebalance = None
         group.transition_to(DEAD, group.state_timestamp_ms or 0)
 
     def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
-        """See `view.py`."""
-        return view_of(self._group, now_ms)
+        """Describe the group as immutable values."""
+        return view_classic_group(self._group, now_ms)
 
     @property
     def member_count(self) -> int:
-        """Those that are pending are none."""
+        """The number of members, without those that are pending."""
         return len(self._group.members)
 
     def session_margin(self, now_ms: int) -> float | None:
@@ -178,6 +182,6 @@ class ClassicFace:
         ]
         return max(0.0, min(shares)) if shares else None
 
-    def check(self, durable: DurableState, waiters: set[int]) -> None:
-        """See `invariants.py`."""
+    def check_invariants(self, durable: DurableGroups, waiters: set[int]) -> None:
+        """Check the invariants of the group. Raises AssertionError."""
         check_classic_group(self._group, durable, waiters)

@@ -12,35 +12,37 @@ Source: Kafka's GroupMetadataManager, classicGroupHeartbeat and expireClassicGro
 
 from typing import Final
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.member import Member
+from coordinator.core.outcome import Context, OutcomeBuilder
+from coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
+from coordinator.group.classic.classic_session import heartbeat_key, remove_member, restart_classic_session
+from coordinator.group.classic.classic_state_machine import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    PREPARING_REBALANCE,
+    STABLE,
+)
 from coordinator.group.classic.rebalance import complete_join_phase, prepare_rebalance
-from coordinator.group.classic.session import heartbeat_key, remove_member, restart_session
-from coordinator.group.events import MemberExpired, MemberToldToRejoin
-from coordinator.group.groups import Groups
-from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
-from coordinator.group.refusal import check_group_id, tell_refusal
-from coordinator.group.requests import Acted, ExpireMember
-from coordinator.group.state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
-from coordinator.group.timer_key import TimerKey
-from coordinator.machine.outcome import Context
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import DepartureCause, RebalanceCause, Trigger
+from coordinator.group.group_event_types import MemberExpired, MemberToldToRejoin
+from coordinator.group.group_request_rules import add_refused_event, check_group_id
+from coordinator.group.group_requests import CommandResult, ExpireMember, GroupTimerKey
+from coordinator.group.shard_groups import ShardGroups
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 # Looking a member of an enumeration up costs more than the rest of the check.
 NONE: Final = ErrorCode.NONE
 
 RESPONSES: Final = {error: HeartbeatResponse(error_code=error) for error in ErrorCode}
-ALL_IS_WELL: Final = RESPONSES[NONE]
+SUCCESS_RESPONSE: Final = RESPONSES[NONE]
 
 
-def beat(
-    groups: Groups, request: HeartbeatRequest, context: Context, monotonic_ms: int
+def try_classic_heartbeat(
+    groups: ShardGroups, request: HeartbeatRequest, context: Context, monotonic_ms: int
 ) -> HeartbeatResponse | None:
     """Take the heartbeat of a member to whom there is nothing to say but NONE. Out: that answer.
 
-    None: it is another one, nothing has changed, and `heartbeat` says what there is to say.
+    None: the answer is another one. Nothing has changed, and `heartbeat_classic_group` has to answer.
     """
     group = groups.classic.get(request.group_id)
     if group is None or group.state is not STABLE or request.generation_id != group.generation_id:
@@ -56,10 +58,12 @@ def beat(
     # The connection over which it joined may be closed by now, or be one to the coordinator before this one.
     if context.connection_id:
         member.connection_id = context.connection_id
-    return ALL_IS_WELL
+    return SUCCESS_RESPONSE
 
 
-def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn: Turn) -> None:
+def heartbeat_classic_group(
+    groups: ShardGroups, request: HeartbeatRequest, context: Context, builder: OutcomeBuilder
+) -> None:
     """Answer a Heartbeat with a HeartbeatResponse. The responses are shared: they are not to be changed."""
     group = groups.classic.get(request.group_id)
     error = check_group_id(request)
@@ -70,41 +74,45 @@ def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn:
             else group.check_sender(request.member_id, request.group_instance_id, request.generation_id)
         )
     if group is None or error is not NONE:
-        tell_refusal(group, request, context, error, turn)
+        add_refused_event(group, request, context, error, builder)
     else:
         member = group.members[request.member_id]
-        restart_session(group, member, turn)
+        restart_classic_session(group, member, builder)
         member.connection_id = context.connection_id or member.connection_id
         if group.state is PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
-            turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, member.name, "heartbeat"))
-    turn.reply(context.waiter, RESPONSES[error])
+            builder.add_event(
+                MemberToldToRejoin(group.group_id, group.generation_id, member.name, "heartbeat")
+            )
+    builder.reply(context.waiter, RESPONSES[error])
 
 
-def expire_member(groups: Groups, request: ExpireMember, context: Context, turn: Turn) -> None:
-    """Answer an ExpireMember with Acted: UNKNOWN_MEMBER_ID when it is neither a member nor pending."""
-    group = groups.find_classic(request.group_id)
+def expire_classic_member(
+    groups: ShardGroups, request: ExpireMember, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer an ExpireMember with CommandResult: UNKNOWN_MEMBER_ID when it is neither a member nor pending."""
+    group = groups.find_classic_group(request.group_id)
     error = NONE
     if group is not None and request.member_id in group.pending_members:
-        turn.cancel(heartbeat_key(group, request.member_id))
-        _expire_pending(groups, group, request.member_id, turn)
+        builder.cancel_timer(heartbeat_key(group, request.member_id))
+        _expire_pending(groups, group, request.member_id, builder)
     elif group is not None and request.member_id in group.members:
-        _expire_member(groups, group, group.members[request.member_id], turn)
+        _expire_member(groups, group, group.members[request.member_id], builder)
     else:
         error = ErrorCode.UNKNOWN_MEMBER_ID
-    turn.reply(context.waiter, Acted(error))
+    builder.reply(context.waiter, CommandResult(error))
 
 
-def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:
+def fire_heartbeat(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The timer of a member or of a pending one fired: expire it, unless it was heard in the meantime.
 
     A member to which the coordinator owes an answer does not expire: its session starts anew with the
     answer."""
-    group = groups.find_classic(key.group_id)
+    group = groups.find_classic_group(key.group_id)
     if group is None or group.state is DEAD:
         return
     if key.member_id in group.pending_members:
-        _fire_pending(groups, group, key, turn)
+        _fire_pending(groups, group, key, builder)
         return
     member = group.members.get(key.member_id)
     if member is None:
@@ -112,55 +120,61 @@ def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:
     member.timer_deadline_ms = None
     if member.is_exempt_from_session:
         return
-    if turn.now.monotonic_ms < member.session_deadline_ms:
-        restart_session(group, member, turn, member.session_deadline_ms - turn.now.monotonic_ms)
+    if builder.now.monotonic_ms < member.session_deadline_ms:
+        restart_classic_session(group, member, builder, member.session_deadline_ms - builder.now.monotonic_ms)
     else:
-        _expire_member(groups, group, member, turn)
+        _expire_member(groups, group, member, builder)
 
 
-def _fire_pending(groups: Groups, group: ClassicGroup, key: TimerKey, turn: Turn) -> None:
+def _fire_pending(
+    groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder
+) -> None:
     pending = group.pending_members[key.member_id]
-    if turn.now.monotonic_ms < pending.deadline_ms:
-        turn.arm(key, pending.deadline_ms)
+    if builder.now.monotonic_ms < pending.deadline_ms:
+        builder.arm_timer(key, pending.deadline_ms)
     else:
-        _expire_pending(groups, group, key.member_id, turn)
+        _expire_pending(groups, group, key.member_id, builder)
 
 
-def _expire_pending(groups: Groups, group: ClassicGroup, member_id: str, turn: Turn) -> None:
+def _expire_pending(
+    groups: ShardGroups, group: ClassicGroup, member_id: str, builder: OutcomeBuilder
+) -> None:
     pending = group.pending_members.pop(member_id)
-    turn.tell(
+    builder.add_event(
         MemberExpired(
             group.group_id,
             group.generation_id,
             pending.name,
             pending=True,
             is_new=False,
-            silent_ms=turn.now.monotonic_ms - pending.since_ms,
+            silent_ms=builder.now.monotonic_ms - pending.since_ms,
             timeout_ms=pending.deadline_ms - pending.since_ms,
         )
     )
     if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
-        complete_join_phase(groups, group, turn)
+        complete_join_phase(groups, group, builder)
 
 
-def _expire_member(groups: Groups, group: ClassicGroup, member: Member, turn: Turn) -> None:
-    turn.tell(
+def _expire_member(
+    groups: ShardGroups, group: ClassicGroup, member: ClassicMember, builder: OutcomeBuilder
+) -> None:
+    builder.add_event(
         MemberExpired(
             group.group_id,
             group.generation_id,
             member.name,
             pending=False,
             is_new=member.is_new,
-            silent_ms=member.silent_ms(turn.now.monotonic_ms),
+            silent_ms=member.silent_ms(builder.now.monotonic_ms),
             timeout_ms=member.expiry_timeout_ms,
             connection_id=member.connection_id,
         )
     )
-    remove_member(group, member, DepartureCause.SESSION_EXPIRED, turn)
+    remove_member(group, member, DepartureCause.SESSION_EXPIRED, builder)
     if group.state in (STABLE, COMPLETING_REBALANCE):
         reason = f"removing member {member.member_id} on heartbeat expiration."
         trigger = Trigger(RebalanceCause.SESSION_EXPIRED, reason, member.name)
-        prepare_rebalance(groups, group, trigger, turn)
+        prepare_rebalance(groups, group, trigger, builder)
     elif group.state is PREPARING_REBALANCE and group.has_all_members_joined:
         # Unlike a leave, an expiry also ends the wait of an initial rebalance.
-        complete_join_phase(groups, group, turn)
+        complete_join_phase(groups, group, builder)

@@ -6,19 +6,16 @@ Source: Kafka's GroupMetadataManager, classicGroupLeave.
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.member import NOT_PROVIDED
+from coordinator.core.outcome import Context, OutcomeBuilder
+from coordinator.group.classic.classic_group import NOT_PROVIDED, ClassicGroup
+from coordinator.group.classic.classic_session import forget_pending, remove_member
+from coordinator.group.classic.classic_state_machine import DEAD, EMPTY
 from coordinator.group.classic.rebalance import rebalance_or_complete_join
-from coordinator.group.classic.session import forget_pending, remove_member
-from coordinator.group.events import MemberLeft
-from coordinator.group.groups import Groups
-from coordinator.group.member_name import MemberName
-from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
-from coordinator.group.refusal import check_group_id, error_response, tell_fenced
-from coordinator.group.state import DEAD, EMPTY
-from coordinator.machine.outcome import Context
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import DepartureCause, MemberName, RebalanceCause, Trigger
+from coordinator.group.group_event_types import MemberLeft
+from coordinator.group.group_request_rules import add_fenced_event, build_group_error_response, check_group_id
+from coordinator.group.shard_groups import ShardGroups
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -29,34 +26,41 @@ from protocol.messages.leave_group import (
 BATCH_VERSION: Final = 3
 
 
-def leave_group(groups: Groups, request: LeaveGroupRequest, context: Context, turn: Turn) -> None:
+def leave_classic_group(
+    groups: ShardGroups, request: LeaveGroupRequest, context: Context, builder: OutcomeBuilder
+) -> None:
     """Answer a LeaveGroup with a LeaveGroupResponse: from v3 on an error for each member, before that the
     one member's error at the top."""
-    group = groups.find_classic(request.group_id)
+    group = groups.find_classic_group(request.group_id)
     error = check_group_id(request)
     if error is ErrorCode.NONE and group is not None and group.state is DEAD:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if error is not ErrorCode.NONE:
-        turn.reply(context.waiter, error_response(request, context.api_version, error))
+        builder.reply(context.waiter, build_group_error_response(request, context.api_version, error))
         return
-    identities = identities_of(request, context.api_version)
+    identities = find_leaving_members(request, context.api_version)
     if group is None:
         errors = [(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in identities]
     else:
         left: list[MemberLeft] = []
-        errors = [(identity, _leave(group, identity, context, left, turn)) for identity in identities]
-        _rebalance_without(groups, group, left, errors, turn)
-    answer_leave(errors, context, turn)
+        errors = [
+            (identity, _remove_leaving_member(group, identity, context, left, builder))
+            for identity in identities
+        ]
+        _rebalance_after_leave(groups, group, left, errors, builder)
+    answer_leave(errors, context, builder)
 
 
-def identities_of(request: LeaveGroupRequest, api_version: int) -> Sequence[MemberIdentity]:
+def find_leaving_members(request: LeaveGroupRequest, api_version: int) -> Sequence[MemberIdentity]:
     """Who is to leave: before v3 the sender."""
     if api_version >= BATCH_VERSION:
         return request.members
     return [MemberIdentity(member_id=request.member_id)]
 
 
-def answer_leave(errors: Sequence[tuple[MemberIdentity, ErrorCode]], context: Context, turn: Turn) -> None:
+def answer_leave(
+    errors: Sequence[tuple[MemberIdentity, ErrorCode]], context: Context, builder: OutcomeBuilder
+) -> None:
     """Tell what became of each: before v3 as the error of the answer itself."""
     members = [
         MemberResponse(
@@ -67,19 +71,23 @@ def answer_leave(errors: Sequence[tuple[MemberIdentity, ErrorCode]], context: Co
     error = ErrorCode.NONE
     if context.api_version < BATCH_VERSION:
         ((_, error),) = errors
-    turn.reply(context.waiter, LeaveGroupResponse(error_code=error, members=members))
+    builder.reply(context.waiter, LeaveGroupResponse(error_code=error, members=members))
 
 
-def _leave(
-    group: ClassicGroup, identity: MemberIdentity, context: Context, left: list[MemberLeft], turn: Turn
+def _remove_leaving_member(
+    group: ClassicGroup,
+    identity: MemberIdentity,
+    context: Context,
+    left: list[MemberLeft],
+    builder: OutcomeBuilder,
 ) -> ErrorCode:
     """Let one member go, and enter it in `left`, or say why not. One without a member id is an operator's
     removal of a static member."""
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_members:
         pending = group.pending_members[member_id]
-        forget_pending(group, member_id, turn)
-        left.append(_tell(group, pending.name, identity, context, turn, pending=True))
+        forget_pending(group, member_id, builder)
+        left.append(_add_left_event(group, pending.name, identity, context, builder, pending=True))
         return ErrorCode.NONE
     if not member_id:
         if instance_id is None or instance_id not in group.static_members:
@@ -88,36 +96,36 @@ def _leave(
     error = group.check_sender(member_id, instance_id)
     if error is ErrorCode.FENCED_INSTANCE_ID:
         sender = MemberName(member_id, instance_id, context.client_id, context.client_host)
-        tell_fenced(group, sender, LeaveGroupRequest, turn)
+        add_fenced_event(group, sender, LeaveGroupRequest, builder)
     if error is ErrorCode.NONE:
         member = group.members[member_id]
-        left.append(_tell(group, member.name, identity, context, turn, pending=False))
-        remove_member(group, member, DepartureCause.LEFT, turn)
+        left.append(_add_left_event(group, member.name, identity, context, builder, pending=False))
+        remove_member(group, member, DepartureCause.LEFT, builder)
     return error
 
 
-def _tell(
+def _add_left_event(
     group: ClassicGroup,
     name: MemberName,
     identity: MemberIdentity,
     context: Context,
-    turn: Turn,
+    builder: OutcomeBuilder,
     *,
     pending: bool,
 ) -> MemberLeft:
     reason = NOT_PROVIDED if identity.reason is None else identity.reason
     sender = (context.client_id, context.client_host)
     event = MemberLeft(group.group_id, group.generation_id, name, reason, pending, *sender)
-    turn.tell(event)
+    builder.add_event(event)
     return event
 
 
-def _rebalance_without(
-    groups: Groups,
+def _rebalance_after_leave(
+    groups: ShardGroups,
     group: ClassicGroup,
     left: list[MemberLeft],
     errors: Sequence[tuple[MemberIdentity, ErrorCode]],
-    turn: Turn,
+    builder: OutcomeBuilder,
 ) -> None:
     """What the departures cause, once for all of them."""
     if not left or group.state is EMPTY:
@@ -130,4 +138,4 @@ def _rebalance_without(
         client_reason = "" if first.reason == NOT_PROVIDED else first.reason
         return Trigger(RebalanceCause.MEMBER_LEFT, sentence, first.member, client_reason)
 
-    rebalance_or_complete_join(groups, group, trigger, turn)
+    rebalance_or_complete_join(groups, group, trigger, builder)

@@ -1,13 +1,15 @@
-"""The group's records in `__consumer_offsets`, and the group from them."""
+"""The records of classic groups in `__consumer_offsets`: encoding, decoding, and the store that replays them."""
 
+from collections.abc import Collection, Iterator
 from sys import intern
+from typing import Final, Self
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.member import Member
-from coordinator.group.state import STABLE
-from coordinator.machine.outcome import Fact
-from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from protocol.records.value_version import GROUP_METADATA_VERSION
+from coordinator.core.outcome import Fact
+from coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
+from coordinator.group.classic.classic_state_machine import STABLE
+from coordinator.group.group_record_codec import build_fact
+from protocol.records.group_record_schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from protocol.records.group_record_serde import GROUP_METADATA, GROUP_METADATA_VERSION
 
 NO_TIMESTAMP = -1
 
@@ -33,7 +35,7 @@ def new_group_record(group: ClassicGroup) -> Fact:
 
 
 def group_tombstone(group: ClassicGroup) -> Fact:
-    """The group is gone."""
+    """The tombstone of a deleted group."""
     return Fact(GroupMetadataKey(group=group.group_id), None)
 
 
@@ -77,7 +79,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         if member.member_id in group.members or member.group_instance_id in group.static_members:
             raise ValueError(f"group {group_id} has member {member.member_id} or its instance id twice")
         member.settled_assignment = member.assignment
-        group.add(member, value.protocol_type)
+        group.add_member(member, value.protocol_type)
     if value.members:
         group.state = STABLE
         group.protocol_name = value.protocol
@@ -86,11 +88,11 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     return group
 
 
-def _restore_member(metadata: MemberMetadata, protocol_name: str) -> Member:
+def _restore_member(metadata: MemberMetadata, protocol_name: str) -> ClassicMember:
     has_timeout = metadata.rebalance_timeout != -1
     if not metadata.member_id:
         raise ValueError("a member has no id")
-    return Member(
+    return ClassicMember(
         metadata.member_id,
         metadata.group_instance_id,
         intern(metadata.client_id),
@@ -104,3 +106,47 @@ def _restore_member(metadata: MemberMetadata, protocol_name: str) -> Member:
 
 def _timestamp(group: ClassicGroup) -> int:
     return NO_TIMESTAMP if group.state_timestamp_ms is None else group.state_timestamp_ms
+
+
+class ClassicGroupStore:
+    """The last metadata of every classic group, by group id."""
+
+    __slots__ = ("_by_group",)
+
+    record_types: Final = (GROUP_METADATA,)
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, GroupMetadataValue] = {}
+
+    def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None, producer_id: int) -> None:
+        """The later record of a group wins, a tombstone removes it."""
+        if value is None:
+            self._by_group.pop(key.group, None)
+        else:
+            self._by_group[key.group] = value
+
+    def find_metadata(self, group_id: str) -> GroupMetadataValue | None:
+        """The metadata of a group; None when there is none."""
+        return self._by_group.get(group_id)
+
+    def group_ids(self) -> Collection[str]:
+        """Every group that has metadata."""
+        return self._by_group.keys()
+
+    def __contains__(self, group_id: str) -> bool:
+        """Whether a group has metadata."""
+        return group_id in self._by_group
+
+    def __len__(self) -> int:
+        return len(self._by_group)
+
+    def facts(self) -> Iterator[Fact]:
+        """A record for each group."""
+        for group_id, value in self._by_group.items():
+            yield build_fact(GROUP_METADATA, GroupMetadataKey(group=group_id), value)
+
+    def copy(self) -> Self:
+        """Return a copy; later records do not change it."""
+        copied = type(self)()
+        copied._by_group = dict(self._by_group)
+        return copied

@@ -1,18 +1,21 @@
-"""The rebalance: starting one, and ending its join phase.
+"""Rebalances of a classic group: the start, the end of the join phase, and the reports about both.
 
 The **join phase** waits until every known member has sent a JoinGroup, at most for the longest rebalance
-timeout among them. Who has not come by then is evicted, unless it is static: a static member keeps its
-place until its session ends, so that it may restart. When only silent static members are left, nobody
-could lead, and the wait begins again.
+timeout among them. A member that is late is evicted unless it is static: a static member stays until its
+session ends, so that it may restart. If only silent static members are left, no leader exists, and the wait
+begins again.
 
 A rebalance of an **empty** group is different. Its members start one after another, and each would cause a
-rebalance of its own; so the phase waits `group.initial.rebalance.delay.ms` even when everybody is there, and
-as much again while new members keep coming, in total no longer than the rebalance timeout. What is left of
-that is data on the group (`initial_join`), not a captured computation.
+rebalance of its own. So the phase waits `group.initial.rebalance.delay.ms` even when all known members are
+there, and as long again while new members join, in total no longer than the rebalance timeout. The remaining
+time is data of the group (`initial_join`), not a captured computation.
 
-When the phase ends, the generation grows by one, the leader is confirmed or replaced, the protocol is voted,
-and all parked JoinGroups are answered. Each member then has the rebalance timeout to send its SyncGroup
-(KAFKA-12890): who has not by then is removed, and a new rebalance begins.
+At the end of the phase the generation grows by one, the leader is confirmed or replaced, the protocol is
+selected, and all parked JoinGroups are answered. Each member then has the rebalance timeout to send its
+SyncGroup (KAFKA-12890); a late one is removed, and a new rebalance begins.
+
+While a rebalance waits for members it emits events that name them, less and less often, and one with the
+result at its end.
 
 Source: Kafka's GroupMetadataManager, prepareRebalance and completeClassicGroupJoin.
 """
@@ -20,33 +23,47 @@ Source: Kafka's GroupMetadataManager, prepareRebalance and completeClassicGroupJ
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.group.classic.group import ClassicGroup, InitialJoin
-from coordinator.group.classic.member import Member
-from coordinator.group.classic.record import group_metadata_record
-from coordinator.group.classic.report import complete_rebalance, open_rebalance
-from coordinator.group.classic.responses import join_success
-from coordinator.group.classic.session import answer_syncs, remove_member, restart_session
-from coordinator.group.events import (
-    GroupEmptied,
-    GroupStabilized,
-    LeaderReplaced,
-    MembersEvicted,
-    RebalanceDelayed,
-    RebalanceStalled,
-    SubscriptionUnreadable,
+from coordinator.core.outcome import OutcomeBuilder
+from coordinator.group.classic.classic_group import (
+    FIRST_REPORT_MS,
+    MAX_REPORT_INTERVAL_MS,
+    ClassicGroup,
+    ClassicMember,
+    InitialJoin,
+    OpenRebalance,
 )
-from coordinator.group.groups import Groups
-from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
-from coordinator.group.state import (
+from coordinator.group.classic.classic_records import group_metadata_record
+from coordinator.group.classic.classic_session import (
+    answer_syncs,
+    join_success,
+    remove_member,
+    restart_classic_session,
+)
+from coordinator.group.classic.classic_state_machine import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
     REBALANCE_MAY_START,
     STABLE,
+    ClassicGroupState,
 )
-from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import DepartureCause, MemberAssignment, RebalanceCause, Trigger
+from coordinator.group.group_event_types import (
+    GroupEmptied,
+    GroupStabilized,
+    LeaderReplaced,
+    MembersEvicted,
+    RebalanceCompleted,
+    RebalanceDelayed,
+    RebalanceStalled,
+    RebalanceStarted,
+    RebalanceWaits,
+    SubscriptionUnreadable,
+)
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
+from coordinator.group.group_view import find_awaited_members, phase_left_ms
+from coordinator.group.shard_groups import ShardGroups
+from protocol.error_codes import ErrorCode
 
 STALLED_WAIT_MIN_MS: Final = 1_000
 """Members may ask for a rebalance timeout of 0. Where Kafka would then look again without pause whether a
@@ -54,51 +71,53 @@ silent static member has come, this much time passes in between."""
 
 
 def rebalance_or_complete_join(
-    groups: Groups, group: ClassicGroup, trigger: Callable[[], Trigger], turn: Turn
+    groups: ShardGroups, group: ClassicGroup, trigger: Callable[[], Trigger], builder: OutcomeBuilder
 ) -> None:
     """The membership changed: start a rebalance, or see whether that ends the one that runs. What began it is
     only put into words where one begins: of a thousand members that join, one begins it."""
     if group.state in REBALANCE_MAY_START:
-        prepare_rebalance(groups, group, trigger(), turn)
+        prepare_rebalance(groups, group, trigger(), builder)
     else:
-        maybe_complete_join_phase(groups, group, turn)
+        maybe_complete_join_phase(groups, group, builder)
 
 
-def prepare_rebalance(groups: Groups, group: ClassicGroup, trigger: Trigger, turn: Turn) -> None:
-    """Start a rebalance."""
+def prepare_rebalance(
+    groups: ShardGroups, group: ClassicGroup, trigger: Trigger, builder: OutcomeBuilder
+) -> None:
+    """Start a rebalance, or start over with the one whose sync phase was broken off."""
     assert group.state in REBALANCE_MAY_START, group.state
     old_state = group.state
     if old_state is COMPLETING_REBALANCE:
         for member in group.members.values():
             member.assignment = b""
-        answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, turn)
+        answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, builder)
     group.pending_sync.clear()
-    cancel_sync_timer(group, turn)
-    group.transition_to(PREPARING_REBALANCE, turn.now.wall_ms)
-    open_rebalance(group, old_state, trigger, turn)
+    cancel_sync_timer(group, builder)
+    group.transition_to(PREPARING_REBALANCE, builder.now.wall_ms)
+    open_rebalance(group, old_state, trigger, builder)
     if old_state is EMPTY:
         delay_ms = groups.config.group_initial_rebalance_delay_ms
         group.initial_join = InitialJoin(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
-        _arm_join_timer(group, delay_ms, turn)
+        _arm_join_timer(group, delay_ms, builder)
     elif group.has_all_members_joined:
-        complete_join_phase(groups, group, turn)
+        complete_join_phase(groups, group, builder)
     else:
-        _arm_join_timer(group, group.rebalance_timeout_ms, turn)
+        _arm_join_timer(group, group.rebalance_timeout_ms, builder)
 
 
-def maybe_complete_join_phase(groups: Groups, group: ClassicGroup, turn: Turn) -> None:
+def maybe_complete_join_phase(groups: ShardGroups, group: ClassicGroup, builder: OutcomeBuilder) -> None:
     """End the join phase if nobody has to be waited for. An initial rebalance waits for its delay."""
     if group.state is PREPARING_REBALANCE and group.initial_join is None and group.has_all_members_joined:
-        complete_join_phase(groups, group, turn)
+        complete_join_phase(groups, group, builder)
 
 
-def fire_join(groups: Groups, key: TimerKey, turn: Turn) -> None:
+def fire_join(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The time for joining is over: end the phase, or let an initial rebalance wait on."""
-    group = groups.find_classic(key.group_id)
+    group = groups.find_classic_group(key.group_id)
     if group is None or group.join_deadline_ms is None:
         return
-    if turn.now.monotonic_ms < group.join_deadline_ms:
-        turn.arm(key, group.join_deadline_ms)
+    if builder.now.monotonic_ms < group.join_deadline_ms:
+        builder.arm_timer(key, group.join_deadline_ms)
         return
     assert group.state is PREPARING_REBALANCE, group.state
     group.join_deadline_ms = None
@@ -107,114 +126,116 @@ def fire_join(groups: Groups, key: TimerKey, turn: Turn) -> None:
         group.new_member_added = False
         delay_ms = min(groups.config.group_initial_rebalance_delay_ms, initial.remaining_ms)
         group.initial_join = InitialJoin(delay_ms, max(initial.remaining_ms - initial.delay_ms, 0))
-        turn.tell(RebalanceDelayed(group.group_id, group.generation_id, delay_ms))
-        _arm_join_timer(group, delay_ms, turn)
+        builder.add_event(RebalanceDelayed(group.group_id, group.generation_id, delay_ms))
+        _arm_join_timer(group, delay_ms, builder)
     else:
-        complete_join_phase(groups, group, turn)
+        complete_join_phase(groups, group, builder)
 
 
-def complete_join_phase(groups: Groups, group: ClassicGroup, turn: Turn) -> None:
+def complete_join_phase(groups: ShardGroups, group: ClassicGroup, builder: OutcomeBuilder) -> None:
     """Begin the next generation with who is here, and tell them."""
     assert group.state is PREPARING_REBALANCE, group.state
     if group.join_deadline_ms is not None:
         group.join_deadline_ms = None
-        turn.cancel(_join_key(group))
+        builder.cancel_timer(_join_key(group))
     old_leader_id = group.leader_id
-    _evict_absent(group, turn)
+    _evict_absent(group, builder)
     if group.members and not _elect_leader(group):
-        turn.tell(RebalanceStalled(group.group_id, group.generation_id, len(group.members)))
-        _arm_join_timer(group, max(group.rebalance_timeout_ms, STALLED_WAIT_MIN_MS), turn)
+        builder.add_event(RebalanceStalled(group.group_id, group.generation_id, len(group.members)))
+        _arm_join_timer(group, max(group.rebalance_timeout_ms, STALLED_WAIT_MIN_MS), builder)
         return
     if group.leader_id is not None and old_leader_id is not None and old_leader_id != group.leader_id:
         name = group.members[group.leader_id].name
-        turn.tell(LeaderReplaced(group.group_id, group.generation_id, name, old_leader_id))
+        builder.add_event(LeaderReplaced(group.group_id, group.generation_id, name, old_leader_id))
     assert group.rebalance is not None, group.group_id
-    group.rebalance.end_join_phase(turn.now.monotonic_ms)
+    group.rebalance.end_join_phase(builder.now.monotonic_ms)
     state = COMPLETING_REBALANCE if group.members else EMPTY
-    readable = group.next_generation(turn.now.wall_ms, state, groups.config.message_max_bytes)
+    readable = group.begin_generation(builder.now.wall_ms, state, groups.config.message_max_bytes)
     if state is EMPTY:
-        turn.tell(GroupEmptied(group.group_id, group.generation_id))
-        turn.write(group_metadata_record(group))
-        complete_rebalance(group, turn)
+        builder.add_event(GroupEmptied(group.group_id, group.generation_id))
+        builder.write_fact(group_metadata_record(group))
+        complete_rebalance(group, builder)
         return
     assert group.leader_id in group.members, group.leader_id
     assert group.protocol_name is not None, group.group_id
-    turn.tell(
+    builder.add_event(
         GroupStabilized(
             group.group_id, group.generation_id, len(group.members), group.leader_id, group.protocol_name
         )
     )
     if not readable:
-        turn.tell(SubscriptionUnreadable(group.group_id, group.generation_id, group.protocol_name))
+        builder.add_event(SubscriptionUnreadable(group.group_id, group.generation_id, group.protocol_name))
     for member in group.members.values():
-        _enter_generation(group, member, turn)
-    group.sync_deadline_ms = turn.now.monotonic_ms + group.rebalance_timeout_ms
-    turn.arm(_sync_key(group), group.sync_deadline_ms)
+        _enter_generation(group, member, builder)
+    group.sync_deadline_ms = builder.now.monotonic_ms + group.rebalance_timeout_ms
+    builder.arm_timer(_sync_key(group), group.sync_deadline_ms)
     assert group.awaiting_join == 0, group.awaiting_join
 
 
-def fire_sync(groups: Groups, key: TimerKey, turn: Turn) -> None:
+def fire_sync(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The time for SyncGroup is over: remove who has not asked for its assignment, and rebalance."""
-    group = groups.find_classic(key.group_id)
+    group = groups.find_classic_group(key.group_id)
     if group is None or group.sync_deadline_ms is None:
         return
-    if turn.now.monotonic_ms < group.sync_deadline_ms:
-        turn.arm(key, group.sync_deadline_ms)
+    if builder.now.monotonic_ms < group.sync_deadline_ms:
+        builder.arm_timer(key, group.sync_deadline_ms)
         return
     assert group.state in (COMPLETING_REBALANCE, STABLE), group.state
     assert group.pending_sync, group.group_id
     group.sync_deadline_ms = None
     late = tuple(group.pending_sync)
     members = [group.members[member_id] for member_id in late]
-    _remove_youngest_first(group, members, DepartureCause.NOT_SYNCED, turn)
-    _tell_evicted(group, members, "sync", turn)
+    _remove_youngest_first(group, members, DepartureCause.NOT_SYNCED, builder)
+    _add_evicted_event(group, members, "sync", builder)
     reason = f"Removing [{', '.join(late)}] on pending sync request expiration"
-    prepare_rebalance(groups, group, Trigger(RebalanceCause.SYNC_EXPIRED, reason, members[0].name), turn)
+    prepare_rebalance(groups, group, Trigger(RebalanceCause.SYNC_EXPIRED, reason, members[0].name), builder)
 
 
-def synced(group: ClassicGroup, member: Member, turn: Turn) -> None:
+def complete_member_sync(group: ClassicGroup, member: ClassicMember, builder: OutcomeBuilder) -> None:
     """A member asked for its assignment; the last one ends the wait for SyncGroups."""
     group.pending_sync.pop(member.member_id, None)
     if not group.pending_sync:
-        cancel_sync_timer(group, turn)
+        cancel_sync_timer(group, builder)
 
 
-def cancel_sync_timer(group: ClassicGroup, turn: Turn) -> None:
+def cancel_sync_timer(group: ClassicGroup, builder: OutcomeBuilder) -> None:
     """Nobody's SyncGroup is waited for any more."""
     assert not group.pending_sync, group.pending_sync
     if group.sync_deadline_ms is not None:
         group.sync_deadline_ms = None
-        turn.cancel(_sync_key(group))
+        builder.cancel_timer(_sync_key(group))
 
 
-def _evict_absent(group: ClassicGroup, turn: Turn) -> None:
+def _evict_absent(group: ClassicGroup, builder: OutcomeBuilder) -> None:
     if group.awaiting_join == len(group.members):
         return
     absent = [m for m in group.members.values() if not m.is_awaiting_join and not m.is_static]
-    _remove_youngest_first(group, absent, DepartureCause.NOT_REJOINED, turn)
+    _remove_youngest_first(group, absent, DepartureCause.NOT_REJOINED, builder)
     if absent:
-        _tell_evicted(group, absent, "join", turn)
+        _add_evicted_event(group, absent, "join", builder)
 
 
-def _tell_evicted(group: ClassicGroup, members: list[Member], phase: str, turn: Turn) -> None:
-    turn.tell(
+def _add_evicted_event(
+    group: ClassicGroup, members: list[ClassicMember], phase: str, builder: OutcomeBuilder
+) -> None:
+    builder.add_event(
         MembersEvicted(
             group.group_id,
             group.generation_id,
             tuple([member.name for member in members]),
             phase,
-            tuple([member.silent_ms(turn.now.monotonic_ms) for member in members]),
+            tuple([member.silent_ms(builder.now.monotonic_ms) for member in members]),
             tuple([member.connection_id for member in members]),
         )
     )
 
 
 def _remove_youngest_first(
-    group: ClassicGroup, members: list[Member], cause: DepartureCause, turn: Turn
+    group: ClassicGroup, members: list[ClassicMember], cause: DepartureCause, builder: OutcomeBuilder
 ) -> None:
     # From the back, so that whoever succeeds a removed leader is found at once and not removed next.
     for member in reversed(members):
-        remove_member(group, member, cause, turn)
+        remove_member(group, member, cause, builder)
 
 
 def _elect_leader(group: ClassicGroup) -> bool:
@@ -229,26 +250,146 @@ def _elect_leader(group: ClassicGroup) -> bool:
     return elected is not None
 
 
-def _enter_generation(group: ClassicGroup, member: Member, turn: Turn) -> None:
+def _enter_generation(group: ClassicGroup, member: ClassicMember, builder: OutcomeBuilder) -> None:
     assert group.leader_id is not None, group.group_id
     waiter = group.unpark_join(member)
     if waiter is not None:
         leads = member.member_id == group.leader_id
-        turn.reply(waiter, join_success(group, member.member_id, with_members=leads, leader=group.leader_id))
-    restart_session(group, member, turn)
+        builder.reply(
+            waiter, join_success(group, member.member_id, with_members=leads, leader=group.leader_id)
+        )
+    restart_classic_session(group, member, builder)
     member.is_new = False
     group.pending_sync[member.member_id] = None
 
 
-def _arm_join_timer(group: ClassicGroup, delay_ms: int, turn: Turn) -> None:
+def _arm_join_timer(group: ClassicGroup, delay_ms: int, builder: OutcomeBuilder) -> None:
     assert delay_ms >= 0, delay_ms
-    group.join_deadline_ms = turn.now.monotonic_ms + delay_ms
-    turn.arm(_join_key(group), group.join_deadline_ms)
+    group.join_deadline_ms = builder.now.monotonic_ms + delay_ms
+    builder.arm_timer(_join_key(group), group.join_deadline_ms)
 
 
-def _join_key(group: ClassicGroup) -> TimerKey:
-    return TimerKey(TimerKind.JOIN, group.group_id)
+def _join_key(group: ClassicGroup) -> GroupTimerKey:
+    return GroupTimerKey(GroupTimerKind.JOIN, group.group_id)
 
 
-def _sync_key(group: ClassicGroup) -> TimerKey:
-    return TimerKey(TimerKind.SYNC, group.group_id)
+def _sync_key(group: ClassicGroup) -> GroupTimerKey:
+    return GroupTimerKey(GroupTimerKind.SYNC, group.group_id)
+
+
+def open_rebalance(
+    group: ClassicGroup, old_state: ClassicGroupState, trigger: Trigger, builder: OutcomeBuilder
+) -> None:
+    """A rebalance starts, or starts over because its sync phase was broken off."""
+    now_ms = builder.now.monotonic_ms
+    if old_state is COMPLETING_REBALANCE:
+        assert group.rebalance is not None, group.group_id
+        group.rebalance.restart(trigger, now_ms)
+    else:
+        group.rebalance = OpenRebalance(trigger, old_state, now_ms)
+        builder.arm_timer(_report_key(group), group.rebalance.report_deadline_ms)
+    members = tuple([member.name for member in group.members.values()])
+    builder.add_event(
+        RebalanceStarted(
+            group.group_id, group.generation_id, old_state.value, trigger, members, member=trigger.actor
+        )
+    )
+
+
+def complete_rebalance(group: ClassicGroup, builder: OutcomeBuilder) -> None:
+    """The group is Stable or Empty: say what came of the rebalance."""
+    rebalance, now_ms = group.rebalance, builder.now.monotonic_ms
+    assert rebalance is not None, group.group_id
+    assert group.state in (STABLE, EMPTY), group.state
+    name = group.protocol_name or ""
+    members = tuple(
+        [
+            MemberAssignment(
+                member.name, member.settled_assignment, member.assignment, member.metadata_for(name)
+            )
+            for member in group.members.values()
+        ]
+    )
+    topics = None if group.subscribed_topics is None else tuple(sorted(group.subscribed_topics))
+    last_joined = None if rebalance.last_joined is None else rebalance.last_joined.name
+    builder.add_event(
+        RebalanceCompleted(
+            group.group_id,
+            group.generation_id,
+            group.state.value,
+            rebalance.from_state.value,
+            group.protocol_type,
+            group.protocol_name,
+            group.leader_id,
+            rebalance.trigger,
+            rebalance.latest,
+            rebalance.attempts,
+            rebalance.started_ms,
+            now_ms,
+            rebalance.join_ms,
+            rebalance.sync_ms,
+            last_joined,
+            members,
+            tuple(group.departed),
+            topics,
+            member=rebalance.trigger.actor,
+        )
+    )
+    group.departed.clear()
+    for member in group.members.values():
+        member.settled_assignment = member.assignment
+    if group.pending_sync:
+        _schedule_report(group, rebalance, 0, builder)
+    else:
+        close_rebalance(group, builder)
+
+
+def close_rebalance(group: ClassicGroup, builder: OutcomeBuilder) -> None:
+    """Nobody is waited for any more."""
+    assert not group.pending_sync, group.pending_sync
+    if group.rebalance is not None:
+        group.rebalance = None
+        builder.cancel_timer(_report_key(group))
+
+
+def fire_report(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+    """Say whom the group waits for, unless the wait is over in this moment."""
+    group = groups.find_classic_group(key.group_id)
+    if group is None or group.rebalance is None:
+        return
+    rebalance, now_ms = group.rebalance, builder.now.monotonic_ms
+    if now_ms < rebalance.report_deadline_ms:
+        builder.arm_timer(key, rebalance.report_deadline_ms)
+        return
+    is_stable = group.state is STABLE
+    waited_ms = now_ms - (rebalance.phase_started_ms if is_stable else rebalance.started_ms)
+    _schedule_report(group, rebalance, waited_ms, builder)
+    left_ms = phase_left_ms(group, now_ms)
+    if not left_ms:
+        return
+    builder.add_event(
+        RebalanceWaits(
+            group.group_id,
+            group.generation_id,
+            group.state.value,
+            None if is_stable else rebalance.trigger,
+            rebalance.attempts,
+            waited_ms,
+            left_ms,
+            len(group.members),
+            find_awaited_members(group, now_ms),
+            group.initial_join is not None,
+        )
+    )
+
+
+def _schedule_report(
+    group: ClassicGroup, rebalance: OpenRebalance, waited_ms: int, builder: OutcomeBuilder
+) -> None:
+    interval_ms = min(max(waited_ms, FIRST_REPORT_MS), MAX_REPORT_INTERVAL_MS)
+    rebalance.report_deadline_ms = builder.now.monotonic_ms + interval_ms
+    builder.arm_timer(_report_key(group), rebalance.report_deadline_ms)
+
+
+def _report_key(group: ClassicGroup) -> GroupTimerKey:
+    return GroupTimerKey(GroupTimerKind.REPORT, group.group_id)

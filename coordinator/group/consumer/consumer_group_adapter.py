@@ -8,19 +8,16 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.invariants import check_consumer_group
-from coordinator.group.consumer.member import ConsumerMember
-from coordinator.group.consumer.session import end_session
-from coordinator.group.consumer.view import view_of
-from coordinator.group.durable import DurableState
-from coordinator.group.group import ACCEPTED, CommitRequest, CommitVerdict
-from coordinator.group.group_type import GroupType
+from coordinator.core.outcome import Fact, OutcomeBuilder
+from coordinator.group.consumer.consumer_group import ConsumerGroup, end_session
+from coordinator.group.consumer.consumer_member import ConsumerMember
+from coordinator.group.durable_groups import DurableGroups
+from coordinator.group.group_interface import ACCEPTED, CommitRequest, CommitValidation
+from coordinator.group.group_invariants import check_consumer_group
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import GroupView, view_consumer_group
 from coordinator.group.topics_image import TopicsImage
-from coordinator.group.view import GroupView
-from coordinator.machine.outcome import Fact
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import OffsetCommitRequest
 
 NONE: Final = ErrorCode.NONE
@@ -32,8 +29,8 @@ NEW_ERRORS_VERSION: Final = 6
 """Since when a TxnOffsetCommit knows STALE_MEMBER_EPOCH."""
 
 
-class ConsumerFace:
-    """A `Group`."""
+class ConsumerGroupAdapter:
+    """A consumer group as a `Group`."""
 
     __slots__ = ("_group", "group_id")
 
@@ -48,7 +45,7 @@ class ConsumerFace:
 
     @property
     def state_name(self) -> str:
-        """One of the five."""
+        """One of the five states of a consumer group."""
         return self._group.state_name
 
     @property
@@ -58,21 +55,21 @@ class ConsumerFace:
 
     @property
     def generation_id(self) -> int:
-        """Its epoch."""
+        """The epoch of the group."""
         return self._group.durable.epoch
 
-    def holder_of(self, group_instance_id: str) -> str | None:
+    def find_static_member_id(self, group_instance_id: str) -> str | None:
         """The static member of that instance id."""
-        return self._group.holder_of(group_instance_id)
+        return self._group.find_static_member_id(group_instance_id)
 
     # Commits
 
-    def commit_verdict(self, request: CommitRequest, api_version: int) -> CommitVerdict:
+    def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
         """A member commits in its epoch; in an older one for partitions that it has had since then. A consumer
         without group management commits with epoch -1, while there are no members."""
         group, epoch = self._group, request.generation_id_or_member_epoch
         if group.is_dead:
-            return CommitVerdict(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return CommitValidation(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         members = group.durable.members
         if epoch < 0 and not members:
             return ACCEPTED
@@ -82,19 +79,21 @@ class ConsumerFace:
             return ACCEPTED
         member = members.get(member_id)
         if member is None:
-            return CommitVerdict(ErrorCode.UNKNOWN_MEMBER_ID)
+            return CommitValidation(ErrorCode.UNKNOWN_MEMBER_ID)
         if is_plain and not member.uses_classic_protocol and api_version < MEMBER_EPOCH_VERSION:
-            return CommitVerdict(ErrorCode.UNSUPPORTED_VERSION)
+            return CommitValidation(ErrorCode.UNSUPPORTED_VERSION)
         if epoch == member.member_epoch:
             return ACCEPTED
         error = stale_epoch(member)
         if not is_plain and api_version < NEW_ERRORS_VERSION:
             error = ErrorCode.ILLEGAL_GENERATION
         if epoch > member.member_epoch:
-            return CommitVerdict(error)
-        return CommitVerdict(NONE, of_partition=partial(_judge, self._group, member, epoch, error))
+            return CommitValidation(error)
+        return CommitValidation(
+            NONE, validate_partition=partial(_validate_partition, self._group, member, epoch, error)
+        )
 
-    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+    def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether a member may fetch offsets in its epoch; who names none may."""
         if member_id is None and epoch < 0:
             return NONE
@@ -106,23 +105,23 @@ class ConsumerFace:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return NONE if epoch == member.member_epoch else stale_epoch(member)
 
-    def heard(self, member_id: str, turn: Turn) -> None:
+    def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
         """A commit is no sign of life here."""
 
     # Offsets and how long they stay
 
-    def offset_delete_error(self) -> ErrorCode:
+    def validate_offset_delete(self) -> ErrorCode:
         """What its members read is known, so that the rest may go."""
         return ErrorCode.GROUP_ID_NOT_FOUND if self._group.is_dead else NONE
 
-    def reads(self, topic: str) -> bool:
+    def is_subscribed_to(self, topic: str) -> bool:
         """By name, or by an expression."""
         return self._group.durable.is_subscribed_to(topic)
 
     # The end
 
-    def delete_error(self) -> ErrorCode:
-        """Members keep it."""
+    def validate_delete(self) -> ErrorCode:
+        """A group with members cannot be deleted."""
         if self._group.is_dead:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return NONE if self._group.is_empty else ErrorCode.NON_EMPTY_GROUP
@@ -133,39 +132,39 @@ class ConsumerFace:
         return self._group.is_empty
 
     def tombstones(self) -> Iterable[Fact]:
-        """All of its records."""
+        """Tombstones for all records of the group."""
         return list(self._group.durable.tombstones())
 
-    def end(self, turn: Turn) -> None:
+    def retire(self, builder: OutcomeBuilder) -> None:
         """There are no timers left."""
         assert self._group.is_empty, self.group_id
         self._group.is_dead = True
 
-    def unload(self, turn: Turn) -> None:
+    def unload(self, builder: OutcomeBuilder) -> None:
         """Nobody is parked in the group itself."""
         self._group.is_dead = True
         for member_id in list(self._group.sessions):
-            end_session(self._group, member_id, turn)
+            end_session(self._group, member_id, builder)
 
     def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
-        """See `view.py`."""
-        return view_of(self._group, now_ms, topics)
+        """Describe the group as immutable values."""
+        return view_consumer_group(self._group, now_ms, topics)
 
     @property
     def member_count(self) -> int:
-        """Those of the log."""
+        """The number of members that the log knows."""
         return len(self._group.durable.members)
 
     def session_margin(self, now_ms: int) -> float | None:
-        """Of the sessions that it keeps."""
+        """The least share of its session that a member has left; None without members."""
         shares = [
             (session.deadline_ms - now_ms) / max(1, session.timeout_ms)
             for session in self._group.sessions.values()
         ]
         return max(0.0, min(shares)) if shares else None
 
-    def check(self, durable: DurableState, waiters: set[int]) -> None:
-        """See `invariants.py`."""
+    def check_invariants(self, durable: DurableGroups, waiters: set[int]) -> None:
+        """Check the invariants of the group. Raises AssertionError."""
         check_consumer_group(self._group, durable)
 
 
@@ -174,7 +173,7 @@ def stale_epoch(member: ConsumerMember) -> ErrorCode:
     return ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
 
 
-def _judge(
+def _validate_partition(
     group: ConsumerGroup,
     member: ConsumerMember,
     epoch: int,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from sys import intern
 from typing import Any, Final, Self
 
-from coordinator.group.consumer.durable_group import DurableConsumerGroup
-from coordinator.machine.outcome import Fact
-from protocol.records.consumer_group import (
+from coordinator.core.outcome import Fact
+from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup
+from protocol.records.group_record_schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
@@ -15,8 +15,7 @@ from protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
 )
-from protocol.records.record_type import ServedType
-from protocol.records.record_types import (
+from protocol.records.group_record_serde import (
     CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
     CONSUMER_GROUP_MEMBER_METADATA,
     CONSUMER_GROUP_METADATA,
@@ -24,16 +23,17 @@ from protocol.records.record_types import (
     CONSUMER_GROUP_REGULAR_EXPRESSION,
     CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
     CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+    ServedRecordType,
 )
 
 
-def _partition_metadata(group: DurableConsumerGroup, key: Any, value: Any) -> None:
+def _replay_partition_metadata(group: DurableConsumerGroup, key: Any, value: Any) -> None:
     group.partition_metadata = value
 
 
-REPLAYS: Final[Mapping[type[object], Callable[[DurableConsumerGroup, Any, Any], None]]] = {
+REPLAY_HANDLERS: Final[Mapping[type[object], Callable[[DurableConsumerGroup, Any, Any], None]]] = {
     ConsumerGroupMetadataKey: lambda group, _, value: group.put_epoch(value),
-    ConsumerGroupPartitionMetadataKey: _partition_metadata,
+    ConsumerGroupPartitionMetadataKey: _replay_partition_metadata,
     ConsumerGroupMemberMetadataKey: lambda group, key, value: group.put_metadata(key.member_id, value),
     ConsumerGroupTargetAssignmentMetadataKey: lambda group, _, value: group.put_assignment_epoch(value),
     ConsumerGroupTargetAssignmentMemberKey: lambda group, key, value: group.put_target(key.member_id, value),
@@ -46,13 +46,21 @@ REPLAYS: Final[Mapping[type[object], Callable[[DurableConsumerGroup, Any, Any], 
 }
 """What a record changes in its group."""
 
+SUBSCRIPTION_SOURCES: Final[Mapping[type[object], Callable[[DurableConsumerGroup, Any], frozenset[str]]]] = {
+    ConsumerGroupMemberMetadataKey: lambda group, key: group.find_member_topics(key.member_id),
+    ConsumerGroupRegularExpressionKey: lambda group, key: group.find_regex_topics(key.regular_expression),
+}
+"""The topics to which a record subscribes its group, for the two types of records that name topics."""
+
 
 class ConsumerGroupStore:
-    """Consumer groups by id, those alone of which the log says something."""
+    """Consumer groups by id, those alone of which the log says something, and the groups that subscribe to a topic.
 
-    __slots__ = ("by_group",)
+    Source of the latter: Kafka's GroupMetadataManager, groupsByTopics."""
 
-    record_types: Final[tuple[ServedType, ...]] = (
+    __slots__ = ("_groups_by_topic", "by_group")
+
+    record_types: Final[tuple[ServedRecordType, ...]] = (
         CONSUMER_GROUP_METADATA,
         CONSUMER_GROUP_PARTITION_METADATA,
         CONSUMER_GROUP_MEMBER_METADATA,
@@ -64,6 +72,7 @@ class ConsumerGroupStore:
 
     def __init__(self) -> None:
         self.by_group: dict[str, DurableConsumerGroup] = {}
+        self._groups_by_topic: dict[str, dict[str, None]] = {}
 
     def replay(self, key: Any, value: Any, producer_id: int) -> None:
         """The later record of a key wins, a tombstone removes it. Records of a group come in any order; with the
@@ -74,11 +83,43 @@ class ConsumerGroupStore:
                 return
             group_id = intern(key.group_id)
             group = self.by_group[group_id] = DurableConsumerGroup(group_id)
-        REPLAYS[type(key)](group, key, value)
+        find_topics = SUBSCRIPTION_SOURCES.get(type(key))
+        if find_topics is None:
+            REPLAY_HANDLERS[type(key)](group, key, value)
+        else:
+            before = find_topics(group, key)
+            REPLAY_HANDLERS[type(key)](group, key, value)
+            self._update_subscriptions(group, before, find_topics(group, key))
         if value is None and group.is_blank:
             del self.by_group[group.group_id]
 
-    def get(self, group_id: str) -> DurableConsumerGroup | None:
+    def add_group(self, group: DurableConsumerGroup) -> None:
+        """Add a group whose records were replayed elsewhere. Its id must be new."""
+        assert group.group_id not in self.by_group, group.group_id
+        self.by_group[group.group_id] = group
+        self._update_subscriptions(group, frozenset(), frozenset(group.subscribed_topics()))
+
+    def _update_subscriptions(
+        self, group: DurableConsumerGroup, before: frozenset[str], after: frozenset[str]
+    ) -> None:
+        """Update the index after one record of a group has named other topics than before."""
+        if before is after:
+            return
+        group_id, index = group.group_id, self._groups_by_topic
+        for topic in after - before:
+            index.setdefault(topic, {})[group_id] = None
+        for topic in before - after:
+            if not group.is_subscribed_to(topic):
+                groups = index[topic]
+                del groups[group_id]
+                if not groups:
+                    del index[topic]
+
+    def find_subscribed_groups(self, topic: str) -> Collection[str]:
+        """Return the ids of the groups that subscribe to a topic, by its name or by a regular expression."""
+        return self._groups_by_topic.get(topic, {}).keys()
+
+    def find_group(self, group_id: str) -> DurableConsumerGroup | None:
         """What the log says of a group; None when that is nothing."""
         return self.by_group.get(group_id)
 
@@ -98,13 +139,22 @@ class ConsumerGroupStore:
         for group in self.by_group.values():
             yield from group.facts()
 
-    def facts_of(self, group_id: str) -> Iterator[Fact]:
+    def iterate_group_facts(self, group_id: str) -> Iterator[Fact]:
         """The records of one group."""
         group = self.by_group.get(group_id)
         return iter(()) if group is None else group.facts()
 
+    def check_invariants(self) -> None:
+        """Raise AssertionError when the index does not have exactly the subscriptions of the groups."""
+        recounted: dict[str, set[str]] = {}
+        for group_id, group in self.by_group.items():
+            for topic in group.subscribed_topics():
+                recounted.setdefault(topic, set()).add(group_id)
+        indexed = {topic: set(groups) for topic, groups in self._groups_by_topic.items()}
+        assert indexed == recounted, "the groups that subscribe to a topic"
+
     def copy(self) -> Self:
-        """What it holds now."""
+        """Return a copy for writing it down; later records do not change it. It has no index of subscriptions."""
         copied = type(self)()
         copied.by_group = {group_id: group.copy() for group_id, group in self.by_group.items()}
         return copied

@@ -1,17 +1,17 @@
-"""The records of a consumer group in `__consumer_offsets`, and its members from them.
-
-Source: Kafka's `GroupCoordinatorRecordHelpers` and `ConsumerGroupMember.Builder.updateWith`.
-"""
+"""Members of consumer groups as immutable values, and the records of consumer groups."""
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from sys import intern
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from coordinator.group.consumer.member import Assigned, ConsumerMember, MemberState, Target
-from coordinator.machine.outcome import Fact
-from protocol.records.consumer_group import (
+from coordinator.core.outcome import Fact
+from coordinator.group.event_details import MemberName
+from protocol.records.group_record_schemas import (
+    ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -29,6 +29,68 @@ from protocol.records.consumer_group import (
     TargetTopicPartitions,
 )
 
+AssignedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
+"""Partitions by topic id, each with the epoch of the member at which it became its own. No topic is empty."""
+TargetPartitions: TypeAlias = Mapping[bytes, tuple[int, ...]]
+"""Partitions by topic id, in the order of the record. No topic is empty."""
+
+NOTHING_ASSIGNED: Final[AssignedPartitions] = {}
+NO_TARGET: Final[TargetPartitions] = {}
+NO_TIMEOUT: Final = -1
+JOINING_EPOCH: Final = 0
+LEAVING_EPOCH: Final = -1
+LEAVING_STATIC_EPOCH: Final = -2
+"""Of a static member that left for a while: its partitions are kept for its instance."""
+
+
+class MemberState(IntEnum):
+    """Where a member stands; the value is the byte in the log."""
+
+    STABLE = 0
+    """It has all of its target that its epoch knows."""
+    UNREVOKED_PARTITIONS = 1
+    """It has to confirm that it gave partitions up."""
+    UNRELEASED_PARTITIONS = 2
+    """Others have not given up what it is to have."""
+    UNKNOWN = 127
+    """Something that a later version of Kafka wrote."""
+
+
+class ConsumerMember(Struct, frozen=True):
+    """Defaults are those of a new member. `subscribed_topic_regex` is "" for none; `server_assignor` None for no
+    preference; `classic` is there for a member of the classic protocol. `assigned` is what it may own, and
+    `pending` what it has to give up."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = NO_TIMEOUT
+    subscribed_topic_names: frozenset[str] = frozenset()
+    subscribed_topic_regex: str = ""
+    server_assignor: str | None = None
+    classic: ClassicMemberMetadata | None = None
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    assigned: AssignedPartitions = NOTHING_ASSIGNED
+    pending: AssignedPartitions = NOTHING_ASSIGNED
+
+    @property
+    def name(self) -> MemberName:
+        """Who it is, for people."""
+        return MemberName(self.member_id, self.instance_id, self.client_id, self.client_host)
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        """Whether it sends JoinGroup, SyncGroup and Heartbeat."""
+        return self.classic is not None
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Whether it has what the target of that epoch gives it."""
+        return self.state is MemberState.STABLE and self.member_epoch == epoch
+
 
 class ResolvedRegex(Struct, frozen=True):
     """What a regular expression matched: topics, in which version of a broker's metadata (0 where it was groupd
@@ -39,7 +101,7 @@ class ResolvedRegex(Struct, frozen=True):
     timestamp_ms: int
 
 
-# To records
+# Records
 
 
 def member_record(group_id: str, member: ConsumerMember) -> Fact:
@@ -59,18 +121,18 @@ def member_record(group_id: str, member: ConsumerMember) -> Fact:
 
 
 def current_record(group_id: str, member: ConsumerMember) -> Fact:
-    """Where a member stands."""
+    """The record of the current assignment of a member."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=member.state,
-        assigned_partitions=_written(member.assigned),
-        partitions_pending_revocation=_written(member.pending),
+        assigned_partitions=_encode_assigned(member.assigned),
+        partitions_pending_revocation=_encode_assigned(member.pending),
     )
     return Fact(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id), value)
 
 
-def _written(assigned: Assigned) -> list[CurrentTopicPartitions]:
+def _encode_assigned(assigned: AssignedPartitions) -> list[CurrentTopicPartitions]:
     return [
         CurrentTopicPartitions(
             topic_id=topic_id,
@@ -81,7 +143,7 @@ def _written(assigned: Assigned) -> list[CurrentTopicPartitions]:
     ]
 
 
-def target_record(group_id: str, member_id: str, target: Target) -> Fact:
+def target_record(group_id: str, member_id: str, target: TargetPartitions) -> Fact:
     """What a member is to have."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
@@ -114,7 +176,7 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Fact:
     return Fact(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), value)
 
 
-# Their ends
+# Tombstones
 
 
 def member_tombstone(group_id: str, member_id: str) -> Fact:
@@ -148,7 +210,7 @@ def assignment_epoch_tombstone(group_id: str) -> Fact:
 
 
 def epoch_tombstone(group_id: str) -> Fact:
-    """The group is gone."""
+    """The tombstone of the epoch of a group, which is the end of the group."""
     return Fact(ConsumerGroupMetadataKey(group_id=group_id), None)
 
 
@@ -177,20 +239,20 @@ def with_current(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssign
         member,
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
-        state=_state(value.state),
-        assigned=_read(value.assigned_partitions, value.member_epoch),
-        pending=_read(value.partitions_pending_revocation, value.member_epoch),
+        state=_decode_state(value.state),
+        assigned=_decode_assigned(value.assigned_partitions, value.member_epoch),
+        pending=_decode_assigned(value.partitions_pending_revocation, value.member_epoch),
     )
 
 
-def _state(byte: int) -> MemberState:
+def _decode_state(byte: int) -> MemberState:
     try:
         return MemberState(byte)
     except ValueError:
         return MemberState.UNKNOWN
 
 
-def _read(topics: Sequence[CurrentTopicPartitions], member_epoch: int) -> Assigned:
+def _decode_assigned(topics: Sequence[CurrentTopicPartitions], member_epoch: int) -> AssignedPartitions:
     """Kafka before KIP-1251 wrote no epochs; the member's own stands for them."""
     read: dict[bytes, Mapping[int, int]] = {}
     for topic in topics:
@@ -202,7 +264,7 @@ def _read(topics: Sequence[CurrentTopicPartitions], member_epoch: int) -> Assign
     return read
 
 
-def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Target:
+def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> TargetPartitions:
     """What a member is to have."""
     return {topic.topic_id: tuple(topic.partitions) for topic in value.topic_partitions if topic.partitions}
 

@@ -1,18 +1,22 @@
-"""What the log says of one consumer group, and what follows from that.
+"""The durable state of one consumer group: what the log says of it, and what follows from that.
 
-Only `replay` of the store (`store.py`) writes it. Members are values: a record makes another one. What is
-derived from them (who subscribes to what, who holds which partition) follows at once, live as on load.
+Only `replay` of the store writes it. Members are immutable values: a record replaces one. Derived state
+(subscriptions, owners of partitions, counts, the state of the group) follows at once, live as on load.
 
-Source: Kafka's `ModernGroup` and `ConsumerGroup`.
+Source: Kafka's `ModernGroup`, `ConsumerGroup`, `ConsumerGroupState`.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final, TypeVar
 
-from coordinator.group.consumer.counts import count
-from coordinator.group.consumer.member import NO_TARGET, ConsumerMember, MemberState, Target
-from coordinator.group.consumer.record import (
+from coordinator.core.outcome import Fact
+from coordinator.group.consumer.consumer_member import (
+    NO_TARGET,
+    ConsumerMember,
+    MemberState,
     ResolvedRegex,
+    TargetPartitions,
     assignment_epoch_record,
     assignment_epoch_tombstone,
     current_record,
@@ -32,8 +36,7 @@ from coordinator.group.consumer.record import (
     with_metadata,
 )
 from coordinator.group.modern.java_order import TimelineOrder
-from coordinator.machine.outcome import Fact
-from protocol.records.consumer_group import (
+from protocol.records.group_record_schemas import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -44,9 +47,18 @@ from protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
-NOBODY: Final[Mapping[str, str]] = {}
+NO_SUCCESSORS: Final[Mapping[str, str]] = {}
 FIRST_EPOCH: Final = 1
 """Of the group and of its target, before anything was written."""
+
+INITIAL_ASSIGNMENT: Final = ConsumerGroupCurrentMemberAssignmentValue(
+    member_epoch=0,
+    previous_member_epoch=0,
+    state=MemberState.STABLE,
+    assigned_partitions=[],
+    partitions_pending_revocation=[],
+)
+"""Where a new member stands."""
 
 
 class DurableConsumerGroup:
@@ -94,7 +106,7 @@ class DurableConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.without_metadata: set[str] = set()
         self.without_current: set[str] = set()
-        self.targets: dict[str, Target] = {}
+        self.targets: dict[str, TargetPartitions] = {}
         self.regexes: dict[str, ResolvedRegex] = {}
         self.order = TimelineOrder()
         self.static_members: dict[str, str] = {}
@@ -108,7 +120,7 @@ class DurableConsumerGroup:
         self.holders: dict[bytes, dict[int, str]] = {}
         self.stable: dict[int, int] = {}
 
-    # What it says
+    # Queries
 
     @property
     def is_blank(self) -> bool:
@@ -130,17 +142,27 @@ class DurableConsumerGroup:
         """The names of all such topics, whether they exist or not."""
         return {*self.names, *self.regex_topics}
 
-    def holder_of(self, topic_id: bytes, partition: int) -> str | None:
+    def find_member_topics(self, member_id: str) -> frozenset[str]:
+        """Return the topics that a member names; none for an unknown member."""
+        member = self.members.get(member_id)
+        return frozenset() if member is None else member.subscribed_topic_names
+
+    def find_regex_topics(self, regex: str) -> frozenset[str]:
+        """Return the topics that an expression was found to match; none for one that was not resolved."""
+        resolved = self.regexes.get(regex)
+        return frozenset() if resolved is None else resolved.topics
+
+    def find_partition_holder(self, topic_id: bytes, partition: int) -> str | None:
         """The member that has a partition, or has yet to give it up; None where nobody does."""
         of_topic = self.holders.get(topic_id)
         return None if of_topic is None else of_topic.get(partition)
 
-    def member_of(self, instance_id: str) -> ConsumerMember | None:
+    def find_static_member(self, instance_id: str) -> ConsumerMember | None:
         """The static member of an instance id; None where there is none."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
-    def target_of(self, member_id: str) -> Target:
+    def find_target(self, member_id: str) -> TargetPartitions:
         """What a member is to have."""
         return self.targets.get(member_id, NO_TARGET)
 
@@ -181,7 +203,7 @@ class DurableConsumerGroup:
         if self.has_assignment_epoch:
             yield assignment_epoch_record(group_id, self.assignment_epoch, self.assignment_timestamp_ms)
 
-    def tombstones(self, successors: Mapping[str, str] = NOBODY) -> Iterator[Fact]:
+    def tombstones(self, successors: Mapping[str, str] = NO_SUCCESSORS) -> Iterator[Fact]:
         """The records of its end, in Kafka's order. In: by member id, the id of whoever has taken its place."""
         group_id = self.group_id
         member_ids = [successors.get(member_id, member_id) for member_id in self.order]
@@ -199,7 +221,7 @@ class DurableConsumerGroup:
         yield partition_metadata_tombstone(group_id)
         yield epoch_tombstone(group_id)
 
-    # Its records
+    # Replay of records
 
     def put_epoch(self, value: ConsumerGroupMetadataValue | None) -> None:
         """A record of type 3."""
@@ -220,10 +242,10 @@ class DurableConsumerGroup:
             if member is None:
                 self.without_current.add(member_id)
             self.without_metadata.discard(member_id)
-            self._put(member, with_metadata(member or ConsumerMember(member_id), value))
+            self._put_member(member, with_metadata(member or ConsumerMember(member_id), value))
         elif member is not None and member_id not in self.without_metadata:
             if member_id in self.without_current:
-                self._remove(member)
+                self._remove_member(member)
             else:
                 self.without_metadata.add(member_id)
                 bare = ConsumerMember(
@@ -234,7 +256,7 @@ class DurableConsumerGroup:
                     assigned=member.assigned,
                     pending=member.pending,
                 )
-                self._put(member, bare)
+                self._put_member(member, bare)
 
     def put_current(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
         """A record of type 8."""
@@ -243,13 +265,13 @@ class DurableConsumerGroup:
             if member is None:
                 self.without_metadata.add(member_id)
             self.without_current.discard(member_id)
-            self._put(member, with_current(member or ConsumerMember(member_id), value))
+            self._put_member(member, with_current(member or ConsumerMember(member_id), value))
         elif member is not None and member_id not in self.without_current:
             if member_id in self.without_metadata:
-                self._remove(member)
+                self._remove_member(member)
             else:
                 self.without_current.add(member_id)
-                self._put(member, with_current(member, NOWHERE))
+                self._put_member(member, with_current(member, INITIAL_ASSIGNMENT))
 
     def put_target(self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None) -> None:
         """A record of type 7."""
@@ -262,64 +284,64 @@ class DurableConsumerGroup:
         """A record of type 16."""
         old = self.regexes.pop(regex, None) if value is None else self.regexes.get(regex)
         if old is not None:
-            count(self.regex_topics, old.topics, -1)
+            add_to_counts(self.regex_topics, old.topics, -1)
         if value is not None:
             resolved = self.regexes[regex] = read_regex(value)
-            count(self.regex_topics, resolved.topics, 1)
+            add_to_counts(self.regex_topics, resolved.topics, 1)
 
-    # What follows from them
+    # Derived state
 
-    def _put(self, old: ConsumerMember | None, new: ConsumerMember) -> None:
+    def _put_member(self, old: ConsumerMember | None, new: ConsumerMember) -> None:
         self.members[new.member_id] = new
-        self.order.put(new.member_id)
+        self.order.insert(new.member_id)
         names = frozenset[str]() if old is None else old.subscribed_topic_names
         if names is not new.subscribed_topic_names:
-            count(self.names, names, -1)
-            count(self.names, new.subscribed_topic_names, 1)
+            add_to_counts(self.names, names - new.subscribed_topic_names, -1)
+            add_to_counts(self.names, new.subscribed_topic_names - names, 1)
         if old is not None:
-            self._count(old, -1)
-            self._release(old)
+            self._count_member(old, -1)
+            self._remove_holder(old)
             if old.instance_id is not None and self.static_members.get(old.instance_id) == old.member_id:
                 del self.static_members[old.instance_id]
-        self._count(new, 1)
-        self._hold(new)
+        self._count_member(new, 1)
+        self._add_holder(new)
         if new.instance_id is not None:
             self.static_members[new.instance_id] = new.member_id
 
-    def _remove(self, member: ConsumerMember) -> None:
+    def _remove_member(self, member: ConsumerMember) -> None:
         del self.members[member.member_id]
         self.order.remove(member.member_id)
         self.without_current.discard(member.member_id)
         self.without_metadata.discard(member.member_id)
-        count(self.names, member.subscribed_topic_names, -1)
-        self._count(member, -1)
-        self._release(member)
+        add_to_counts(self.names, member.subscribed_topic_names, -1)
+        self._count_member(member, -1)
+        self._remove_holder(member)
         instance_id = member.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
             del self.static_members[instance_id]
 
-    def _count(self, member: ConsumerMember, change: int) -> None:
+    def _count_member(self, member: ConsumerMember, change: int) -> None:
         if member.subscribed_topic_regex:
-            count(self.regex_members, (member.subscribed_topic_regex,), change)
+            add_to_counts(self.regex_members, (member.subscribed_topic_regex,), change)
         if member.server_assignor is not None:
-            count(self.assignors, (member.server_assignor,), change)
+            add_to_counts(self.assignors, (member.server_assignor,), change)
             if member.server_assignor in self.assignors:
-                self.assignor_order.put(member.server_assignor)
+                self.assignor_order.insert(member.server_assignor)
             else:
                 self.assignor_order.remove(member.server_assignor)
         if member.classic is not None:
             self.classic_members += change
             supported = dict.fromkeys(protocol.name for protocol in member.classic.supported_protocols)
-            count(self.classic_protocols, supported, change)
+            add_to_counts(self.classic_protocols, supported, change)
         if member.state is MemberState.STABLE:
-            count(self.stable, (member.member_epoch,), change)
+            add_to_counts(self.stable, (member.member_epoch,), change)
 
-    def _hold(self, member: ConsumerMember) -> None:
+    def _add_holder(self, member: ConsumerMember) -> None:
         for partitions in (member.assigned, member.pending):
             for topic_id, of_topic in partitions.items():
                 self.holders.setdefault(topic_id, {}).update(dict.fromkeys(of_topic, member.member_id))
 
-    def _release(self, member: ConsumerMember) -> None:
+    def _remove_holder(self, member: ConsumerMember) -> None:
         for partitions in (member.assigned, member.pending):
             for topic_id, of_topic in partitions.items():
                 holders = self.holders.get(topic_id)
@@ -347,11 +369,37 @@ class DurableConsumerGroup:
         return copied
 
 
-NOWHERE: Final = ConsumerGroupCurrentMemberAssignmentValue(
-    member_epoch=0,
-    previous_member_epoch=0,
-    state=MemberState.STABLE,
-    assigned_partitions=[],
-    partitions_pending_revocation=[],
-)
-"""Where a new member stands."""
+class ConsumerGroupState(Enum):
+    """A state; its value is the name that ListGroups and ConsumerGroupDescribe give it."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    """Its epoch is ahead of its target's."""
+    RECONCILING = "Reconciling"
+    """Members are on their way to the target."""
+    STABLE = "Stable"
+    DEAD = "Dead"
+    """Coordinated elsewhere, or removed; nobody is told."""
+
+
+def compute_group_state(group: DurableConsumerGroup) -> ConsumerGroupState:
+    """The state of a group that is served."""
+    if not group.members:
+        return ConsumerGroupState.EMPTY
+    if group.epoch > group.assignment_epoch:
+        return ConsumerGroupState.ASSIGNING
+    return ConsumerGroupState.STABLE if group.is_reconciled else ConsumerGroupState.RECONCILING
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def add_to_counts(counts: dict[K, int], keys: Iterable[K], change: int) -> None:
+    """Add 1 or -1 for each key; what comes to 0 is not there."""
+    for key in keys:
+        total = counts.get(key, 0) + change
+        assert total >= 0, key
+        if total:
+            counts[key] = total
+        else:
+            del counts[key]

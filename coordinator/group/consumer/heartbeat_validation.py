@@ -1,47 +1,70 @@
-"""What is wrong with a ConsumerGroupHeartbeat whatever the group, in Kafka's order.
-
-Source: Kafka's GroupCoordinatorService, throwIfConsumerGroupHeartbeatRequestIsInvalid.
+"""Validation of a ConsumerGroupHeartbeat before its group is looked up, and the error with which consumer
+group requests fail.
 """
 
 from typing import Final
 
-from coordinator.group.consumer.config import ConsumerGroupConfig
-from coordinator.group.consumer.member import (
+from coordinator.group.consumer.consumer_member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
     LEAVING_STATIC_EPOCH,
     NO_TIMEOUT,
 )
-from coordinator.group.consumer.refusal import Refusal
-from protocol.errors import ErrorCode
+from coordinator.group.group_config import ConsumerGroupConfig
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.primitives import MAX_STRING_BYTES
 
-CLIENT_MAKES_ID_VERSION: Final = 1
+CLIENT_MEMBER_ID_VERSION: Final = 1
 """Since when a client makes its member id itself (KIP-1082)."""
-MOST_NAMES: Final = 25_000
+MAX_SUBSCRIBED_TOPICS: Final = 25_000
 """Topics that a member may name, whether they exist or not: each is counted, sorted and kept. Kafka has no
 bound."""
 
 
-def check_heartbeat(
+class GroupApiError(Exception):
+    """The error, and what there is to say beside it (None: nothing)."""
+
+    def __init__(self, error: ErrorCode, message: str | None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = None if message is None else truncate_message(message)
+
+
+def truncate_message(message: str) -> str:
+    """A message without what is too much for the field of an answer: names in it may be as long as that by
+    themselves. Kafka hangs up."""
+    text = message.encode(errors="surrogatepass")
+    if len(text) <= MAX_STRING_BYTES:
+        return message
+    return text[:MAX_STRING_BYTES].decode(errors="ignore")
+
+
+def build_unknown_member_error(group_id: str, member_id: str) -> GroupApiError:
+    """The error for an id that no member of the group has."""
+    message = f"Member {member_id} is not a member of group {group_id}."
+    return GroupApiError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+
+
+def validate_heartbeat(
     request: ConsumerGroupHeartbeatRequest, api_version: int, config: ConsumerGroupConfig
-) -> Refusal | None:
+) -> GroupApiError | None:
     """Why a request is refused before anybody looks at its group; None where nothing is wrong. It is told even
     while its partition is loading."""
-    problem = _invalid(request, api_version)
+    problem = _find_problem(request, api_version)
     if problem is not None:
-        return Refusal(ErrorCode.INVALID_REQUEST, problem)
+        return GroupApiError(ErrorCode.INVALID_REQUEST, problem)
     assignor = request.server_assignor
     if assignor is not None and assignor not in config.assignors:
         supported = ", ".join(config.assignors)
         message = f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}."
-        return Refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
+        return GroupApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
     return None
 
 
-def _invalid(request: ConsumerGroupHeartbeatRequest, api_version: int) -> str | None:
+def _find_problem(request: ConsumerGroupHeartbeatRequest, api_version: int) -> str | None:
     epoch = request.member_epoch
-    has_id = api_version >= CLIENT_MAKES_ID_VERSION or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH
+    has_id = api_version >= CLIENT_MEMBER_ID_VERSION or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH
     if has_id and is_blank(request.member_id):
         return "MemberId can't be empty."
     if is_blank(request.group_id):
@@ -51,28 +74,28 @@ def _invalid(request: ConsumerGroupHeartbeatRequest, api_version: int) -> str | 
     if request.rack_id is not None and is_blank(request.rack_id):
         return "RackId can't be empty."
     if epoch == JOINING_EPOCH:
-        return _invalid_join(request)
+        return _find_join_problem(request)
     if epoch == LEAVING_STATIC_EPOCH and request.instance_id is None:
         return "InstanceId can't be null."
     if epoch < LEAVING_STATIC_EPOCH:
         return "MemberEpoch is invalid."
-    return _too_many(request)
+    return _find_excess_topics(request)
 
 
-def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
+def _find_join_problem(request: ConsumerGroupHeartbeatRequest) -> str | None:
     if request.rebalance_timeout_ms == NO_TIMEOUT:
         return "RebalanceTimeoutMs must be provided in first request."
     if request.topic_partitions is None or request.topic_partitions:
         return "TopicPartitions must be empty when (re-)joining."
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
         return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
-    return _too_many(request)
+    return _find_excess_topics(request)
 
 
-def _too_many(request: ConsumerGroupHeartbeatRequest) -> str | None:
+def _find_excess_topics(request: ConsumerGroupHeartbeatRequest) -> str | None:
     names = request.subscribed_topic_names
-    if names is not None and len(names) > MOST_NAMES:
-        return f"SubscribedTopicNames has {len(names)} names, more than {MOST_NAMES}."
+    if names is not None and len(names) > MAX_SUBSCRIBED_TOPICS:
+        return f"SubscribedTopicNames has {len(names)} names, more than {MAX_SUBSCRIBED_TOPICS}."
     return None
 
 

@@ -6,17 +6,18 @@ Source: Kafka's GroupMetadataManager, consumerGroupFenceMembers and consumerGrou
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.group.consumer.downgrade import downgrade, may_downgrade
-from coordinator.group.consumer.events import (
-    ConsumerMemberFenced,
-    EpochBumped,
-    EpochCause,
-    FenceCause,
-    Targeted,
+from coordinator.core.outcome import Fact, OutcomeBuilder
+from coordinator.group.consumer.consumer_group import (
+    ConsumerGroup,
+    end_session,
+    join_key,
+    rebalance_key,
+    session_key,
+    sync_key,
 )
-from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import Assigned, ConsumerMember
-from coordinator.group.consumer.record import (
+from coordinator.group.consumer.consumer_member import (
+    AssignedPartitions,
+    ConsumerMember,
     assignment_epoch_record,
     current_tombstone,
     epoch_record,
@@ -24,16 +25,21 @@ from coordinator.group.consumer.record import (
     regex_tombstone,
     target_tombstone,
 )
-from coordinator.group.consumer.refusal import Refusal
-from coordinator.group.consumer.session import end_session, join_key, rebalance_key, session_key, sync_key
-from coordinator.group.consumer.subscription import Subscription
-from coordinator.group.groups import Groups
-from coordinator.group.rebalance_facts import RebalanceCause, Trigger
-from coordinator.group.timer_key import TimerKey
-from coordinator.machine.outcome import Fact
-from coordinator.machine.turn import Turn
+from coordinator.group.consumer.group_conversion import downgrade_group, may_downgrade
+from coordinator.group.consumer.group_subscription import GroupSubscription
+from coordinator.group.consumer.heartbeat_validation import GroupApiError
+from coordinator.group.event_details import RebalanceCause, Trigger
+from coordinator.group.group_event_types import (
+    ConsumerMemberFenced,
+    EpochBumped,
+    EpochCause,
+    FenceCause,
+    MemberTarget,
+)
+from coordinator.group.group_requests import GroupTimerKey
+from coordinator.group.shard_groups import ShardGroups
 
-REBALANCES: Final = {
+REBALANCE_CAUSES: Final = {
     EpochCause.MEMBER_LEFT: RebalanceCause.MEMBER_LEFT,
     EpochCause.MEMBER_FENCED: RebalanceCause.SESSION_EXPIRED,
 }
@@ -41,25 +47,35 @@ REBALANCES: Final = {
 
 
 def remove_members(
-    groups: Groups, group: ConsumerGroup, members: Sequence[ConsumerMember], cause: EpochCause, turn: Turn
+    groups: ShardGroups,
+    group: ConsumerGroup,
+    members: Sequence[ConsumerMember],
+    cause: EpochCause,
+    builder: OutcomeBuilder,
 ) -> None:
     """Take members out of a group, which has a new epoch then; with the last one its next target is computed at
-    once. Where only members of the classic protocol are left, it is a classic group then. Refusal: where it cannot
-    become one."""
+    once. Where only members of the classic protocol are left, it is a classic group then. Raises GroupApiError
+    where it cannot become one."""
     group_id = group.group_id
     gone = {member.member_id for member in members}
     if may_downgrade(groups, group, gone):
         sentence = f"Downgrade group {group_id} from consumer to classic for member leaving."
-        downgrade(groups, group, gone, Trigger(REBALANCES[cause], sentence, members[0].name), turn)
+        downgrade_group(
+            groups, group, gone, Trigger(REBALANCE_CAUSES[cause], sentence, members[0].name), builder
+        )
     else:
-        _take_out(groups, group, members, cause, turn)
+        _remove_from_group(groups, group, members, cause, builder)
 
 
-def _take_out(
-    groups: Groups, group: ConsumerGroup, members: Sequence[ConsumerMember], cause: EpochCause, turn: Turn
+def _remove_from_group(
+    groups: ShardGroups,
+    group: ConsumerGroup,
+    members: Sequence[ConsumerMember],
+    cause: EpochCause,
+    builder: OutcomeBuilder,
 ) -> None:
     durable, group_id = group.durable, group.group_id
-    subscription = Subscription.without(durable, members)
+    subscription = GroupSubscription.without_members(durable, members)
     facts: list[Fact] = []
     for member in members:
         facts.append(current_tombstone(group_id, member.member_id))
@@ -71,17 +87,17 @@ def _take_out(
         for regex in regexes
         if regex and regex not in subscription.regex_members
     ]
-    epoch, metadata_hash = durable.epoch + 1, subscription.metadata_hash(groups.topics)
+    epoch, metadata_hash = durable.epoch + 1, subscription.compute_metadata_hash(groups.topics)
     facts.append(epoch_record(group_id, epoch, metadata_hash))
     if not subscription.members:
         facts.append(assignment_epoch_record(group_id, epoch, 0))
     state = group.state_name
-    gone = tuple([Targeted(member.name, durable.target_of(member.member_id)) for member in members])
+    gone = tuple([MemberTarget(member.name, durable.find_target(member.member_id)) for member in members])
     for fact in facts:
-        turn.write(fact)
+        builder.write_fact(fact)
     for member in members:
-        end_session(group, member.member_id, turn)
-    turn.tell(
+        end_session(group, member.member_id, builder)
+    builder.add_event(
         EpochBumped(
             group_id,
             epoch,
@@ -95,13 +111,15 @@ def _take_out(
     )
 
 
-def fence(groups: Groups, group: ConsumerGroup, member_id: str, cause: FenceCause, turn: Turn) -> None:
+def fence_member(
+    groups: ShardGroups, group: ConsumerGroup, member_id: str, cause: FenceCause, builder: OutcomeBuilder
+) -> None:
     """Remove a member that did not do what it had to in time."""
     member, session = group.durable.members[member_id], group.sessions[member_id]
-    now_ms = turn.now.monotonic_ms
+    now_ms = builder.now.monotonic_ms
     is_silent = cause in (FenceCause.SESSION_EXPIRED, FenceCause.ASKED)
     timeout_ms = session.timeout_ms if is_silent else session.rebalance_timeout_ms
-    turn.tell(
+    builder.add_event(
         ConsumerMemberFenced(
             group.group_id,
             group.durable.epoch,
@@ -109,69 +127,69 @@ def fence(groups: Groups, group: ConsumerGroup, member_id: str, cause: FenceCaus
             cause=cause,
             silent_ms=max(0, now_ms - session.heard_ms),
             timeout_ms=timeout_ms,
-            partitions=partition_count(member.assigned) + partition_count(member.pending),
+            partitions=count_partitions(member.assigned) + count_partitions(member.pending),
             connection_id=session.connection_id,
         )
     )
     try:
-        remove_members(groups, group, [member], EpochCause.MEMBER_FENCED, turn)
-    except Refusal:
+        remove_members(groups, group, [member], EpochCause.MEMBER_FENCED, builder)
+    except GroupApiError:
         # Nobody is there to be told that the others cannot become a classic group: they stay what they are.
-        _take_out(groups, group, [member], EpochCause.MEMBER_FENCED, turn)
+        _remove_from_group(groups, group, [member], EpochCause.MEMBER_FENCED, builder)
 
 
-def partition_count(assigned: Assigned) -> int:
-    """How many partitions there are."""
-    return sum(map(len, assigned.values()))
-
-
-def fire_session(groups: Groups, key: TimerKey, turn: Turn) -> None:
+def fire_session(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The timer of a member's session fired: fence it, unless it was heard in the meantime."""
     group = groups.consumers.get(key.group_id)
     session = None if group is None else group.sessions.get(key.member_id)
     if group is None or group.is_dead or session is None:
         return
-    if turn.now.monotonic_ms < session.deadline_ms:
+    if builder.now.monotonic_ms < session.deadline_ms:
         session.timer_ms = session.deadline_ms
-        turn.arm(session_key(group, key.member_id), session.deadline_ms)
+        builder.arm_timer(session_key(group, key.member_id), session.deadline_ms)
     else:
         session.timer_ms = None
-        fence(groups, group, key.member_id, FenceCause.SESSION_EXPIRED, turn)
+        fence_member(groups, group, key.member_id, FenceCause.SESSION_EXPIRED, builder)
 
 
-def fire_rebalance(groups: Groups, key: TimerKey, turn: Turn) -> None:
+def fire_rebalance(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The timer of a member that has to give partitions up fired: fence it, unless it has moved on."""
     group = groups.consumers.get(key.group_id)
     session = None if group is None else group.sessions.get(key.member_id)
     if group is None or group.is_dead or session is None or session.rebalance_ms is None:
         return
-    if turn.now.monotonic_ms < session.rebalance_ms:
-        turn.arm(rebalance_key(group, key.member_id), session.rebalance_ms)
+    if builder.now.monotonic_ms < session.rebalance_ms:
+        builder.arm_timer(rebalance_key(group, key.member_id), session.rebalance_ms)
         return
     session.rebalance_ms = None
     if group.durable.members[key.member_id].member_epoch == session.rebalance_epoch:
-        fence(groups, group, key.member_id, FenceCause.NOT_REVOKED, turn)
+        fence_member(groups, group, key.member_id, FenceCause.NOT_REVOKED, builder)
 
 
-def fire_classic_join(groups: Groups, key: TimerKey, turn: Turn) -> None:
+def fire_classic_join(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The timer of a member of the classic protocol fired that has to join again."""
     group = groups.consumers.get(key.group_id)
     session = None if group is None else group.sessions.get(key.member_id)
     if group is not None and session is not None and session.join_ms is not None:
-        if turn.now.monotonic_ms < session.join_ms:
-            turn.arm(join_key(group, key.member_id), session.join_ms)
+        if builder.now.monotonic_ms < session.join_ms:
+            builder.arm_timer(join_key(group, key.member_id), session.join_ms)
         else:
             session.join_ms = None
-            fence(groups, group, key.member_id, FenceCause.NOT_REJOINED, turn)
+            fence_member(groups, group, key.member_id, FenceCause.NOT_REJOINED, builder)
 
 
-def fire_classic_sync(groups: Groups, key: TimerKey, turn: Turn) -> None:
+def fire_classic_sync(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The timer of a member of the classic protocol fired that has to ask for its assignment."""
     group = groups.consumers.get(key.group_id)
     session = None if group is None else group.sessions.get(key.member_id)
     if group is not None and session is not None and session.sync_ms is not None:
-        if turn.now.monotonic_ms < session.sync_ms:
-            turn.arm(sync_key(group, key.member_id), session.sync_ms)
+        if builder.now.monotonic_ms < session.sync_ms:
+            builder.arm_timer(sync_key(group, key.member_id), session.sync_ms)
         else:
             session.sync_ms = None
-            fence(groups, group, key.member_id, FenceCause.NOT_SYNCED, turn)
+            fence_member(groups, group, key.member_id, FenceCause.NOT_SYNCED, builder)
+
+
+def count_partitions(assigned: AssignedPartitions) -> int:
+    """How many partitions there are."""
+    return sum(map(len, assigned.values()))

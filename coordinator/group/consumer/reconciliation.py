@@ -5,62 +5,66 @@ whose new partitions are still another's has the rest, and asks again. Source: K
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from coordinator.group.consumer.member import (
+from coordinator.group.consumer.consumer_member import (
     NOTHING_ASSIGNED,
-    Assigned,
+    AssignedPartitions,
     ConsumerMember,
     MemberState,
-    Target,
+    TargetPartitions,
 )
-from coordinator.group.consumer.refusal import Refusal
-from protocol.errors import ErrorCode
+from coordinator.group.consumer.heartbeat_validation import GroupApiError
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequestTopicPartitions
 
-Owned = Sequence[ConsumerGroupHeartbeatRequestTopicPartitions]
+OwnedPartitions = Sequence[ConsumerGroupHeartbeatRequestTopicPartitions]
 """What a member says that it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class ReconciliationGoal(Struct, frozen=True):
     """Where a member is to go. `is_subscribed` takes a topic id: whether the member reads it now; `is_held` takes a
     topic id and a partition: whether anybody has it, or has yet to give it up; `reads_any` is whether it
     subscribes to any topic at all, be it there or not."""
 
     epoch: int
-    target: Target
+    target: TargetPartitions
     is_subscribed: Callable[[bytes], bool]
     is_held: Callable[[bytes, int], bool]
     reads_any: bool
     has_subscription_changed: bool
 
 
-def reconciled(member: ConsumerMember, goal: Goal, owned: Owned | None) -> ConsumerMember:
-    """The member after its next step; itself where there is none. In: what it says that it has, None where it does
-    not say. Refusal: FENCED_MEMBER_EPOCH for one whose state is not known and that does not begin anew."""
+def reconcile_member(
+    member: ConsumerMember, goal: ReconciliationGoal, owned: OwnedPartitions | None
+) -> ConsumerMember:
+    """The member after its next step; itself where there is none. In: what it says that it has, None where it
+    does not say. Raises GroupApiError: FENCED_MEMBER_EPOCH for one whose state is not known and that does not
+    begin anew."""
     if member.state is MemberState.STABLE:
         if member.member_epoch != goal.epoch:
-            return _next(member, member.member_epoch, goal, owned)
-        return _trimmed(member, goal, owned) if goal.has_subscription_changed else member
+            return _compute_next_step(member, member.member_epoch, goal, owned)
+        return _remove_unsubscribed_topics(member, goal, owned) if goal.has_subscription_changed else member
     if member.state is MemberState.UNREVOKED_PARTITIONS:
         if owns_any(owned, member.pending):
-            return _trimmed(member, goal, owned) if goal.has_subscription_changed else member
-        return _next(member, member.member_epoch, goal, owned)
+            return (
+                _remove_unsubscribed_topics(member, goal, owned) if goal.has_subscription_changed else member
+            )
+        return _compute_next_step(member, member.member_epoch, goal, owned)
     if member.state is MemberState.UNRELEASED_PARTITIONS:
-        return _next(member, member.member_epoch, goal, owned)
+        return _compute_next_step(member, member.member_epoch, goal, owned)
     if owned is None or len(owned) > 0:
         message = (
             "The consumer group member is in a unknown state. "
             "The member must abandon all its partitions and rejoin."
         )
-        raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
-    return _next(member, goal.epoch, goal, owned)
+        raise GroupApiError(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return _compute_next_step(member, goal.epoch, goal, owned)
 
 
-def owns_any(owned: Owned | None, partitions: Assigned) -> bool:
+def owns_any(owned: OwnedPartitions | None, partitions: AssignedPartitions) -> bool:
     """Whether a member has any of these; one that does not say may."""
     if owned is None:
         return True
@@ -72,7 +76,7 @@ def owns_any(owned: Owned | None, partitions: Assigned) -> bool:
     )
 
 
-def owns_only(owned: Owned | None, partitions: Assigned) -> bool:
+def owns_only(owned: OwnedPartitions | None, partitions: AssignedPartitions) -> bool:
     """Whether all that a member has is among these; one that does not say may have more."""
     return owned is not None and all(
         topic.topic_id in partitions
@@ -81,39 +85,45 @@ def owns_only(owned: Owned | None, partitions: Assigned) -> bool:
     )
 
 
-def _next(member: ConsumerMember, epoch: int, goal: Goal, owned: Owned | None) -> ConsumerMember:
+def _compute_next_step(
+    member: ConsumerMember, epoch: int, goal: ReconciliationGoal, owned: OwnedPartitions | None
+) -> ConsumerMember:
     kept: dict[bytes, Mapping[int, int]] = {}
     revoked: dict[bytes, Mapping[int, int]] = {}
     added: dict[bytes, Sequence[int]] = {}
     is_unreleased = False
     for topic_id in dict.fromkeys((*goal.target, *member.assigned)):
         target = frozenset(goal.target.get(topic_id, ()) if goal.is_subscribed(topic_id) else ())
-        has = member.assigned.get(topic_id, {})
-        waits_for = member.pending.get(topic_id, {})
-        missing = [partition for partition in sorted(target) if partition not in has]
+        assigned = member.assigned.get(topic_id, {})
+        pending = member.pending.get(topic_id, {})
+        missing = [partition for partition in sorted(target) if partition not in assigned]
         free = [
             partition
             for partition in missing
-            if partition in waits_for or not goal.is_held(topic_id, partition)
+            if partition in pending or not goal.is_held(topic_id, partition)
         ]
         is_unreleased = is_unreleased or len(free) < len(missing)
-        keeps = {partition: since for partition, since in has.items() if partition in target}
-        gives = {partition: since for partition, since in has.items() if partition not in target}
-        if keeps:
-            kept[topic_id] = keeps
-        if gives:
-            revoked[topic_id] = gives
+        kept_of_topic = {partition: since for partition, since in assigned.items() if partition in target}
+        revoked_of_topic = {
+            partition: since for partition, since in assigned.items() if partition not in target
+        }
+        if kept_of_topic:
+            kept[topic_id] = kept_of_topic
+        if revoked_of_topic:
+            revoked[topic_id] = revoked_of_topic
         if free:
             added[topic_id] = free
     if revoked and owns_any(owned, revoked):
-        return _at_epoch(member, epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
+        return _move_to_epoch(member, epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
     for topic_id, partitions in added.items():
         kept[topic_id] = {**kept.get(topic_id, {}), **dict.fromkeys(partitions, goal.epoch)}
     state = MemberState.UNRELEASED_PARTITIONS if is_unreleased else MemberState.STABLE
-    return _at_epoch(member, goal.epoch, state, kept, NOTHING_ASSIGNED)
+    return _move_to_epoch(member, goal.epoch, state, kept, NOTHING_ASSIGNED)
 
 
-def _trimmed(member: ConsumerMember, goal: Goal, owned: Owned | None) -> ConsumerMember:
+def _remove_unsubscribed_topics(
+    member: ConsumerMember, goal: ReconciliationGoal, owned: OwnedPartitions | None
+) -> ConsumerMember:
     """The member without topics that it does not read any more; others it neither gets nor loses."""
     kept, pending = {}, dict(member.pending)
     for topic_id, of_topic in member.assigned.items():
@@ -124,12 +134,16 @@ def _trimmed(member: ConsumerMember, goal: Goal, owned: Owned | None) -> Consume
     if len(kept) == len(member.assigned) and (goal.reads_any or member.pending):
         return member
     if pending and owns_any(owned, pending):
-        return _at_epoch(member, member.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, pending)
-    return _at_epoch(member, member.member_epoch, member.state, kept, member.pending)
+        return _move_to_epoch(member, member.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, pending)
+    return _move_to_epoch(member, member.member_epoch, member.state, kept, member.pending)
 
 
-def _at_epoch(
-    member: ConsumerMember, epoch: int, state: MemberState, assigned: Assigned, pending: Assigned
+def _move_to_epoch(
+    member: ConsumerMember,
+    epoch: int,
+    state: MemberState,
+    assigned: AssignedPartitions,
+    pending: AssignedPartitions,
 ) -> ConsumerMember:
     """The epoch before is the last one that was told, even if it is the same."""
     return replace(

@@ -6,25 +6,29 @@ handleRegularExpressionsResult, and `TopicRegexResolver`.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from coordinator.group.consumer.counts import count
-from coordinator.group.consumer.durable_group import DurableConsumerGroup
-from coordinator.group.consumer.events import EpochBumped, EpochCause, RegexesResolved, RegexesUnresolved
-from coordinator.group.consumer.group import NEVER, ConsumerGroup
-from coordinator.group.consumer.member import ConsumerMember
-from coordinator.group.consumer.record import ResolvedRegex, epoch_record, regex_record, regex_tombstone
-from coordinator.group.consumer.refusal import Refusal
-from coordinator.group.consumer.subscription import topics_hash
-from coordinator.group.groups import Groups
-from coordinator.group.member_name import MemberName
-from coordinator.group.modern.regular_expression import match_in_steps, why_invalid
-from coordinator.group.record_size import batch_size
+from msgspec import Struct
+
+from coordinator.core.outcome import Context, Fact, Now, OutcomeBuilder, Work, WorkDone
+from coordinator.core.wire_name import wire_name
+from coordinator.group.consumer.consumer_group import NEVER, ConsumerGroup
+from coordinator.group.consumer.consumer_member import (
+    ConsumerMember,
+    ResolvedRegex,
+    epoch_record,
+    regex_record,
+    regex_tombstone,
+)
+from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup, add_to_counts
+from coordinator.group.consumer.group_subscription import compute_topics_hash
+from coordinator.group.consumer.heartbeat_validation import GroupApiError
+from coordinator.group.event_details import MemberName
+from coordinator.group.group_event_types import EpochBumped, EpochCause, RegexesResolved, RegexesUnresolved
+from coordinator.group.group_record_codec import compute_batch_size
+from coordinator.group.shard_groups import ShardGroups
 from coordinator.group.topics_image import TopicsImage
-from coordinator.machine.outcome import Context, Fact, Now, Work, WorkDone
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 REGEX_WORK: Final = "consumer group regular expressions"
 REFRESH_HOLD_MS: Final = 10_000
@@ -49,6 +53,7 @@ class RegexWork(NamedTuple):
     may_describe: Callable[[str], bool] | None = None
 
 
+@wire_name("MatchesTooMuch")
 class MatchesTooMuch(Exception):
     """The log would not take what a group's expressions match."""
 
@@ -59,6 +64,8 @@ class MatchesTooMuch(Exception):
 def resolve_regexes(work: RegexWork) -> Generator[None, None, Mapping[str, Sequence[str]]]:
     """What whoever does the work has to go through, on any thread, in steps that take a second at most; all of them
     may take hours. Returns topics by expression. Pure. MatchesTooMuch as soon as that is sure."""
+    from coordinator.group.modern.topic_regex import match_in_steps
+
     found: dict[str, list[str]] = {}
     texts = sum(map(len, work.regexes))
     for characters in match_in_steps(work.regexes, work.image.by_name.keys(), found):
@@ -68,8 +75,7 @@ def resolve_regexes(work: RegexWork) -> Generator[None, None, Mapping[str, Seque
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class RegexChange:
+class RegexChange(Struct, frozen=True):
     """What a heartbeat does about its member's expression. `is_changed`: it has another one, or none any more;
     `is_resolved`: what that comes to is known; `is_new`: nobody had that one."""
 
@@ -79,14 +85,16 @@ class RegexChange:
     facts: tuple[Fact, ...] = ()
 
 
-NO_CHANGE: Final = RegexChange()
+NO_REGEX_CHANGE: Final = RegexChange()
 
 
-def regex_change(group: DurableConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
-    """In: the member before and after. Refusal: INVALID_REGULAR_EXPRESSION."""
+def compute_regex_change(
+    group: DurableConsumerGroup, old: ConsumerMember, new: ConsumerMember
+) -> RegexChange:
+    """In: the member before and after. Raises GroupApiError: INVALID_REGULAR_EXPRESSION."""
     before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
     if before == after:
-        return NO_CHANGE
+        return NO_REGEX_CHANGE
     facts: tuple[Fact, ...] = ()
     if before and group.regex_members.get(before) == 1:
         facts = (regex_tombstone(group.group_id, before),)
@@ -94,15 +102,17 @@ def regex_change(group: DurableConsumerGroup, old: ConsumerMember, new: Consumer
         return RegexChange(is_changed=True, is_resolved=True, facts=facts)
     if after in group.regex_members:
         return RegexChange(is_changed=True, is_resolved=after in group.regexes, facts=facts)
-    problem = why_invalid(after)
+    from coordinator.group.modern.topic_regex import find_pattern_error
+
+    problem = find_pattern_error(after)
     if problem is not None:
         message = f"SubscribedTopicRegex `{after}` is not a valid regular expression: {problem}."
-        raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+        raise GroupApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
     return RegexChange(is_changed=True, is_new=True, facts=facts)
 
 
-def due_resolution(
-    groups: Groups,
+def find_due_resolution(
+    groups: ShardGroups,
     durable: DurableConsumerGroup,
     old: ConsumerMember,
     new: ConsumerMember,
@@ -122,8 +132,8 @@ def due_resolution(
     if now.wall_ms <= last_ms + REFRESH_HOLD_MS:
         return None
     regexes = dict(durable.regex_members)
-    count(regexes, filter(None, (old.subscribed_topic_regex,)), -1)
-    count(regexes, filter(None, (new.subscribed_topic_regex,)), 1)
+    add_to_counts(regexes, filter(None, (old.subscribed_topic_regex,)), -1)
+    add_to_counts(regexes, filter(None, (new.subscribed_topic_regex,)), 1)
     refresh_ms = groups.consumer_config.group_consumer_regex_refresh_interval_ms
     is_due = (
         change.is_new
@@ -139,15 +149,17 @@ def due_resolution(
     return RegexWork(durable.group_id, tuple(regexes), groups.topics, now.wall_ms, most_bytes, asked_by)
 
 
-def begin_resolution(group: ConsumerGroup, work: RegexWork | None, context: Context, turn: Turn) -> None:
-    """Have it done, if there is any. In: of the request that it follows from."""
+def start_resolution(
+    group: ConsumerGroup, work: RegexWork | None, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Start the resolution of regular expressions, if one is due. In: the context of the request that causes it."""
     if work is not None:
         work = work._replace(may_describe=context.may_describe)
         group.resolving = work
-        turn.begin(Work(REGEX_WORK, work))
+        builder.add_work(Work(REGEX_WORK, work))
 
 
-def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
+def on_regexes_resolved(groups: ShardGroups, done: WorkDone, builder: OutcomeBuilder) -> None:
     """Take what the expressions match; those that nobody uses any more are left out. No reply."""
     work: RegexWork = done.work.argument  # type: ignore[assignment]
     group = groups.consumers.get(work.group_id)
@@ -155,7 +167,7 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
         return
     group.resolving = None
     if done.error is not None:
-        _unresolved(group, work, done.error, turn)
+        _on_regexes_unresolved(group, work, done.error, builder)
         return
     durable, facts, changed = group.durable, list[Fact](), 0
     found: Mapping[str, Sequence[str]] = done.result  # type: ignore[assignment]
@@ -168,27 +180,29 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
         old_topics = frozenset[str]() if old is None else old.topics
         if old_topics != resolved.topics:
             changed += 1
-            count(regex_topics, old_topics, -1)
-            count(regex_topics, resolved.topics, 1)
+            add_to_counts(regex_topics, old_topics, -1)
+            add_to_counts(regex_topics, resolved.topics, 1)
         facts.append(regex_record(group.group_id, regex, resolved))
-    metadata_hash = topics_hash({*durable.names, *regex_topics}, groups.topics)
+    metadata_hash = compute_topics_hash(groups.topics, durable.names.keys(), regex_topics.keys())
     epoch, is_bumped = durable.epoch, bool(changed) or metadata_hash != durable.metadata_hash
     if is_bumped:
         epoch += 1
         facts.append(epoch_record(group.group_id, epoch, metadata_hash))
-    if facts and batch_size(facts) > work.most_bytes:
+    if facts and compute_batch_size(facts) > work.most_bytes:
         # Kafka could not write it either, and logs that.
-        _unresolved(group, work, str(MatchesTooMuch(work.most_bytes)), turn)
+        _on_regexes_unresolved(group, work, str(MatchesTooMuch(work.most_bytes)), builder)
         return
     group.resolved_version, state = work.image.version, group.state_name
     if is_bumped:
-        group.topics_seen(turn.now.monotonic_ms)
+        group.mark_topics_checked(builder.now.monotonic_ms)
     for fact in facts:
-        turn.write(fact)
+        builder.write_fact(fact)
     topics_seen = len(work.image.by_name)
-    turn.tell(RegexesResolved(group.group_id, epoch, regexes=len(found), topics=topics_seen, changed=changed))
+    builder.add_event(
+        RegexesResolved(group.group_id, epoch, regexes=len(found), topics=topics_seen, changed=changed)
+    )
     if is_bumped:
-        turn.tell(
+        builder.add_event(
             EpochBumped(
                 group.group_id,
                 epoch,
@@ -201,8 +215,10 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
         )
 
 
-def _unresolved(group: ConsumerGroup, work: RegexWork, reason: str, turn: Turn) -> None:
+def _on_regexes_unresolved(
+    group: ConsumerGroup, work: RegexWork, reason: str, builder: OutcomeBuilder
+) -> None:
     """What is known of the expressions stays as it is; they are looked at again after the usual time."""
-    group.unresolved_ms = turn.now.wall_ms
+    group.unresolved_ms = builder.now.wall_ms
     epoch, regexes = group.durable.epoch, len(work.regexes)
-    turn.tell(RegexesUnresolved(group.group_id, epoch, regexes=regexes, reason=reason))
+    builder.add_event(RegexesUnresolved(group.group_id, epoch, regexes=regexes, reason=reason))

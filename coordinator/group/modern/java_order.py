@@ -7,56 +7,67 @@ Sources:
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
-from protocol.partitioner import java_hash
+from protocol.partitioner import compute_java_hash
 
 Key = TypeVar("Key")
 
+MAX_MIXED_NAMES: Final = 16_384
+"""Names of topics whose hash is kept: Java's takes as long as the name is, and is needed for each member."""
 SMALLEST_TABLE: Final = 16
 """The slots of a HashMap that is made without a capacity."""
 _LONGEST_CHAIN: Final = 8
-_ROOM_FOR_TREES: Final = 64
+_MIN_TREE_CAPACITY: Final = 64
 _SMALLEST_TIMELINE_TABLE: Final = 2
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _64_BITS: Final = 0xFFFFFFFFFFFFFFFF
 
 
-def mixed_string(text: str) -> int:
+def mix_string(text: str) -> int:
     """The hash of a string as a HashMap mixes it: not negative, its lower bits choose the slot."""
-    return _mixed(java_hash(text) & 0xFFFFFFFF)
+    return _mix(compute_java_hash(text) & 0xFFFFFFFF)
 
 
-def mixed_id(topic_id: bytes) -> int:
-    """The same of a topic id, of 16 bytes."""
+def mix_topic_id(topic_id: bytes) -> int:
+    """The hash of a topic id, of 16 bytes, as a HashMap mixes it."""
     halves = int.from_bytes(topic_id)
     folded = (halves >> 64 ^ halves) & _64_BITS
-    return _mixed((folded >> 32 ^ folded) & 0xFFFFFFFF)
+    return _mix((folded >> 32 ^ folded) & 0xFFFFFFFF)
 
 
-def mixed_number(partition: int) -> int:
-    """The same of a number, not negative, below 2**31."""
-    return _mixed(partition)
+def mix_number(partition: int) -> int:
+    """The hash of a number from 0 to 2**31 - 1 as a HashMap mixes it."""
+    return _mix(partition)
 
 
-def _mixed(value: int) -> int:
+def _mix(value: int) -> int:
     return value ^ value >> 16
 
 
-def room_for(keys: int) -> int:
+_mix_topic_name: Final = lru_cache(MAX_MIXED_NAMES)(mix_string)
+
+
+def compute_capacity(keys: int) -> int:
     """The capacity that Kafka asks for where it knows how many keys will come: of Java's `n / 0.75 + 1`."""
     return keys * 4 // 3 + 1
 
 
-def room_of_copy(keys: int) -> int:
+def compute_slots(capacity: int) -> int:
+    """The slots of a table that is made with a capacity."""
+    return 1 << max(capacity - 1, 0).bit_length()
+
+
+def compute_copy_capacity(keys: int) -> int:
     """The capacity of a HashSet that is made from a collection of so many keys."""
-    return max(room_for(keys), SMALLEST_TABLE)
+    return max(compute_capacity(keys), SMALLEST_TABLE)
 
 
 class HashOrder(Generic[Key]):
     """The keys of a HashMap or HashSet, in the order in which Java iterates it.
 
-    In: how a key is mixed (`mixed_string` and its like); the capacity it was made with; the first keys. Not
+    In: how a key is mixed (`mix_string` and its like); the capacity it was made with; the first keys. Not
     modelled: the trees that Java makes of nine and more keys in one slot, from 64 slots on; their keys come as
     they were inserted.
     """
@@ -67,14 +78,15 @@ class HashOrder(Generic[Key]):
         self, mixed: Callable[[Key], int], capacity: int = SMALLEST_TABLE, keys: Iterable[Key] = ()
     ) -> None:
         self._mixed = mixed
-        self._slots = 1 << max(capacity - 1, 0).bit_length()
+        self._slots = compute_slots(capacity)
         self._keys: dict[Key, int] = {}
         self._first = self._last = 0
         for key in keys:
-            self.put(key)
+            self.insert(key)
 
-    def put(self, key: Key) -> None:
-        """Inserts a key behind the others of its slot, as `put` does; one that is there stays where it is."""
+    def insert(self, key: Key) -> None:
+        """Inserts a key behind the others of its slot, as Java's `put` does; one that is there stays where it
+        is."""
         if key in self._keys:
             return
         self._break_chain(key, _LONGEST_CHAIN)
@@ -82,7 +94,7 @@ class HashOrder(Generic[Key]):
         self._keys[key] = self._last
         self._grow()
 
-    def put_first(self, key: Key) -> None:
+    def insert_first(self, key: Key) -> None:
         """Inserts a key before the others of its slot, as `computeIfAbsent` does. It makes the table larger
         before it looks for the key, and not behind it."""
         self._grow()
@@ -102,7 +114,7 @@ class HashOrder(Generic[Key]):
 
     def _break_chain(self, key: Key, longest: int) -> None:
         """A small table becomes larger instead of a slot with more than so many keys."""
-        if len(self._keys) < longest or self._slots >= _ROOM_FOR_TREES:
+        if len(self._keys) < longest or self._slots >= _MIN_TREE_CAPACITY:
             return
         mask = self._slots - 1
         slot = self._mixed(key) & mask
@@ -121,21 +133,33 @@ class HashOrder(Generic[Key]):
         return iter(sorted(keys, key=lambda key: (mixed(key) & mask, keys[key])))
 
 
-def ordered_names(names: Collection[str], known: Container[str]) -> tuple[str, ...]:
-    """What a member subscribed to, as far as it is known, in the order of Kafka's set of it. In: as the request or
-    the record has it."""
-    room = room_of_copy(len(names))
-    if room >= _ROOM_FOR_TREES:  # it never becomes larger: the others change nothing
-        return tuple(HashOrder(mixed_string, room, [name for name in names if name in known]))
-    return tuple(name for name in HashOrder(mixed_string, room, names) if name in known)
+def ordered_names(names: Collection[str], known: Container[str], count: int | None = None) -> tuple[str, ...]:
+    """What a member subscribed to, as far as it is known, in the order of Kafka's set of it.
+
+    In: the names in the order of the request or the record; how many there are with those that were left out, if
+    any were. Names that are not known may be left out where `is_table_fixed`.
+    """
+    count = len(names) if count is None else count
+    room = compute_copy_capacity(count)
+    if is_table_fixed(count):
+        mask = compute_slots(room) - 1
+        present = [name for name in names if name in known]
+        return tuple(sorted(present, key=lambda name: _mix_topic_name(name) & mask))
+    return tuple(name for name in HashOrder(mix_string, room, names) if name in known)
+
+
+def is_table_fixed(count: int) -> bool:
+    """Whether the table of so many names never becomes larger, so that a name does not change the order of
+    others."""
+    return compute_copy_capacity(count) >= _MIN_TREE_CAPACITY
 
 
 def ordered_partitions(partitions: Collection[int]) -> tuple[int, ...]:
     """The partitions of a topic in the order of the HashSet that Kafka makes of a record's list of them."""
-    room = room_of_copy(len(partitions))
+    room = compute_copy_capacity(len(partitions))
     if max(partitions, default=0) < room:
         return tuple(sorted(partitions))
-    return tuple(HashOrder(mixed_number, room, partitions))
+    return tuple(HashOrder(mix_number, room, partitions))
 
 
 class TimelineOrder:
@@ -151,14 +175,14 @@ class TimelineOrder:
         self._slots = _SMALLEST_TIMELINE_TABLE
         self._ordered: tuple[str, ...] | None = ()
 
-    def put(self, key: str) -> None:
+    def insert(self, key: str) -> None:
         """Inserts a key, or replaces its value, which leaves it where it is. To be called for each of Kafka's puts:
         also one that replaces a value can double the table."""
         if (len(self._products) + 1) * 3 > self._slots * 4:
             self._slots *= 2
             self._ordered = None
         if key not in self._products:
-            self._products[key] = java_hash(key) * _GOLDEN & _64_BITS
+            self._products[key] = compute_java_hash(key) * _GOLDEN & _64_BITS
             self._ordered = None
 
     def remove(self, key: str) -> None:

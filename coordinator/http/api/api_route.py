@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from coordinator.control.control import Control
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import ProblemKind
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """One request. `path` are the names in the path, `query` and `body` instances of what the route declares;
     `actor` is the header X-Groupd-Actor, None without one; `accept` is the header Accept, "" without one;
     `last_event_id` is the header Last-Event-ID of a stream's reader, None at its first request; `host` is the
@@ -31,29 +31,29 @@ class Call:
     needs_token: bool = False
 
 
-Handle = Callable[[Control, Call], Awaitable[Any]]
+RouteHandler = Callable[[ControlPlane, ApiCall], Awaitable[Any]]
 """Answers a call with a value of the type that its route declares. Raises Problem."""
 
-Pieces = AsyncGenerator[bytes, None]
-Open = Callable[[Control, Call], Awaitable[Pieces]]
+Chunks = AsyncGenerator[bytes, None]
+StreamHandler = Callable[[ControlPlane, ApiCall], Awaitable[Chunks]]
 """Begins an answer that comes in pieces. Raises Problem; the pieces raise nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRoute:
-    """See the top of this file. `path` is below /v1, such as "/groups/{group}/ledger"; `query` and `body` are
-    msgspec Structs that forbid unknown fields, a body also a mapping (None: there is none); `answer` is what is
-    answered, None for 204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether
-    it may be asked only where control is on; whoever answers it notes what was done (`acts.py`); `needs_enable`:
+    """One operation. `path` is below /v1, such as "/groups/{group}/ledger"; `query` and `body` are msgspec Structs
+    that forbid unknown fields, a body also a mapping (None: there is none); `answer` is what is answered, None for
+    204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether it may be asked
+    only where control is on; whoever answers it notes what was done (`operator_actions.py`); `needs_enable`:
     whether it harms the process, so that control has to be on in so many words; `lasts`: whether its answer may be
-    long in coming, so that others have to be left connections; `problems`: what it may raise beside
-    what every route may; `is_of_process`: whether it is about all brokers of the process, so that it is not there
-    for each of them."""
+    long in coming, so that others have to be left connections; `problems`: what it may raise beside what every
+    route may; `is_process_wide`: whether it is about all brokers of the process, so that it is not there for each
+    of them."""
 
     method: Method
     path: str
     summary: str
-    handle: Handle
+    handle: RouteHandler
     query: type[Struct] | None = None
     body: Any = None
     answer: Any = None
@@ -62,17 +62,18 @@ class ApiRoute:
     needs_enable: bool = False
     lasts: bool = False
     problems: tuple[ProblemKind, ...] = ()
-    is_of_process: bool = False
+    is_process_wide: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRoute:
     """A GET whose answer comes in pieces, as long as its reader stays and the daemon does. `path`, `query` and
-    `problems` as above; `content_type` is what the pieces are, `is_endless` whether more may always come."""
+    `problems` are those of `ApiRoute`; `content_type` is what the pieces are, `is_endless` whether more may always
+    come."""
 
     path: str
     summary: str
-    open: Open
+    open_stream: StreamHandler
     content_type: str
     is_endless: bool
     query: type[Struct] | None = None

@@ -5,13 +5,15 @@ from typing import Final
 from msgspec import Struct
 
 from coordinator import __version__
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.control import Control
-from coordinator.control.figures.group_figures import AllGroupFigures, GroupFigures
-from coordinator.control.namespaces.description import address_for
-from coordinator.server.overview import standing
+from coordinator.broker.server_view import find_standing
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.metrics_snapshot import GroupMetricsSnapshot, SelectedGroupMetrics
+from coordinator.control.namespaces.namespace_models import find_client_address
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 
+@wire_name("BoardGroup")
 class BoardGroup(Struct, frozen=True, kw_only=True):
     """A group. `lag` is what is left to read where it has committed, null where that is nowhere; `rebalancing_ms`
     how long it has been rebalancing, null where it is not; `session_margin` the least share of its session that a
@@ -29,6 +31,7 @@ class BoardGroup(Struct, frozen=True, kw_only=True):
     violations: int
 
 
+@wire_name("Permission")
 class Permission(Struct, frozen=True, kw_only=True):
     """Whether anything may be changed over this port; `needs_token`: by whoever has the token; `why_off`: why
     not, and how it would be."""
@@ -38,6 +41,7 @@ class Permission(Struct, frozen=True, kw_only=True):
     why_off: str | None
 
 
+@wire_name("Board")
 class Board(Struct, frozen=True, kw_only=True):
     """A broker with its groups, in the order of their ids, at most 1,000; `groups_left_out` counts the others.
     `bootstrap` is where clients connect."""
@@ -50,27 +54,27 @@ class Board(Struct, frozen=True, kw_only=True):
     control: Permission
 
 
-async def board(control: Control, call: Call) -> Board:
+async def show_board(control: ControlPlane, call: ApiCall) -> Board:
     """All groups."""
-    found = await control.group_figures.gather(lambda _: True)
+    found = await control.group_metrics.take_snapshot(lambda _: True)
     server = control.server
     return Board(
         version=__version__,
-        standing=standing(server),
-        bootstrap=str(address_for(server.endpoints[0], call.host)),
-        groups=[_shown(group, found) for group in found.groups],
+        standing=find_standing(server),
+        bootstrap=str(find_client_address(server.endpoints[0], call.host)),
+        groups=[_describe_group(group, found) for group in found.groups],
         groups_left_out=found.left_out,
         control=Permission(is_on=call.why_off is None, needs_token=call.needs_token, why_off=call.why_off),
     )
 
 
-def _shown(group: GroupFigures, found: AllGroupFigures) -> BoardGroup:
+def _describe_group(group: GroupMetricsSnapshot, found: SelectedGroupMetrics) -> BoardGroup:
     lags = [
         max(0, found.ends[place].end - offset)
         for place, offset in group.offsets.items()
         if place in found.ends
     ]
-    history = group.history
+    counts = group.counts
     return BoardGroup(
         group_id=group.group_id,
         type=group.type,
@@ -80,8 +84,8 @@ def _shown(group: GroupFigures, found: AllGroupFigures) -> BoardGroup:
         rebalancing_ms=round(group.rebalance_open_s * 1000) if group.rebalance_open_s else None,
         session_margin=group.session_margin,
         is_frozen=group.is_frozen,
-        rebalances=history.completed,
-        violations=sum(history.violations.values()),
+        rebalances=counts.completed_rebalances,
+        violations=sum(counts.violations.values()),
     )
 
 
@@ -90,7 +94,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         method="GET",
         path="/board",
         summary="Everything that a page shows of all groups, and whether it may change anything",
-        handle=board,
+        handle=show_board,
         answer=Board,
     ),
 )

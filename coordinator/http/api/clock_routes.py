@@ -4,31 +4,31 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.clock.clock_state import (
-    Advanced,
+from coordinator.control.clock.clock_models import (
+    ClockAdvanceResult,
     ClockState,
-    MemberDisconnected,
-    MemberExpired,
-    MemberRemoved,
-    OffsetsExpired,
+    MemberDisconnectResult,
+    MemberExpiryResult,
+    MemberRemovalResult,
+    OffsetExpiryResult,
+    format_advance,
+    format_clock,
+    format_disconnect,
+    format_member_expiry,
+    format_member_removal,
+    format_offset_expiry,
 )
-from coordinator.control.clock.text import (
-    advanced_text,
-    clock_text,
-    disconnected_text,
-    expired_text,
-    offsets_text,
-    removed_text,
-)
-from coordinator.control.control import Control
-from coordinator.control.duration import duration_ms
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.field_parsers import parse_duration_ms
 from coordinator.control.problem import Problem, ProblemKind
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 DEFAULT_SETTLE: Final = "5s"
-LONGEST_SETTLE_MS: Final = 600_000
+MAX_SETTLE_MS: Final = 600_000
 
 
+@wire_name("ClockChange")
 class ClockChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`except`: "gone" lets the sessions of members that are gone end while everybody else's time stands still."""
 
@@ -36,6 +36,7 @@ class ClockChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     except_: Literal["gone"] | None = field(default=None, name="except")
 
 
+@wire_name("StepRequest")
 class StepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`silent` are the members that send nothing meanwhile; left out, those without an open connection. Everybody
     else is kept alive. `settle` is how long, in reality, a member that is awaited may take to come."""
@@ -44,18 +45,21 @@ class StepRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     settle: int | str = DEFAULT_SETTLE
 
 
+@wire_name("AdvanceRequest")
 class AdvanceRequest(StepRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`by`: how much time passes, in milliseconds or as "45s"."""
 
     by: int | str
 
 
+@wire_name("RemoveRequest")
 class RemoveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why the member is sent away, for the log."""
 
     reason: str | None = None
 
 
+@wire_name("OffsetsExpireRequest")
 class OffsetsExpireRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`at`: "+8d" is eight days later than the time of the group; a number is Unix time in milliseconds. `topics`:
     of these alone; none named, of all."""
@@ -64,78 +68,90 @@ class OffsetsExpireRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     topics: list[str] = []
 
 
-def _group(call: Call) -> str | None:
+def _group_id(call: ApiCall) -> str | None:
     return call.path.get("group")
 
 
-async def _show(control: Control, call: Call) -> ClockState:
-    return control.clocks.shown(_group(call))
+async def _show_clock(control: ControlPlane, call: ApiCall) -> ClockState:
+    return control.clocks.describe_clock(_group_id(call))
 
 
-async def _change(control: Control, call: Call) -> ClockState:
+async def _change_clock(control: ControlPlane, call: ApiCall) -> ClockState:
     body: ClockChange = call.body
     if body.except_ is not None and not body.frozen:
         detail = "except: a clock that runs makes no exception: leave it out, or freeze the clock."
         raise Problem(ProblemKind.BAD_REQUEST, "except is wrong", detail, {"pointer": "/except"})
     what = "run" if not body.frozen else "freeze" if body.except_ is None else "freeze, except who is gone"
-    state = await control.clocks.put(_group(call), frozen=body.frozen, lets_gone_go=body.except_ is not None)
-    control.acts.note("clock", what, _group(call), call.actor)
+    state = await control.clocks.set_clock(
+        _group_id(call), frozen=body.frozen, expires_disconnected=body.except_ is not None
+    )
+    control.actions.record_action("clock", what, _group_id(call), call.actor)
     return state
 
 
-async def _remove(control: Control, call: Call) -> None:
-    await control.clocks.remove(_group(call))
-    control.acts.note("clock", "remove: the clock of the process from now on", _group(call), call.actor)
+async def _remove_clock(control: ControlPlane, call: ApiCall) -> None:
+    await control.clocks.remove(_group_id(call))
+    control.actions.record_action(
+        "clock", "remove: the clock of the process from now on", _group_id(call), call.actor
+    )
 
 
-async def _advance(control: Control, call: Call) -> Advanced:
+async def _advance_clock(control: ControlPlane, call: ApiCall) -> ClockAdvanceResult:
     body: AdvanceRequest = call.body
-    by_ms = duration_ms(body.by, "by")
+    by_ms = parse_duration_ms(body.by, "by")
     silent = "" if body.silent is None else f" with {', '.join(body.silent) or 'nobody'} silent"
-    return await control.moving.advance(
-        _group(call),
+    return await control.clock_commands.advance_clock(
+        _group_id(call),
         by_ms,
         silent=body.silent,
-        settle_ms=_settle_ms(body),
-        what=f"advance {body.by if isinstance(body.by, str) else f'{body.by}ms'}{silent}",
+        settle_ms=_parse_settle(body),
+        description=f"advance {body.by if isinstance(body.by, str) else f'{body.by}ms'}{silent}",
         actor=call.actor,
     )
 
 
-async def _step(control: Control, call: Call) -> Advanced:
+async def _step_clock(control: ControlPlane, call: ApiCall) -> ClockAdvanceResult:
     body: StepRequest = call.body
-    settle_ms = _settle_ms(body)
-    return await control.moving.step(_group(call), silent=body.silent, settle_ms=settle_ms, actor=call.actor)
+    settle_ms = _parse_settle(body)
+    return await control.clock_commands.step_clock(
+        _group_id(call), silent=body.silent, settle_ms=settle_ms, actor=call.actor
+    )
 
 
-def _settle_ms(body: StepRequest) -> int:
-    settle_ms = duration_ms(body.settle, "settle")
-    if settle_ms > LONGEST_SETTLE_MS:
+def _parse_settle(body: StepRequest) -> int:
+    settle_ms = parse_duration_ms(body.settle, "settle")
+    if settle_ms > MAX_SETTLE_MS:
         detail = "settle: nobody is waited for longer than 10 minutes."
         raise Problem(ProblemKind.BAD_REQUEST, "settle is wrong", detail, {"pointer": "/settle"})
     return settle_ms
 
 
-async def _expire(control: Control, call: Call) -> MemberExpired:
-    return await control.member_acts.expire(call.path["group"], call.path["member"], call.actor)
+async def _expire_member(control: ControlPlane, call: ApiCall) -> MemberExpiryResult:
+    return await control.member_commands.expire_member(call.path["group"], call.path["member"], call.actor)
 
 
-async def _send_away(control: Control, call: Call) -> MemberRemoved:
+async def _remove_member(control: ControlPlane, call: ApiCall) -> MemberRemovalResult:
     reason = None if call.body is None else call.body.reason
-    return await control.member_acts.remove(call.path["group"], call.path["member"], reason, call.actor)
+    return await control.member_commands.remove_member(
+        call.path["group"], call.path["member"], reason, call.actor
+    )
 
 
-async def _disconnect(control: Control, call: Call) -> MemberDisconnected:
-    return control.member_acts.disconnect(call.path["group"], call.path["member"], call.actor)
+async def _disconnect_member(control: ControlPlane, call: ApiCall) -> MemberDisconnectResult:
+    return control.member_commands.disconnect_member(call.path["group"], call.path["member"], call.actor)
 
 
-async def _expire_offsets(control: Control, call: Call) -> OffsetsExpired:
+async def _expire_offsets(control: ControlPlane, call: ApiCall) -> OffsetExpiryResult:
     body: OffsetsExpireRequest = call.body
-    return await control.retention.expire(call.path["group"], body.at, body.topics, call.actor)
+    return await control.offset_expiry.expire_offsets(call.path["group"], body.at, body.topics, call.actor)
 
 
-_MEMBER: Final = (ProblemKind.NO_SUCH_GROUP, ProblemKind.NO_SUCH_MEMBER, ProblemKind.AMBIGUOUS_MEMBER)
-_MOVING: Final = (
+_MEMBER_PROBLEMS: Final = (
+    ProblemKind.NO_SUCH_GROUP,
+    ProblemKind.NO_SUCH_MEMBER,
+    ProblemKind.AMBIGUOUS_MEMBER,
+)
+_ADVANCE_PROBLEMS: Final = (
     ProblemKind.CLOCK_STOPPED,
     ProblemKind.NO_SUCH_GROUP,
     ProblemKind.NO_SUCH_MEMBER,
@@ -146,17 +162,21 @@ _MOVING: Final = (
 )
 
 
-def _clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
-    shown: dict[str, Any] = {"answer": ClockState, "text": clock_text}
-    moved: dict[str, Any] = {"answer": Advanced, "text": advanced_text, "problems": _MOVING}
+def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
+    shown: dict[str, Any] = {"answer": ClockState, "text": format_clock}
+    moved: dict[str, Any] = {
+        "answer": ClockAdvanceResult,
+        "text": format_advance,
+        "problems": _ADVANCE_PROBLEMS,
+    }
     moved |= {"changes": True, "lasts": True}
     return (
-        ApiRoute(method="GET", path=path, summary=f"How {whose} stands", handle=_show, **shown),
+        ApiRoute(method="GET", path=path, summary=f"How {whose} stands", handle=_show_clock, **shown),
         ApiRoute(
             method="PUT",
             path=path,
             summary=f"Freeze {whose}, or let it run",
-            handle=_change,
+            handle=_change_clock,
             body=ClockChange,
             changes=True,
             problems=(ProblemKind.TOO_MANY,),
@@ -166,14 +186,14 @@ def _clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
             method="DELETE",
             path=path,
             summary=f"Remove {whose}: deadlines keep the time they have left",
-            handle=_remove,
+            handle=_remove_clock,
             changes=True,
         ),
         ApiRoute(
             method="POST",
             path=f"{path}/advance",
             summary="Let time pass, and evict nobody who lives",
-            handle=_advance,
+            handle=_advance_clock,
             body=AdvanceRequest,
             **moved,
         ),
@@ -181,7 +201,7 @@ def _clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
             method="POST",
             path=f"{path}/step",
             summary="Let time pass until the next deadline, and that with it",
-            handle=_step,
+            handle=_step_clock,
             body=StepRequest,
             **moved,
         ),
@@ -189,38 +209,38 @@ def _clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
 
 
 ROUTES: Final[tuple[ApiRoute, ...]] = (
-    *_clock_routes("/clock", "the default clock of all groups"),
-    *_clock_routes("/groups/{group}/clock", "the clock of a group"),
+    *_create_clock_routes("/clock", "the default clock of all groups"),
+    *_create_clock_routes("/groups/{group}/clock", "the clock of a group"),
     ApiRoute(
         method="POST",
         path="/groups/{group}/members/{member}/expire",
         summary="End the session of a member now",
-        handle=_expire,
-        answer=MemberExpired,
-        text=expired_text,
+        handle=_expire_member,
+        answer=MemberExpiryResult,
+        text=format_member_expiry,
         changes=True,
-        problems=(*_MEMBER, ProblemKind.REFUSED, ProblemKind.LOADING),
+        problems=(*_MEMBER_PROBLEMS, ProblemKind.REFUSED, ProblemKind.LOADING),
     ),
     ApiRoute(
         method="POST",
         path="/groups/{group}/members/{member}/remove",
         summary="Send a member away, as Kafka's Admin does",
-        handle=_send_away,
+        handle=_remove_member,
         body=RemoveRequest,
-        answer=MemberRemoved,
-        text=removed_text,
+        answer=MemberRemovalResult,
+        text=format_member_removal,
         changes=True,
-        problems=(*_MEMBER, ProblemKind.REFUSED, ProblemKind.LOADING),
+        problems=(*_MEMBER_PROBLEMS, ProblemKind.REFUSED, ProblemKind.LOADING),
     ),
     ApiRoute(
         method="POST",
         path="/groups/{group}/members/{member}/disconnect",
         summary="Close the connections of a member",
-        handle=_disconnect,
-        answer=MemberDisconnected,
-        text=disconnected_text,
+        handle=_disconnect_member,
+        answer=MemberDisconnectResult,
+        text=format_disconnect,
         changes=True,
-        problems=(*_MEMBER, ProblemKind.LOADING),
+        problems=(*_MEMBER_PROBLEMS, ProblemKind.LOADING),
     ),
     ApiRoute(
         method="POST",
@@ -228,8 +248,8 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         summary="Have retention look at one group as if it were later",
         handle=_expire_offsets,
         body=OffsetsExpireRequest,
-        answer=OffsetsExpired,
-        text=offsets_text,
+        answer=OffsetExpiryResult,
+        text=format_offset_expiry,
         changes=True,
         problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.REFUSED, ProblemKind.LOADING),
     ),

@@ -1,29 +1,32 @@
-"""/v1/cluster: the brokers of this process, or of its cluster, and what each owns; what moves, stops and starts."""
+"""API routes for brokers, owners of partitions, moves of partitions, and failovers of coordinators."""
 
 from textwrap import wrap
 from typing import Final
 
 from msgspec import Struct
 
-from coordinator.console.api.request_values import bad_request
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.cluster.cluster import (
+from coordinator.control.admin.cluster_operations import (
     BrokerStatus,
     ClusterStatus,
     EtcdStatus,
-    Moved,
+    PartitionMove,
     PartitionStatus,
     default_topic,
 )
-from coordinator.control.control import Control
-from coordinator.control.duration import duration_ms
-from coordinator.control.problem import ProblemKind
-from coordinator.names import COORDINATED
-from coordinator.net.peer import printable
+from coordinator.control.admin.coordinator_failover import FailoverResult, GroupFailoverResult
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.field_parsers import parse_duration_ms
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.core.message_text import printable
+from coordinator.core.shared_types import COORDINATOR_TOPICS
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_messages import bad_request
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 _COLUMNS: Final = 110
 
 
+@wire_name("MoveBody")
 class MoveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The partition of a `group`; or `partition` of a `topic`, by default of `__consumer_offsets`. `to` is the id
     of a broker. For `hold_loading` at least whoever asks is told COORDINATOR_LOAD_IN_PROGRESS."""
@@ -35,44 +38,42 @@ class MoveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hold_loading: int | str = 0
 
 
-async def cluster_status(control: Control, _: Call) -> ClusterStatus:
+async def show_cluster(control: ControlPlane, _: ApiCall) -> ClusterStatus:
     """All brokers, and all partitions with their owners."""
-    return await control.cluster.status()
+    return await control.cluster.describe_cluster()
 
 
-async def move(control: Control, call: Call) -> Moved:
+async def move_partition(control: ControlPlane, call: ApiCall) -> PartitionMove:
     """Moves a partition; it is read by its new owner when this is answered, or after."""
     body: MoveBody = call.body
-    hold_ms = duration_ms(body.hold_loading, "hold_loading")
+    hold_ms = parse_duration_ms(body.hold_loading, "hold_loading")
     if body.group is not None and body.topic is None and body.partition is None:
-        return await control.cluster.arrived(
+        return await control.cluster.await_arrival(
             control.cluster.move_group(body.group, body.to, hold_ms, call.actor)
         )
     if body.group is None and body.partition is not None:
         topic = default_topic(body.topic)
-        moved = control.cluster.move(topic, body.partition, body.to, hold_ms, call.actor)
-        return await control.cluster.arrived(moved)
+        moved = control.cluster.move_partition(topic, body.partition, body.to, hold_ms, call.actor)
+        return await control.cluster.await_arrival(moved)
     raise bad_request("", "what is to move", "Say either group, or partition and perhaps topic.")
 
 
-async def stop(control: Control, call: Call) -> BrokerStatus:
-    """Stops a broker."""
-    return control.cluster.stop(_node_id(call), call.actor)
+async def stop_broker(control: ControlPlane, call: ApiCall) -> BrokerStatus:
+    return control.cluster.stop_broker(_parse_node_id(call), call.actor)
 
 
-async def start(control: Control, call: Call) -> BrokerStatus:
-    """Starts one again."""
-    return control.cluster.start(_node_id(call), call.actor)
+async def start_broker(control: ControlPlane, call: ApiCall) -> BrokerStatus:
+    return control.cluster.start_broker(_parse_node_id(call), call.actor)
 
 
-def _node_id(call: Call) -> int:
+def _parse_node_id(call: ApiCall) -> int:
     text = call.path["node_id"]
     if not (text.isascii() and text.isdigit() and len(text) < 11):
         raise bad_request("", "no node id", f"{printable(text)!r} is no id of a broker.")
     return int(text)
 
 
-def _broker_text(broker: BrokerStatus) -> str:
+def _format_broker(broker: BrokerStatus) -> str:
     where = ", ".join(f"{name}://{address}" for name, address in broker.listeners.items())
     state = "live" if broker.live else "stopped"
     text = f"broker {broker.node_id}  {where}  {state}  owns {broker.owned_partitions} partitions"
@@ -84,17 +85,17 @@ def _broker_text(broker: BrokerStatus) -> str:
     return text if left_s is None else f"{text}  session ends in {left_s:.1f} s"
 
 
-def _status_text(status: ClusterStatus) -> str:
-    lines = [_broker_text(broker) for broker in status.brokers]
+def _format_status(status: ClusterStatus) -> str:
+    lines = [_format_broker(broker) for broker in status.brokers]
     if status.etcd is not None:
-        lines += _etcd_lines(status.etcd)
+        lines += _format_etcd(status.etcd)
     for topic in dict.fromkeys(part.topic for part in status.partitions):
-        lines.append(f"{'coordinators in ' if topic in COORDINATED else ''}{printable(topic)}")
-        lines += _owner_lines([part for part in status.partitions if part.topic == topic])
+        lines.append(f"{'coordinators in ' if topic in COORDINATOR_TOPICS else ''}{printable(topic)}")
+        lines += _format_owners([part for part in status.partitions if part.topic == topic])
     return "\n".join(lines)
 
 
-def _owner_lines(parts: list[PartitionStatus]) -> list[str]:
+def _format_owners(parts: list[PartitionStatus]) -> list[str]:
     """A topic's partitions by who owns them, in lines that fit on a screen."""
     owned: dict[int | None, list[str]] = {}
     for part in parts:
@@ -107,7 +108,7 @@ def _owner_lines(parts: list[PartitionStatus]) -> list[str]:
     return lines
 
 
-def _etcd_lines(etcd: EtcdStatus) -> list[str]:
+def _format_etcd(etcd: EtcdStatus) -> list[str]:
     lines = []
     for node in etcd.nodes:
         if node.problem is not None:
@@ -127,7 +128,7 @@ def _etcd_lines(etcd: EtcdStatus) -> list[str]:
     return lines
 
 
-def _moved_text(moved: Moved) -> str:
+def _format_moved(moved: PartitionMove) -> str:
     name = f"{printable(moved.topic)}-{moved.partition}"
     if moved.before == moved.owner:
         return f"{name} is broker {moved.owner}'s already."
@@ -135,49 +136,154 @@ def _moved_text(moved: Moved) -> str:
     return f"{name} has come from {whence} to broker {moved.owner}."
 
 
-_IN_VAIN: Final = (ProblemKind.NOT_POSSIBLE,)
-ROUTES: Final[tuple[ApiRoute, ...]] = (
+_NOT_POSSIBLE: Final = (ProblemKind.NOT_POSSIBLE,)
+CLUSTER_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/cluster",
         summary="The brokers of this process or cluster, and which of them owns which partition",
-        handle=cluster_status,
+        handle=show_cluster,
         answer=ClusterStatus,
-        text=_status_text,
-        is_of_process=True,
+        text=_format_status,
+        is_process_wide=True,
     ),
     ApiRoute(
         method="POST",
         path="/cluster/move",
         summary="Have another broker own a partition",
-        handle=move,
+        handle=move_partition,
         body=MoveBody,
-        answer=Moved,
-        text=_moved_text,
+        answer=PartitionMove,
+        text=_format_moved,
         changes=True,
-        problems=(*_IN_VAIN, ProblemKind.NO_SUCH_TOPIC),
-        is_of_process=True,
+        problems=(*_NOT_POSSIBLE, ProblemKind.NO_SUCH_TOPIC),
+        is_process_wide=True,
     ),
     ApiRoute(
         method="POST",
         path="/cluster/brokers/{node_id}/stop",
         summary="Stop a broker of this process; what it coordinates goes to others",
-        handle=stop,
+        handle=stop_broker,
         answer=BrokerStatus,
-        text=_broker_text,
+        text=_format_broker,
         changes=True,
-        problems=_IN_VAIN,
-        is_of_process=True,
+        problems=_NOT_POSSIBLE,
+        is_process_wide=True,
     ),
     ApiRoute(
         method="POST",
         path="/cluster/brokers/{node_id}/start",
         summary="Start a broker again that was stopped",
-        handle=start,
+        handle=start_broker,
         answer=BrokerStatus,
-        text=_broker_text,
+        text=_format_broker,
         changes=True,
-        problems=_IN_VAIN,
-        is_of_process=True,
+        problems=_NOT_POSSIBLE,
+        is_process_wide=True,
+    ),
+)
+
+MAX_SHOWN_GROUPS: Final = 10
+"""Groups that the text names."""
+
+
+@wire_name("FailoverBody")
+class FailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For how long whoever asks is told NOT_COORDINATOR, and then COORDINATOR_LOAD_IN_PROGRESS. `to`: the node
+    id of the broker that coordinates it then; None for the one that does now."""
+
+    not_coordinator: int | str = 0
+    loading: int | str = 0
+    to: int | None = None
+
+
+@wire_name("GroupFailoverBody")
+class GroupFailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A failover of one group, and `settle`: how long the response waits at most for the members to be back."""
+
+    not_coordinator: int | str = 0
+    loading: int | str = 0
+    to: int | None = None
+    settle: int | str = "5s"
+
+
+async def fail_over_group(control: ControlPlane, call: ApiCall) -> FailoverResult:
+    """Moves the offsets partition of a group."""
+    body = call.body
+    return await control.failover.failover_group(
+        call.path["group"],
+        parse_duration_ms(body.not_coordinator, "not_coordinator"),
+        parse_duration_ms(body.loading, "loading"),
+        parse_duration_ms(body.settle, "settle"),
+        call.actor,
+        body.to,
+    )
+
+
+async def fail_over_partition(control: ControlPlane, call: ApiCall) -> FailoverResult:
+    """Moves an offsets partition."""
+    text = call.path["number"]
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        detail = f"{printable(text)!r} is no number of an offsets partition."
+        raise Problem(ProblemKind.BAD_REQUEST, "no number", detail)
+    body = call.body
+    return await control.failover.failover_partition(
+        int(text),
+        parse_duration_ms(body.not_coordinator, "not_coordinator"),
+        parse_duration_ms(body.loading, "loading"),
+        call.actor,
+        body.to,
+    )
+
+
+def format_failover(answer: FailoverResult) -> str:
+    """What moved, and what became of the group that was asked for."""
+    named = ", ".join(map(printable, answer.groups[:MAX_SHOWN_GROUPS]))
+    if answer.group_count > MAX_SHOWN_GROUPS:
+        named += f" and {answer.group_count - MAX_SHOWN_GROUPS} more"
+    with_it = (
+        f", with it {_format_count(answer.group_count, 'group')} ({named})" if named else ", without a group"
+    )
+    text = f"{answer.partition} moves{with_it}. Served again after {answer.served_after_ms / 1000:.2f} s."
+    return text if answer.group is None else f"{text} {_format_group(answer.group)}"
+
+
+def _format_group(group: GroupFailoverResult) -> str:
+    generation = f"generation {group.generation_id} {'kept' if group.generation_kept else 'is new'}"
+    return (
+        f"{printable(group.group_id)}: {group.state}, {generation}, {group.members_back} of {group.members} "
+        f"members back, {_format_count(group.rebalances, 'rebalance')}"
+    )
+
+
+def _format_count(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+_FAILOVER_PROBLEMS: Final = (ProblemKind.LOADING, ProblemKind.NOT_POSSIBLE)
+FAILOVER_ROUTES: Final[tuple[ApiRoute, ...]] = (
+    ApiRoute(
+        method="POST",
+        path="/groups/{group}/failover",
+        summary="Move the coordinator of a group, and of all groups of its offsets partition",
+        handle=fail_over_group,
+        body=GroupFailoverBody,
+        answer=FailoverResult,
+        text=format_failover,
+        changes=True,
+        lasts=True,
+        problems=(*_FAILOVER_PROBLEMS, ProblemKind.NO_SUCH_GROUP),
+    ),
+    ApiRoute(
+        method="POST",
+        path="/offsets-partitions/{number}/failover",
+        summary="Move the coordinator of all groups of an offsets partition",
+        handle=fail_over_partition,
+        body=FailoverBody,
+        answer=FailoverResult,
+        text=format_failover,
+        changes=True,
+        lasts=True,
+        problems=_FAILOVER_PROBLEMS,
     ),
 )

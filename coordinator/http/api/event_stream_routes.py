@@ -15,22 +15,23 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from coordinator.console.api.request_values import bad_request
-from coordinator.console.api.route import Call, Pieces, StreamRoute
-from coordinator.control.control import Control
+from coordinator.broker.consumer_group_log_lines import CONSUMER_GROUP_LINES
+from coordinator.broker.group_event_log import GROUP_LINES, UNLOGGED_EVENTS
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.event_stream import EventSubscription, StreamEvent, parse_event_number
 from coordinator.control.problem import ProblemKind
-from coordinator.control.stream.event_number import event_number
-from coordinator.control.stream.stream import Following, StreamEvent
-from coordinator.net.peer import printable
-from coordinator.server.consumer_group_lines import CONSUMER_LINES
-from coordinator.server.log_lines import LINES, SILENT
-from coordinator.suggestions import suggest
+from coordinator.core.message_text import printable, suggest
+from coordinator.core.wire_name import get_wire_name
+from coordinator.http.api.api_messages import bad_request
+from coordinator.http.api.api_route import ApiCall, Chunks, StreamRoute
 
-KINDS: Final = frozenset(kind.__name__ for kind in (*LINES, *CONSUMER_LINES) if kind not in SILENT)
+EVENT_KINDS: Final = frozenset(
+    get_wire_name(kind) for kind in (*GROUP_LINES, *CONSUMER_GROUP_LINES) if kind not in UNLOGGED_EVENTS
+)
 """What may be followed."""
 HEARTBEAT_S: Final = 15.0
 _RETRY_MS: Final = 1000
-_Where: TypeAlias = tuple[str | None, frozenset[str], int | None, str | None]
+_FollowArguments: TypeAlias = tuple[str | None, frozenset[str], int | None, str | None]
 """A group, kinds of events, the number from which to go on, and the mark of the process whose number that is."""
 
 
@@ -44,52 +45,56 @@ class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     after: str | None = None
 
 
-async def follow(control: Control, call: Call) -> Pieces:
+async def follow_events(control: ControlPlane, call: ApiCall) -> Chunks:
     """Events as they come. Raises Problem (bad-request)."""
-    where = _where(call.query, call.last_event_id)
+    where = _parse_query(call.query, call.last_event_id)
     # Not begun before somebody reads: what was never begun is never ended either.
-    return _pieces(control, where)
+    return _iterate_events(control, where)
 
 
-def followed(control: Control, query: StreamQuery, last_event_id: str | None) -> Following:
+def create_following(
+    control: ControlPlane, query: StreamQuery, last_event_id: str | None
+) -> EventSubscription:
     """What a reader of the stream follows, to be used as a context. Raises Problem (bad-request) for a kind
     that there is not, and for an id that is none."""
-    return control.stream.follow(*_where(query, last_event_id))
+    return control.stream.subscribe(*_parse_query(query, last_event_id))
 
 
-def _where(query: StreamQuery, last_event_id: str | None) -> _Where:
+def _parse_query(query: StreamQuery, last_event_id: str | None) -> _FollowArguments:
     kinds = frozenset(word.strip() for words in query.kind for word in words.split(",")) - {""}
-    unknown = sorted(kinds - KINDS)
+    unknown = sorted(kinds - EVENT_KINDS)
     if unknown:
-        what = f"{printable(unknown[0])!r} is not a kind of event {suggest(unknown[0], sorted(KINDS))}."
+        what = f"{printable(unknown[0])!r} is not a kind of event {suggest(unknown[0], sorted(EVENT_KINDS))}."
         raise bad_request("/kind", "kind is wrong", what)
-    pointer, said = ("", last_event_id) if last_event_id else ("/after", query.after)
-    if said is None:
+    pointer, text = ("", last_event_id) if last_event_id else ("/after", query.after)
+    if text is None:
         return query.group, kinds, None, None
-    after = event_number(said)
+    after = parse_event_number(text)
     if after is None:
         name = pointer.removeprefix("/") or "Last-Event-ID"
         raise bad_request(pointer, f"{name} is wrong", f"{name} is the id of an event, or its number.")
     return query.group, kinds, after.number, after.mark
 
 
-async def _pieces(control: Control, where: _Where) -> Pieces:
+async def _iterate_events(control: ControlPlane, where: _FollowArguments) -> Chunks:
     coming: asyncio.Future[StreamEvent] | None = None
-    with control.stream.follow(*where) as following:
+    with control.stream.subscribe(*where) as subscription:
         try:
             instance = control.stream.instance
             # An id without an event: whoever is cut off before the first knows where it was.
-            start = b"" if following.start is None else b"id: %s\n" % _id(instance, following.start)
+            start = (
+                b"" if subscription.start is None else b"id: %s\n" % _format_id(instance, subscription.start)
+            )
             yield start + b"retry: %d\n\n" % _RETRY_MS
             while True:
-                coming = asyncio.ensure_future(following.__anext__())
+                coming = asyncio.ensure_future(subscription.__anext__())
                 # Whoever is cancelled in the moment of its end does not look.
                 coming.add_done_callback(lambda done: done.cancelled() or done.exception())
                 while not coming.done():
                     await asyncio.wait([coming], timeout=HEARTBEAT_S)
                     if not coming.done():
                         yield b": nothing happened\n\n"
-                yield sent(coming.result(), instance)
+                yield format_event(coming.result(), instance)
         except StopAsyncIteration:
             return
         finally:
@@ -98,12 +103,16 @@ async def _pieces(control: Control, where: _Where) -> Pieces:
                 await asyncio.wait([coming])
 
 
-def sent(event: StreamEvent, instance: str) -> bytes:
+def format_event(event: StreamEvent, instance: str) -> bytes:
     """An event as it is sent; its JSON has no end of line. In: the mark of the process."""
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (_id(instance, event.seq), event.kind.encode(), event.data)
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
+        _format_id(instance, event.seq),
+        event.kind.encode(),
+        event.data,
+    )
 
 
-def _id(instance: str, seq: int) -> bytes:
+def _format_id(instance: str, seq: int) -> bytes:
     return f"{instance}.{seq}".encode()
 
 
@@ -111,7 +120,7 @@ STREAMS: Final[tuple[StreamRoute, ...]] = (
     StreamRoute(
         path="/stream",
         summary="What happens in groups, as it happens",
-        open=follow,
+        open_stream=follow_events,
         content_type="text/event-stream",
         is_endless=True,
         query=StreamQuery,

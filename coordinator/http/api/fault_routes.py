@@ -4,27 +4,31 @@ from typing import Final, Literal
 
 from msgspec import Struct, structs
 
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.control import Control
-from coordinator.control.duration import duration_ms
-from coordinator.control.faults.faults import Released, Removed
-from coordinator.control.faults.rule import FaultRule, FaultStatus
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.faults.fault_registry import ReleasedRequests, RemovedFaults
+from coordinator.control.faults.fault_rule import FaultRule, FaultStatus
+from coordinator.control.field_parsers import parse_duration_ms
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.net.peer import printable
+from coordinator.core.message_text import printable
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 
+@wire_name("FaultList")
 class FaultList(Struct, frozen=True, kw_only=True):
     """Every fault, in the order in which they were made, which is that in which they are tried."""
 
     faults: list[FaultStatus]
 
 
+@wire_name("ReleaseBody")
 class ReleaseBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether only one of what is held goes on; all does where nothing is said."""
 
     one: Literal["oldest"] | None = None
 
 
+@wire_name("HitBody")
 class HitBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many hits are waited for, counted since the fault was made, and for how long."""
 
@@ -32,61 +36,58 @@ class HitBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     within: int | str = "10s"
 
 
-_MAKING: Final = (
+_CREATE_PROBLEMS: Final = (
     ProblemKind.NAME_TAKEN,
     ProblemKind.NOT_POSSIBLE,
     ProblemKind.TOO_MANY,
     ProblemKind.CONTROL_OFF,
 )
-_NAMED: Final = (ProblemKind.NO_SUCH_FAULT,)
+_NAMED_PROBLEMS: Final = (ProblemKind.NO_SUCH_FAULT,)
 
 
-async def make(control: Control, call: Call) -> FaultStatus:
-    """Makes a fault."""
-    return control.faults.make(call.body, call.actor)
+async def create_fault(control: ControlPlane, call: ApiCall) -> FaultStatus:
+    return control.faults.install_fault(call.body, call.actor)
 
 
-async def put(control: Control, call: Call) -> FaultStatus:
+async def replace_fault(control: ControlPlane, call: ApiCall) -> FaultStatus:
     """Makes a fault in place of one of that name."""
     name, rule = call.path["name"], call.body
     if rule.name not in (None, name):
         detail = f"name: the path says {printable(name)}, the body {printable(rule.name)}."
         raise Problem(ProblemKind.BAD_REQUEST, "two names", detail, {"pointer": "/name"})
-    return control.faults.make(structs.replace(rule, name=name), call.actor, replaces=True)
+    return control.faults.install_fault(structs.replace(rule, name=name), call.actor, replaces=True)
 
 
-async def list_all(control: Control, call: Call) -> FaultList:
-    """Shows every fault."""
-    return FaultList(faults=control.faults.all())
+async def list_faults(control: ControlPlane, call: ApiCall) -> FaultList:
+    return FaultList(faults=control.faults.list_faults())
 
 
-async def get(control: Control, call: Call) -> FaultStatus:
-    """Shows a fault."""
-    return control.faults.get(call.path["name"])
+async def show_fault(control: ControlPlane, call: ApiCall) -> FaultStatus:
+    return control.faults.get_status(call.path["name"])
 
 
-async def remove(control: Control, call: Call) -> Removed:
-    """Removes a fault."""
-    return control.faults.remove(call.path["name"], call.actor)
+async def remove_fault(control: ControlPlane, call: ApiCall) -> RemovedFaults:
+    return control.faults.remove_fault(call.path["name"], call.actor)
 
 
-async def remove_all(control: Control, call: Call) -> Removed:
-    """Removes every fault."""
+async def remove_all_faults(control: ControlPlane, call: ApiCall) -> RemovedFaults:
     return control.faults.remove_all(call.actor)
 
 
-async def release(control: Control, call: Call) -> Released:
+async def release_fault(control: ControlPlane, call: ApiCall) -> ReleasedRequests:
     """Lets go of what a fault holds."""
-    return control.faults.release(call.path["name"], only_oldest=call.body.one == "oldest", by=call.actor)
+    return control.faults.release_fault(
+        call.path["name"], only_oldest=call.body.one == "oldest", by=call.actor
+    )
 
 
-async def wait(control: Control, call: Call) -> FaultStatus:
+async def wait_for_hits(control: ControlPlane, call: ApiCall) -> FaultStatus:
     """Waits until a fault has hit."""
-    within_ms = duration_ms(call.body.within, "within")
-    return await control.faults.wait(call.path["name"], call.body.hit, within_ms)
+    within_ms = parse_duration_ms(call.body.within, "within")
+    return await control.faults.wait_for_hits(call.path["name"], call.body.hit, within_ms)
 
 
-def fault_text(fault: FaultStatus) -> str:
+def format_fault(fault: FaultStatus) -> str:
     """A fault, in a line or two."""
     line = f"{fault.name} is {fault.state}: matched {fault.matched}, hit {fault.hit}, holding {fault.holding}"
     if fault.last is None:
@@ -94,18 +95,18 @@ def fault_text(fault: FaultStatus) -> str:
     return f"{line}\n  last: {printable(fault.last.what, 300)}"
 
 
-def faults_text(answer: FaultList) -> str:
-    """All of them."""
-    return "\n".join(map(fault_text, answer.faults)) or "There are no faults."
+def format_faults(answer: FaultList) -> str:
+    """The faults as text."""
+    return "\n".join(map(format_fault, answer.faults)) or "There are no faults."
 
 
-def removed_text(answer: Removed) -> str:
+def format_removed(answer: RemovedFaults) -> str:
     """What is gone."""
     names = ", ".join(answer.removed) or "nothing"
     return f"Removed {names}; {answer.released} released."
 
 
-def released_text(answer: Released) -> str:
+def format_released(answer: ReleasedRequests) -> str:
     """What goes on."""
     return f"Released {answer.released}, holding {answer.holding}."
 
@@ -115,80 +116,80 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         method="POST",
         path="/faults",
         summary="Make a fault: a rule on requests, answers, the disk or an event",
-        handle=make,
+        handle=create_fault,
         body=FaultRule,
         answer=FaultStatus,
-        text=fault_text,
+        text=format_fault,
         changes=True,
-        problems=_MAKING,
+        problems=_CREATE_PROBLEMS,
     ),
     ApiRoute(
         method="GET",
         path="/faults",
         summary="Every fault, with how often it matched and hit",
-        handle=list_all,
+        handle=list_faults,
         answer=FaultList,
-        text=faults_text,
+        text=format_faults,
     ),
     ApiRoute(
         method="DELETE",
         path="/faults",
         summary="Remove every fault; what they hold goes on",
-        handle=remove_all,
-        answer=Removed,
-        text=removed_text,
+        handle=remove_all_faults,
+        answer=RemovedFaults,
+        text=format_removed,
         changes=True,
     ),
     ApiRoute(
         method="GET",
         path="/faults/{name}",
         summary="One fault",
-        handle=get,
+        handle=show_fault,
         answer=FaultStatus,
-        text=fault_text,
-        problems=_NAMED,
+        text=format_fault,
+        problems=_NAMED_PROBLEMS,
     ),
     ApiRoute(
         method="PUT",
         path="/faults/{name}",
         summary="Make a fault of this name, in place of one that there is",
-        handle=put,
+        handle=replace_fault,
         body=FaultRule,
         answer=FaultStatus,
-        text=fault_text,
+        text=format_fault,
         changes=True,
-        problems=_MAKING,
+        problems=_CREATE_PROBLEMS,
     ),
     ApiRoute(
         method="DELETE",
         path="/faults/{name}",
         summary="Remove a fault; what it holds goes on, what it swallowed loses its connection",
-        handle=remove,
-        answer=Removed,
-        text=removed_text,
+        handle=remove_fault,
+        answer=RemovedFaults,
+        text=format_removed,
         changes=True,
-        problems=_NAMED,
+        problems=_NAMED_PROBLEMS,
     ),
     ApiRoute(
         method="POST",
         path="/faults/{name}/release",
         summary="Let go of what a fault holds: all of it, or the oldest",
-        handle=release,
+        handle=release_fault,
         body=ReleaseBody,
-        answer=Released,
-        text=released_text,
+        answer=ReleasedRequests,
+        text=format_released,
         changes=True,
-        problems=_NAMED,
+        problems=_NAMED_PROBLEMS,
     ),
     ApiRoute(
         method="POST",
         path="/faults/{name}/wait",
         summary="Wait until a fault has hit so often",
-        handle=wait,
+        handle=wait_for_hits,
         body=HitBody,
         answer=FaultStatus,
-        text=fault_text,
+        text=format_fault,
         lasts=True,
-        problems=(*_NAMED, ProblemKind.NOT_MET, ProblemKind.TOO_MANY),
+        problems=(*_NAMED_PROBLEMS, ProblemKind.NOT_MET, ProblemKind.TOO_MANY),
     ),
 )

@@ -1,20 +1,27 @@
-"""Groups: listed, described, deleted."""
+"""API routes for groups, their members and their committed offsets."""
 
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from coordinator.console.api.request_values import bad_request
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.control import Control
+from coordinator.control.admin.group_models import (
+    GroupDescription,
+    GroupOffsets,
+    GroupSummary,
+    MemberDescription,
+    OffsetChanges,
+)
+from coordinator.control.admin.offset_operations import OffsetReset
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.group_removals import GroupRemoval
-from coordinator.control.groups.description import GroupDescription, GroupSummary, MemberDescription
 from coordinator.control.problem import ProblemKind
-from coordinator.group.state_names import STATE_NAMES
-from coordinator.net.peer import printable
-from coordinator.suggestions import suggest
+from coordinator.core.message_text import printable, suggest
+from coordinator.core.wire_name import wire_name
+from coordinator.group.group_types import STATE_NAMES
+from coordinator.http.api.api_messages import bad_request
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 
-MOST_REMOVED: Final = 100
+MAX_REMOVED: Final = 100
 
 
 class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,6 +31,7 @@ class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     prefix: str = ""
 
 
+@wire_name("GroupList")
 class GroupList(Struct, frozen=True, kw_only=True):
     """Groups, in the order of their ids. `removed` are removals of groups that do not exist any more, the newest
     first, at most 100; empty where the query names a state."""
@@ -32,38 +40,37 @@ class GroupList(Struct, frozen=True, kw_only=True):
     removed: list[GroupRemoval] = []
 
 
-async def list_groups(control: Control, call: Call) -> GroupList:
+async def list_groups(control: ControlPlane, call: ApiCall) -> GroupList:
     """All groups, or some."""
     query: GroupsQuery = call.query
     if query.state is not None and query.state.lower() not in map(str.lower, STATE_NAMES):
         detail = f"{printable(query.state)} is not a state of a group {suggest(query.state, STATE_NAMES)}."
         raise bad_request("/state", "There is no such state", detail)
-    groups = await control.groups.summaries(query.state, query.prefix)
+    groups = await control.groups.list_groups(query.state, query.prefix)
     if query.state is not None:
         return GroupList(groups=groups)
     existing = {group.group_id for group in groups}
-    removals = control.group_removals.newest(query.prefix, MOST_REMOVED)
+    removals = control.group_removals.newest(query.prefix, MAX_REMOVED)
     return GroupList(
         groups=groups, removed=[removal for removal in removals if removal.group_id not in existing]
     )
 
 
-async def describe_group(control: Control, call: Call) -> GroupDescription:
+async def describe_group(control: ControlPlane, call: ApiCall) -> GroupDescription:
     """One group with its members."""
-    return await control.groups.describe(call.path["group"])
+    return await control.groups.describe_group(call.path["group"])
 
 
-async def describe_member(control: Control, call: Call) -> MemberDescription:
+async def describe_member(control: ControlPlane, call: ApiCall) -> MemberDescription:
     """One member of a group."""
     return control.groups.describe_member(call.path["group"], call.path["member"])
 
 
-async def delete_group(control: Control, call: Call) -> None:
-    """As DeleteGroups."""
-    await control.groups.delete(call.path["group"], call.actor)
+async def delete_group(control: ControlPlane, call: ApiCall) -> None:
+    await control.groups.delete_group(call.path["group"], call.actor)
 
 
-ROUTES: Final[tuple[ApiRoute, ...]] = (
+GROUP_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/groups",
@@ -99,6 +106,43 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
             ProblemKind.NO_SUCH_GROUP,
             ProblemKind.NO_SUCH_MEMBER,
             ProblemKind.AMBIGUOUS_MEMBER,
+            ProblemKind.LOADING,
+        ),
+    ),
+)
+
+
+async def describe_offsets(control: ControlPlane, call: ApiCall) -> GroupOffsets:
+    """Answers GET /groups/{group}/offsets."""
+    return await control.offsets.describe_offsets(call.path["group"])
+
+
+async def set_offsets(control: ControlPlane, call: ApiCall) -> OffsetChanges:
+    """Answers PUT /groups/{group}/offsets."""
+    return await control.offsets.reset_offsets(call.path["group"], call.body, call.actor)
+
+
+OFFSET_ROUTES: Final[tuple[ApiRoute, ...]] = (
+    ApiRoute(
+        method="GET",
+        path="/groups/{group}/offsets",
+        summary="The offsets that a group committed, where the partitions end, and its lag",
+        handle=describe_offsets,
+        answer=GroupOffsets,
+        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),
+    ),
+    ApiRoute(
+        method="PUT",
+        path="/groups/{group}/offsets",
+        summary="Set offsets of a group without members, as kafka-consumer-groups --reset-offsets does",
+        handle=set_offsets,
+        body=OffsetReset,
+        answer=OffsetChanges,
+        changes=True,
+        problems=(
+            ProblemKind.NO_SUCH_TOPIC,
+            ProblemKind.NOT_POSSIBLE,
+            ProblemKind.REFUSED,
             ProblemKind.LOADING,
         ),
     ),

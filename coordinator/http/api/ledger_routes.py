@@ -1,18 +1,20 @@
-"""Why groups rebalanced: the entries of the ledger, for one group and for all."""
+"""API routes for the rebalance ledger of one group and of all groups, as JSON, text and JSON lines."""
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct, structs
 
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.control import Control
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.event_stream import resolve_event_number
 from coordinator.control.group_removals import GroupRemoval, why_absent
-from coordinator.control.ledger.entry import LedgerEntry
-from coordinator.control.ledger.text import entries_text
+from coordinator.control.ledger.ledger_entry import LedgerEntry
+from coordinator.control.ledger.ledger_text import format_entries
 from coordinator.control.problem import ProblemKind
-from coordinator.control.stream.event_number import number_after
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_route import ApiCall, ApiRoute, Chunks, StreamRoute
 
-MOST_ENTRIES: Final = 1_000
+MAX_ENTRIES: Final = 1_000
 
 
 class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,10 +22,11 @@ class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     of the process before the number ("5f3a9c1e.431") it is sure that it is not another one's."""
 
     after: str = "-1"
-    limit: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] = 100
-    last: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=MAX_ENTRIES)] = 100
+    last: Annotated[int, Meta(ge=1, le=MAX_ENTRIES)] | None = None
 
 
+@wire_name("LedgerAnswer")
 class LedgerAnswer(Struct, frozen=True, kw_only=True):
     """Entries, oldest first, open ones at the end. Ask again with `after` set to `next`, or to "`mark`.`next`", for
     those that are closed from then on; `mark` is that of the process, with which numbers begin anew. `removed` is
@@ -35,47 +38,47 @@ class LedgerAnswer(Struct, frozen=True, kw_only=True):
     removed: GroupRemoval | None = None
 
 
-async def of_group(control: Control, call: Call) -> LedgerAnswer:
+async def show_group_ledger(control: ControlPlane, call: ApiCall) -> LedgerAnswer:
     """Answers GET /groups/{group}/ledger."""
     group_id = call.path["group"]
-    known(control, group_id)
-    answer = _answer(control, group_id, call.query)
-    machine = control.server.runtime.partition_of(group_id).machine
-    is_absent = machine is not None and machine.standing(group_id) is None
+    check_known_group(control, group_id)
+    answer = _read_entries(control, group_id, call.query)
+    machine = control.server.runtime.find_partition(group_id).machine
+    is_absent = machine is not None and machine.summarize_group(group_id) is None
     return structs.replace(answer, removed=control.group_removals.find(group_id)) if is_absent else answer
 
 
-async def of_all(control: Control, call: Call) -> LedgerAnswer:
+async def show_ledger(control: ControlPlane, call: ApiCall) -> LedgerAnswer:
     """Answers GET /ledger."""
-    return _answer(control, None, call.query)
+    return _read_entries(control, None, call.query)
 
 
-def known(control: Control, group_id: str) -> None:
+def check_known_group(control: ControlPlane, group_id: str) -> None:
     """Raises Problem (no-such-group) where neither the ledger nor the coordinator knows a group; Problem (loading)
     where that cannot be said."""
-    if control.ledger.knows(group_id):
+    if control.ledger.has_entries(group_id):
         return
-    machine = control.asker.partition_of(group_id).machine
-    if machine is None or machine.view(group_id, control.ledger.now_of(group_id)) is None:
+    machine = control.group_client.find_partition(group_id).machine
+    if machine is None or machine.view_group(group_id, control.ledger.group_now(group_id)) is None:
         raise control.group_removals.no_such_group(group_id)
 
 
-def _answer(control: Control, group_id: str | None, query: LedgerQuery) -> LedgerAnswer:
-    after = number_after(control.stream, query.after)
-    entries = control.ledger.entries(group_id, after, query.limit, last=query.last)
+def _read_entries(control: ControlPlane, group_id: str | None, query: LedgerQuery) -> LedgerAnswer:
+    after = resolve_event_number(control.stream, query.after)
+    entries = control.ledger.list_entries(group_id, after, query.limit, last=query.last)
     closed = [entry.seq for entry in entries if entry.real is not None]
     return LedgerAnswer(entries=entries, next=max([after, *closed]), mark=control.stream.instance)
 
 
-def _text(answer: LedgerAnswer) -> str:
-    text = entries_text(answer.entries)
+def _format_group_ledger(answer: LedgerAnswer) -> str:
+    text = format_entries(answer.entries)
     if answer.removed is not None:
         text += f"The group does not exist: {why_absent(answer.removed)}.\n"
     return text
 
 
-def _text_of_all(answer: LedgerAnswer) -> str:
-    return entries_text(answer.entries, with_group=True)
+def _format_ledger(answer: LedgerAnswer) -> str:
+    return format_entries(answer.entries, with_group=True)
 
 
 ROUTES: Final[tuple[ApiRoute, ...]] = (
@@ -83,20 +86,65 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         method="GET",
         path="/groups/{group}/ledger",
         summary="Why a group rebalanced: an entry for each time.",
-        handle=of_group,
+        handle=show_group_ledger,
         query=LedgerQuery,
         answer=LedgerAnswer,
-        text=_text,
+        text=_format_group_ledger,
         problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING, ProblemKind.RESTARTED),
     ),
     ApiRoute(
         method="GET",
         path="/ledger",
         summary="The rebalances of all groups, in the order in which they ended.",
-        handle=of_all,
+        handle=show_ledger,
         query=LedgerQuery,
         answer=LedgerAnswer,
-        text=_text_of_all,
+        text=_format_ledger,
         problems=(ProblemKind.RESTARTED,),
+    ),
+)
+
+_JSON_LINES: Final = "application/x-ndjson"
+
+
+class LedgerLinesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Entries whose `seq` is higher than `after`: 431, or "5f3a9c1e.431" with the mark of the process."""
+
+    after: str = "-1"
+
+
+async def stream_ledger(control: ControlPlane, call: ApiCall) -> Chunks:
+    """Every entry that is closed, one a line, oldest first. Raises Problem."""
+    group_id = call.path.get("group")
+    if group_id is not None:
+        check_known_group(control, group_id)
+    return _iterate_lines(
+        control.ledger.list_lines(group_id, resolve_event_number(control.stream, call.query.after))
+    )
+
+
+async def _iterate_lines(lines: Iterable[bytes]) -> Chunks:
+    for line in lines:
+        yield line
+
+
+STREAMS: Final[tuple[StreamRoute, ...]] = (
+    StreamRoute(
+        path="/ledger.jsonl",
+        summary="Why groups rebalanced, one entry a line",
+        open_stream=stream_ledger,
+        content_type=_JSON_LINES,
+        is_endless=False,
+        query=LedgerLinesQuery,
+        problems=(ProblemKind.RESTARTED,),
+    ),
+    StreamRoute(
+        path="/groups/{group}/ledger.jsonl",
+        summary="Why a group rebalanced, one entry a line",
+        open_stream=stream_ledger,
+        content_type=_JSON_LINES,
+        is_endless=False,
+        query=LedgerLinesQuery,
+        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING, ProblemKind.RESTARTED),
     ),
 )

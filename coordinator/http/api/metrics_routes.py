@@ -4,12 +4,12 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from coordinator.console.api.route import Call, Pieces, StreamRoute
-from coordinator.console.metrics_page import EVERY_GROUP, MetricsPage
-from coordinator.control.control import Control
-from coordinator.server.broker import Broker
+from coordinator.broker.server_view import ServerView
+from coordinator.control.control_plane import ControlPlane
+from coordinator.http.api.api_route import ApiCall, Chunks, StreamRoute
+from coordinator.http.metrics_page import EVERY_GROUP, MetricsPage
 
-_TEXT: Final = "text/plain"
+_PLAIN_TEXT: Final = "text/plain"
 
 
 class GroupMetricsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,21 +18,21 @@ class GroupMetricsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     match: list[str] = field(default_factory=lambda: [EVERY_GROUP])
 
 
-async def metrics(control: Control, call: Call) -> Pieces:
+async def show_metrics(control: ControlPlane, call: ApiCall) -> Chunks:
     """Those of all groups together."""
-    return _piece(await _page(control).text())
+    return _single_chunk(await _create_page(control).render_broker())
 
 
-async def group_metrics(control: Control, call: Call) -> Pieces:
+async def show_group_metrics(control: ControlPlane, call: ApiCall) -> Chunks:
     """Those of single groups. Raises Problem (bad-request)."""
-    return _piece(await _page(control).groups_text(call.query.match, call.accept))
+    return _single_chunk(await _create_page(control).render_groups(call.query.match, call.accept))
 
 
-def _page(control: Control) -> MetricsPage:
-    return MetricsPage(Broker(control.server), control)
+def _create_page(control: ControlPlane) -> MetricsPage:
+    return MetricsPage(ServerView(control.server), control)
 
 
-async def _piece(text: bytes) -> Pieces:
+async def _single_chunk(text: bytes) -> Chunks:
     yield text
 
 
@@ -40,15 +40,15 @@ STREAMS: Final[tuple[StreamRoute, ...]] = (
     StreamRoute(
         path="/metrics",
         summary="Counts and times of a broker, for Prometheus",
-        open=metrics,
-        content_type=_TEXT,
+        open_stream=show_metrics,
+        content_type=_PLAIN_TEXT,
         is_endless=False,
     ),
     StreamRoute(
         path="/metrics/groups",
         summary="Counts, times and lag of each group, for Prometheus",
-        open=group_metrics,
-        content_type=_TEXT,
+        open_stream=show_group_metrics,
+        content_type=_PLAIN_TEXT,
         is_endless=False,
         query=GroupMetricsQuery,
     ),

@@ -1,22 +1,28 @@
 """Namespaces: brokers beside the daemon's own, made, looked at, reset, removed. Everything else of the API is there
-for each of them as well, below its own path (`service.py`)."""
+for each of them as well, below its own path (`api_service.py`)."""
 
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
 
-from coordinator.config.errors import ConfigError
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import Address, parse_address
-from coordinator.console.api.request_values import bad_request
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.control import Control
-from coordinator.control.namespaces.description import NamespaceDescription, describe
-from coordinator.control.namespaces.namespaces import DEFAULT, MOST
-from coordinator.control.namespaces.text import all_text, described_text
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.namespaces.namespace_models import (
+    NamespaceDescription,
+    describe_namespace,
+    format_namespace,
+    format_namespaces,
+)
+from coordinator.control.namespaces.namespace_registry import DEFAULT_NAMESPACE, MAX_NAMESPACES
 from coordinator.control.problem import ProblemKind
-from coordinator.net.peer import printable
+from coordinator.core.message_text import printable
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_messages import bad_request
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 
+@wire_name("NewNamespace")
 class NewNamespace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A broker to be made. `name`: groupd finds one where it is not said; `topics` with their partitions; `config`
     are properties, as in a properties file; `durable`: its files are on the disk, beside the data directory, and
@@ -28,6 +34,7 @@ class NewNamespace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     durable: bool = False
 
 
+@wire_name("NamespaceList")
 class NamespaceList(Struct, frozen=True, kw_only=True):
     """Namespaces, the daemon's own first; `most` is how many there may be beside that."""
 
@@ -35,47 +42,47 @@ class NamespaceList(Struct, frozen=True, kw_only=True):
     most: int
 
 
-async def list_namespaces(control: Control, call: Call) -> NamespaceList:
-    """All of them."""
-    names = [DEFAULT, *(namespace.name for namespace in control.namespaces.all())]
-    return NamespaceList(namespaces=[_described(control, name, call) for name in names], most=MOST)
+async def list_namespaces(control: ControlPlane, call: ApiCall) -> NamespaceList:
+    names = [DEFAULT_NAMESPACE, *(namespace.name for namespace in control.namespaces.list_namespaces())]
+    return NamespaceList(
+        namespaces=[_describe_named(control, name, call) for name in names], most=MAX_NAMESPACES
+    )
 
 
-async def describe_namespace(control: Control, call: Call) -> NamespaceDescription:
-    """One of them."""
-    return _described(control, call.path["namespace"], call)
+async def show_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
+    return _describe_named(control, call.path["namespace"], call)
 
 
-async def make_namespace(control: Control, call: Call) -> NamespaceDescription:
+async def create_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
     """Makes one, which is ready."""
     new: NewNamespace = call.body
-    made = await control.namespaces.make(
+    created = await control.namespaces.create_namespace(
         new.name, new.topics, new.config, is_durable=new.durable, by=call.actor
     )
-    return _described(control, made.name, call)
+    return _describe_named(control, created.name, call)
 
 
-async def reset_namespace(control: Control, call: Call) -> NamespaceDescription:
+async def reset_namespace(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
     """Has it be as it was when it was made."""
-    reset = await control.namespaces.reset(call.path["namespace"], call.actor)
-    return _described(control, reset.name, call)
+    reset = await control.namespaces.reset_namespace(call.path["namespace"], call.actor)
+    return _describe_named(control, reset.name, call)
 
 
-async def remove_namespace(control: Control, call: Call) -> None:
+async def remove_namespace(control: ControlPlane, call: ApiCall) -> None:
     """Nothing is left of it."""
-    await control.namespaces.remove(call.path["namespace"], call.actor)
+    await control.namespaces.remove_namespace(call.path["namespace"], call.actor)
 
 
-async def advertise(control: Control, call: Call) -> NamespaceDescription:
+async def advertise_addresses(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
     """Has clients be told to connect elsewhere."""
     wanted: dict[str, str] = call.body
     name = call.path["namespace"]
-    addresses = {listener: _address(listener, text) for listener, text in wanted.items()}
+    addresses = {listener: _parse_address(listener, text) for listener, text in wanted.items()}
     control.namespaces.advertise(name, addresses, call.actor)
-    return _described(control, name, call)
+    return _describe_named(control, name, call)
 
 
-def _address(listener: str, text: str) -> Address:
+def _parse_address(listener: str, text: str) -> Address:
     pointer = f"/{printable(listener)}"
     try:
         address = parse_address(text, printable(listener))
@@ -87,15 +94,15 @@ def _address(listener: str, text: str) -> Address:
     return address
 
 
-def _described(control: Control, name: str, call: Call) -> NamespaceDescription:
-    if name == DEFAULT:
-        return describe(DEFAULT, control.server, None, call.host)
-    namespace = control.namespaces.get(name)
-    return describe(name, namespace.server, namespace.created_ms, call.host)
+def _describe_named(control: ControlPlane, name: str, call: ApiCall) -> NamespaceDescription:
+    if name == DEFAULT_NAMESPACE:
+        return describe_namespace(DEFAULT_NAMESPACE, control.server, None, call.host)
+    namespace = control.namespaces.get_namespace(name)
+    return describe_namespace(name, namespace.server, namespace.created_ms, call.host)
 
 
-_BY_NAME: Final = (ProblemKind.NO_SUCH_NAMESPACE, ProblemKind.LOADING)
-_MADE: Final = (ProblemKind.NOT_POSSIBLE, ProblemKind.REFUSED, ProblemKind.LOADING)
+_NAMED_PROBLEMS: Final = (ProblemKind.NO_SUCH_NAMESPACE, ProblemKind.LOADING)
+_CREATE_PROBLEMS: Final = (ProblemKind.NOT_POSSIBLE, ProblemKind.REFUSED, ProblemKind.LOADING)
 
 ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
@@ -104,30 +111,30 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         summary="Brokers of this process",
         handle=list_namespaces,
         answer=NamespaceList,
-        text=lambda found: all_text(found.namespaces),
-        is_of_process=True,
+        text=lambda found: format_namespaces(found.namespaces),
+        is_process_wide=True,
     ),
     ApiRoute(
         method="POST",
         path="/namespaces",
         summary="Make a broker, on a port of its own, with files in memory",
-        handle=make_namespace,
+        handle=create_namespace,
         body=NewNamespace,
         answer=NamespaceDescription,
-        text=described_text,
+        text=format_namespace,
         changes=True,
-        problems=(*_MADE, ProblemKind.NAME_TAKEN),
-        is_of_process=True,
+        problems=(*_CREATE_PROBLEMS, ProblemKind.NAME_TAKEN),
+        is_process_wide=True,
     ),
     ApiRoute(
         method="GET",
         path="/namespaces/{namespace}",
         summary="A broker: where clients connect, and what it has",
-        handle=describe_namespace,
+        handle=show_namespace,
         answer=NamespaceDescription,
-        text=described_text,
-        problems=_BY_NAME,
-        is_of_process=True,
+        text=format_namespace,
+        problems=_NAMED_PROBLEMS,
+        is_process_wide=True,
     ),
     ApiRoute(
         method="DELETE",
@@ -135,8 +142,8 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         summary="Remove a broker with all that it has",
         handle=remove_namespace,
         changes=True,
-        problems=(*_BY_NAME, ProblemKind.NOT_POSSIBLE),
-        is_of_process=True,
+        problems=(*_NAMED_PROBLEMS, ProblemKind.NOT_POSSIBLE),
+        is_process_wide=True,
     ),
     ApiRoute(
         method="POST",
@@ -144,21 +151,21 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         summary="Have a broker be as it was when it was made, on the same port",
         handle=reset_namespace,
         answer=NamespaceDescription,
-        text=described_text,
+        text=format_namespace,
         changes=True,
-        problems=(*_MADE, ProblemKind.NO_SUCH_NAMESPACE),
-        is_of_process=True,
+        problems=(*_CREATE_PROBLEMS, ProblemKind.NO_SUCH_NAMESPACE),
+        is_process_wide=True,
     ),
     ApiRoute(
         method="PUT",
         path="/namespaces/{namespace}/advertised",
         summary="What clients are told to connect to: HOST:PORT by the name of the listener",
-        handle=advertise,
+        handle=advertise_addresses,
         body=dict[str, str],
         answer=NamespaceDescription,
-        text=described_text,
+        text=format_namespace,
         changes=True,
-        problems=_BY_NAME,
-        is_of_process=True,
+        problems=_NAMED_PROBLEMS,
+        is_process_wide=True,
     ),
 )

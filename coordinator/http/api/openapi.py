@@ -1,24 +1,26 @@
 """The OpenAPI 3.1 document of the API, made of its routes and of the classes of what they take and give."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec import inspect
 
 from coordinator import __version__
-from coordinator.console.api.responses import BASE, JSON, PROBLEM, ProblemDocument
-from coordinator.console.api.route import ApiRoute, StreamRoute
 from coordinator.control.problem import ProblemKind
+from coordinator.core.wire_name import get_wire_name
+from coordinator.http.api.api_messages import BASE_PATH, JSON_TYPE, PROBLEM_TYPE, ProblemDocument
+from coordinator.http.api.api_route import ApiRoute, StreamRoute
 
 _REF: Final = "#/components/schemas/{name}"
-_NAME: Final = re.compile(r"{(\w+)}")
-_EVERYWHERE: Final = (
+_PATH_NAME: Final = re.compile(r"{(\w+)}")
+_COMMON_PROBLEMS: Final = (
     *(ProblemKind.BAD_REQUEST, ProblemKind.FOREIGN_HOST, ProblemKind.INTERNAL),
     *(ProblemKind.NOT_JSON, ProblemKind.TOO_LARGE, ProblemKind.TOO_MANY),
 )
 """A route without parameters reads a body as well: it accepts an empty one."""
-_OF_CHANGES: Final = (ProblemKind.CONTROL_OFF, ProblemKind.BAD_TOKEN)
+_CHANGE_PROBLEMS: Final = (ProblemKind.CONTROL_OFF, ProblemKind.BAD_TOKEN)
 _ACTOR: Final = {
     "name": "X-Groupd-Actor",
     "in": "header",
@@ -37,35 +39,34 @@ _LAST_EVENT: Final = {
 Json = dict[str, Any]
 
 
-def openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> Json:
+def create_openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> Json:
     """The document, as JSON values."""
-    every: list[ApiRoute | StreamRoute] = [*routes, *streams]
-    queries = [route.query for route in every if route.query is not None]
+    all_routes: list[ApiRoute | StreamRoute] = [*routes, *streams]
+    queries = [route.query for route in all_routes if route.query is not None]
     bodies = [route.body for route in routes if route.body is not None]
     answers = [route.answer for route in routes if route.answer is not None]
     types = list(dict.fromkeys([*queries, *bodies, *answers, ProblemDocument]))
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
-    schema_of = dict(zip(types, schemas, strict=True))
+    schema_of, components = _create_named_schemas(types, unnamed=set(queries))
 
     def resolved(query: type[Any] | None) -> Json:
-        return {} if query is None else components[schema_of[query]["$ref"].rpartition("/")[2]]
+        return {} if query is None else components[_find_component_name(schema_of[query])]
 
     paths: dict[str, Json] = {}
     for route in routes:
-        operation = _operation(route, resolved(route.query), schema_of)
-        paths.setdefault(BASE + route.path, {})[route.method.lower()] = operation
+        operation = _describe_operation(route, resolved(route.query), schema_of)
+        paths.setdefault(BASE_PATH + route.path, {})[route.method.lower()] = operation
     for stream in streams:
-        paths.setdefault(BASE + stream.path, {})["get"] = _stream_operation(
+        paths.setdefault(BASE_PATH + stream.path, {})["get"] = _describe_stream(
             stream, resolved(stream.query), schema_of
         )
-    used = {schema_of[query]["$ref"].rpartition("/")[2] for query in queries}
+    used = {_find_component_name(schema_of[query]) for query in queries}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "groupd",
             "version": __version__,
             "description": "Ask a Kafka group coordinator why, when, and what if. What is not about namespaces is "
-            f"also there for each of them, below {BASE}/namespaces/{{namespace}} instead of {BASE}.",
+            f"also there for each of them, below {BASE_PATH}/namespaces/{{namespace}} instead of {BASE_PATH}.",
         },
         "paths": paths,
         "components": {
@@ -75,68 +76,126 @@ def openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> Json:
     }
 
 
-def _operation(route: ApiRoute, query: Json, schema_of: dict[Any, Any]) -> Json:
-    problems = [*_EVERYWHERE, *route.problems]
-    content: Json = {JSON: {"schema": schema_of.get(route.answer)}}
+def _create_named_schemas(types: Sequence[Any], unnamed: set[Any]) -> tuple[dict[Any, Json], dict[str, Json]]:
+    """Return the schema of each type, and the components that they refer to under the wire names of their classes.
+
+    msgspec names a component after its class. Components of `unnamed` classes keep that name. Raises KeyError for
+    any other class without a wire name.
+    """
+    classes = _list_component_classes(types)
+    schemas, components = msgspec.json.schema_components([*types, *classes], ref_template=_REF)
+    names = {
+        _find_component_name(schema): get_wire_name(cls)
+        for cls, schema in zip(classes, schemas[len(types) :], strict=True)
+        if cls not in unnamed
+    }
+    references = {_REF.format(name=old): _REF.format(name=new) for old, new in names.items()}
+    schema_of = dict(zip(types, _replace_texts(schemas[: len(types)], references), strict=True))
+    named = {
+        names.get(name, name): schema | {"title": names.get(name, name)}
+        for name, schema in components.items()
+    }
+    assert len(named) == len(components), "two components have the same wire name"
+    return schema_of, _replace_texts(named, references)
+
+
+def _list_component_classes(types: Sequence[Any]) -> list[type[Any]]:
+    """Return the classes that msgspec describes in components of their own."""
+    found: dict[type[Any], None] = {}
+
+    def visit(part: object) -> None:
+        cls = getattr(part, "cls", None)
+        if cls in found:
+            return
+        if cls is not None:
+            found[cls] = None
+        if isinstance(part, inspect.Type | inspect.Field):
+            visit([getattr(part, name) for name in part.__struct_fields__])
+        elif isinstance(part, tuple | list):
+            for each in part:
+                visit(each)
+
+    visit(inspect.multi_type_info(types))
+    return list(found)
+
+
+def _find_component_name(schema: Json) -> str:
+    """Return the name of the component that a schema refers to."""
+    name: str = schema["$ref"].rpartition("/")[2]
+    return name
+
+
+def _replace_texts(value: Any, texts: Mapping[str, str]) -> Any:
+    """Return a JSON value in which each text that is a key of `texts` is replaced."""
+    if isinstance(value, dict):
+        return {name: _replace_texts(each, texts) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_replace_texts(each, texts) for each in value]
+    return texts.get(value, value) if isinstance(value, str) else value
+
+
+def _describe_operation(route: ApiRoute, query: Json, schemas_by_type: dict[Any, Any]) -> Json:
+    problems = [*_COMMON_PROBLEMS, *route.problems]
+    content: Json = {JSON_TYPE: {"schema": schemas_by_type.get(route.answer)}}
     if route.text is not None:
         content["text/plain"] = {"schema": {"type": "string"}}
     operation: Json = {
-        "operationId": _operation_id(route.method, route.path),
+        "operationId": _create_operation_id(route.method, route.path),
         "summary": route.summary,
-        "tags": [_tag(route.path)],
-        "parameters": [*_path_parameters(route.path), *_query_parameters(query)],
+        "tags": [_find_tag(route.path)],
+        "parameters": [*_describe_path_parameters(route.path), *_describe_query_parameters(query)],
     }
     if route.body is not None:
         operation["requestBody"] = {
             "required": False,
-            "content": {JSON: {"schema": schema_of[route.body]}},
+            "content": {JSON_TYPE: {"schema": schemas_by_type[route.body]}},
         }
     if route.changes:
-        problems += _OF_CHANGES
+        problems += _CHANGE_PROBLEMS
         operation["parameters"].append(_ACTOR)
         operation["security"] = [{}, {"token": []}]
     success: Json = {"204": {"description": "Done."}}
     if route.answer is not None:
         success = {"200": {"description": route.summary, "content": content}}
-    operation["responses"] = success | _problems(problems, schema_of)
+    operation["responses"] = success | _describe_problems(problems, schemas_by_type)
     return operation
 
 
-def _stream_operation(route: StreamRoute, query: Json, schema_of: dict[Any, Any]) -> Json:
+def _describe_stream(route: StreamRoute, query: Json, schemas_by_type: dict[Any, Any]) -> Json:
     content = {route.content_type: {"schema": {"type": "string"}}}
-    parameters = [*_path_parameters(route.path), *_query_parameters(query)]
+    parameters = [*_describe_path_parameters(route.path), *_describe_query_parameters(query)]
     if route.is_endless:
         parameters.append(_LAST_EVENT)
     return {
-        "operationId": _operation_id("GET", route.path),
+        "operationId": _create_operation_id("GET", route.path),
         "summary": route.summary,
-        "tags": [_tag(route.path)],
+        "tags": [_find_tag(route.path)],
         "parameters": parameters,
         "responses": {"200": {"description": route.summary, "content": content}}
-        | _problems([*_EVERYWHERE, *route.problems], schema_of),
+        | _describe_problems([*_COMMON_PROBLEMS, *route.problems], schemas_by_type),
     }
 
 
-def _problems(kinds: Iterable[ProblemKind], schema_of: dict[Any, Any]) -> Json:
+def _describe_problems(kinds: Iterable[ProblemKind], schemas_by_type: dict[Any, Any]) -> Json:
     """One response for each status, which names its problems."""
     by_status: dict[int, list[str]] = {}
     for kind in dict.fromkeys(kinds):
         by_status.setdefault(kind.status, []).append(kind.word)
-    content = {PROBLEM: {"schema": schema_of[ProblemDocument]}}
+    content = {PROBLEM_TYPE: {"schema": schemas_by_type[ProblemDocument]}}
     return {
         str(status): {"description": ", ".join(words), "content": content}
         for status, words in sorted(by_status.items())
     }
 
 
-def _path_parameters(path: str) -> list[Json]:
+def _describe_path_parameters(path: str) -> list[Json]:
     return [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name in _NAME.findall(path)
+        for name in _PATH_NAME.findall(path)
     ]
 
 
-def _query_parameters(schema: Json) -> list[Json]:
+def _describe_query_parameters(schema: Json) -> list[Json]:
     required = schema.get("required", [])
     return [
         {"name": name, "in": "query", "required": name in required, "schema": of}
@@ -144,10 +203,10 @@ def _query_parameters(schema: Json) -> list[Json]:
     ]
 
 
-def _tag(path: str) -> str:
+def _find_tag(path: str) -> str:
     return path.split("/")[1] if path else "index"
 
 
-def _operation_id(method: str, path: str) -> str:
+def _create_operation_id(method: str, path: str) -> str:
     words = re.findall(r"\w+", path)
     return "_".join([method.lower(), *words])

@@ -5,21 +5,29 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from coordinator.console.api.route import ApiRoute, Call, Pieces, StreamRoute
-from coordinator.control.control import Control
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import ProblemKind
-from coordinator.control.recording.recordings import MOST, MOST_BYTES, USUAL_BYTES, RecordingState
-from coordinator.net.peer import printable
+from coordinator.control.recording.recording_registry import (
+    DEFAULT_BYTES,
+    MAX_BYTES,
+    MAX_RECORDINGS,
+    RecordingState,
+)
+from coordinator.core.message_text import printable
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_route import ApiCall, ApiRoute, Chunks, StreamRoute
 
-_LEAST_BYTES: Final = 1024
+_MIN_BYTES: Final = 1024
 
 
+@wire_name("RecordingBody")
 class RecordingBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """After so many bytes the recording ends by itself."""
 
-    bytes: Annotated[int, Meta(ge=_LEAST_BYTES, le=MOST_BYTES)] = USUAL_BYTES
+    bytes: Annotated[int, Meta(ge=_MIN_BYTES, le=MAX_BYTES)] = DEFAULT_BYTES
 
 
+@wire_name("RecordingList")
 class RecordingList(Struct, frozen=True, kw_only=True):
     """Every recording, in the order in which they were begun; whether every group that comes into being is
     recorded, and how many were not, because there were too many."""
@@ -29,52 +37,52 @@ class RecordingList(Struct, frozen=True, kw_only=True):
     unrecorded: int
 
 
-async def start(control: Control, call: Call) -> RecordingState:
+async def start_recording(control: ControlPlane, call: ApiCall) -> RecordingState:
     """Records a group from now on; one that is recorded already goes on."""
-    return control.recordings.start(call.path["group"], call.body.bytes, call.actor)
+    return control.recordings.start_recording(call.path["group"], call.body.bytes, call.actor)
 
 
-async def list_all(control: Control, call: Call) -> RecordingList:
+async def list_recordings(control: ControlPlane, call: ApiCall) -> RecordingList:
     """Answers GET /recordings."""
-    return _listed(control)
+    return _list_recordings(control)
 
 
-async def start_new_groups(control: Control, call: Call) -> RecordingList:
+async def record_new_groups(control: ControlPlane, call: ApiCall) -> RecordingList:
     """Records every group that comes into being from now on."""
-    control.recordings.start_new_groups(call.body.bytes, call.actor)
-    return _listed(control)
+    control.recordings.record_new_groups(call.body.bytes, call.actor)
+    return _list_recordings(control)
 
 
-async def drop_all(control: Control, call: Call) -> None:
+async def drop_all_recordings(control: ControlPlane, call: ApiCall) -> None:
     """Records nothing any more, and forgets what was recorded."""
-    control.recordings.drop_all(call.actor)
+    control.recordings.delete_all(call.actor)
 
 
-def _listed(control: Control) -> RecordingList:
+def _list_recordings(control: ControlPlane) -> RecordingList:
     recordings = control.recordings
     return RecordingList(
-        recordings=recordings.all(),
+        recordings=recordings.list_recordings(),
         new_groups=recordings.records_new_groups,
-        unrecorded=recordings.unrecorded,
+        unrecorded=recordings.unrecorded_count,
     )
 
 
-async def drop(control: Control, call: Call) -> None:
+async def drop_recording(control: ControlPlane, call: ApiCall) -> None:
     """Records a group no more, and forgets what was recorded."""
-    control.recordings.drop(call.path["group"], call.actor)
+    control.recordings.delete_recording(call.path["group"], call.actor)
 
 
-async def download(control: Control, call: Call) -> Pieces:
+async def download_recording(control: ControlPlane, call: ApiCall) -> Chunks:
     """The file of a recording, as it is now. Raises Problem (no-such-recording)."""
-    return _pieces(control.recordings.pieces(call.path["group"]))
+    return _iterate_chunks(control.recordings.pieces(call.path["group"]))
 
 
-async def _pieces(pieces: Iterator[bytes]) -> Pieces:
+async def _iterate_chunks(pieces: Iterator[bytes]) -> Chunks:
     for piece in pieces:
         yield piece
 
 
-def recording_text(state: RecordingState) -> str:
+def format_recording(state: RecordingState) -> str:
     """One line."""
     how = "goes on" if state.ended is None else f"has ended: {state.ended}"
     from_what = "a new group" if state.starts == "empty" else "the group as it was"
@@ -82,10 +90,12 @@ def recording_text(state: RecordingState) -> str:
     return f"{printable(state.group_id)}: {state.inputs} inputs, {size}, from {from_what}; it {how}."
 
 
-def _list_text(answer: RecordingList) -> str:
-    lines = [recording_text(state) for state in answer.recordings]
+def _format_list(answer: RecordingList) -> str:
+    lines = [format_recording(state) for state in answer.recordings]
     if answer.new_groups:
-        beside = f"; {answer.unrecorded} were not, since there were {MOST}" if answer.unrecorded else ""
+        beside = (
+            f"; {answer.unrecorded} were not, since there were {MAX_RECORDINGS}" if answer.unrecorded else ""
+        )
         lines.append(f"Every new group is recorded{beside}.")
     return "\n".join(lines) or "Nothing is recorded."
 
@@ -95,35 +105,35 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         method="GET",
         path="/recordings",
         summary="Which groups are recorded",
-        handle=list_all,
+        handle=list_recordings,
         answer=RecordingList,
-        text=_list_text,
+        text=_format_list,
     ),
     ApiRoute(
         method="PUT",
         path="/recordings",
         summary="Record every group that comes into being from now on",
-        handle=start_new_groups,
+        handle=record_new_groups,
         body=RecordingBody,
         answer=RecordingList,
-        text=_list_text,
+        text=_format_list,
         changes=True,
     ),
     ApiRoute(
         method="DELETE",
         path="/recordings",
         summary="Record nothing any more, and forget what was recorded",
-        handle=drop_all,
+        handle=drop_all_recordings,
         changes=True,
     ),
     ApiRoute(
         method="PUT",
         path="/recordings/{group}",
         summary="Record all that a group is told from now on, to be played again by groupd replay",
-        handle=start,
+        handle=start_recording,
         body=RecordingBody,
         answer=RecordingState,
-        text=recording_text,
+        text=format_recording,
         changes=True,
         problems=(ProblemKind.LOADING, ProblemKind.TOO_MANY, ProblemKind.NOT_POSSIBLE),
     ),
@@ -131,7 +141,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         method="DELETE",
         path="/recordings/{group}",
         summary="Record a group no more, and forget what was recorded",
-        handle=drop,
+        handle=drop_recording,
         changes=True,
         problems=(ProblemKind.NO_SUCH_RECORDING,),
     ),
@@ -141,7 +151,7 @@ STREAMS: Final[tuple[StreamRoute, ...]] = (
     StreamRoute(
         path="/recordings/{group}",
         summary="The recording of a group as it is now, one input a line",
-        open=download,
+        open_stream=download_recording,
         content_type="application/x-ndjson",
         is_endless=False,
         problems=(ProblemKind.NO_SUCH_RECORDING,),

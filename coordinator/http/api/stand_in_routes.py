@@ -4,17 +4,19 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from coordinator.console.api.request_values import bad_request
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.control import Control
-from coordinator.control.duration import duration_ms
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.field_parsers import parse_duration_ms
 from coordinator.control.problem import ProblemKind
-from coordinator.control.stand_ins.stand_in import StandInDescription
+from coordinator.control.stand_ins.stand_in_member import StandInDescription
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_messages import bad_request
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 
-Names = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=249)], ...], Meta(max_length=1000)]
-Numbers = list[Annotated[int, Meta(ge=0, le=2**31 - 1)]]
+NameList = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=249)], ...], Meta(max_length=1000)]
+PartitionNumbers = list[Annotated[int, Meta(ge=0, le=2**31 - 1)]]
 
 
+@wire_name("NewStandIn")
 class NewStandIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A member to be played. `group_protocol`: where it is not said, the one of the group; `protocols` are those of
     a classic member, best first: where they are not said, those that all members of the group know, or range.
@@ -22,96 +24,97 @@ class NewStandIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id; where it is not said, as the range assignor does."""
 
     client_id: Annotated[str, Meta(min_length=1, max_length=249)]
-    topics: Names
+    topics: NameList
     group_instance_id: Annotated[str, Meta(min_length=1, max_length=249)] | None = None
     group_protocol: Literal["classic", "consumer"] | None = None
-    protocols: Names = ()
+    protocols: NameList = ()
     session_timeout: int | str = "45s"
     rebalance_timeout: int | str = "5m"
-    assignment: dict[str, dict[str, Numbers]] | None = None
+    assignment: dict[str, dict[str, PartitionNumbers]] | None = None
 
 
+@wire_name("StandInList")
 class StandInList(Struct, frozen=True, kw_only=True):
     """The stand-ins of a group, in the order in which they were made."""
 
     stand_ins: list[StandInDescription]
 
 
-async def list_stand_ins(control: Control, call: Call) -> StandInList:
+async def list_stand_ins(control: ControlPlane, call: ApiCall) -> StandInList:
     """All of a group; none for one that nobody knows."""
-    return StandInList(stand_ins=control.stand_ins.all(call.path["group"]))
+    return StandInList(stand_ins=control.stand_ins.list_stand_ins(call.path["group"]))
 
 
-async def make_stand_in(control: Control, call: Call) -> StandInDescription:
+async def create_stand_in(control: ControlPlane, call: ApiCall) -> StandInDescription:
     """Makes one, which joins from now on."""
     new: NewStandIn = call.body
     if new.group_protocol == "consumer" and (new.protocols or new.assignment is not None):
         field = "protocols" if new.protocols else "assignment"
         detail = f"{field} is for members of classic groups: in a consumer group the coordinator assigns."
         raise bad_request(f"/{field}", f"{field} is for classic groups", detail)
-    return control.stand_ins.make(
+    return control.stand_ins.create_stand_in(
         call.path["group"],
         new.client_id,
         new.topics,
         group_instance_id=new.group_instance_id,
         is_classic=None if new.group_protocol is None else new.group_protocol == "classic",
         protocols=new.protocols,
-        session_timeout_ms=_timeout_ms(new.session_timeout, "session_timeout"),
-        rebalance_timeout_ms=_timeout_ms(new.rebalance_timeout, "rebalance_timeout"),
+        session_timeout_ms=_parse_timeout(new.session_timeout, "session_timeout"),
+        rebalance_timeout_ms=_parse_timeout(new.rebalance_timeout, "rebalance_timeout"),
         assignment=new.assignment,
         by=call.actor,
     )
 
 
-async def leave(control: Control, call: Call) -> StandInDescription:
+async def leave_group(control: ControlPlane, call: ApiCall) -> StandInDescription:
     """Goes, and says so."""
-    return await control.stand_ins.leave(call.path["group"], call.path["client"], call.actor)
+    return await control.stand_ins.leave_group(call.path["group"], call.path["client"], call.actor)
 
 
-async def stall(control: Control, call: Call) -> StandInDescription:
+async def stall_member(control: ControlPlane, call: ApiCall) -> StandInDescription:
     """Says nothing any more."""
-    return await control.stand_ins.stall(call.path["group"], call.path["client"], call.actor)
+    return await control.stand_ins.stall_member(call.path["group"], call.path["client"], call.actor)
 
 
-async def rejoin(control: Control, call: Call) -> StandInDescription:
+async def rejoin_group(control: ControlPlane, call: ApiCall) -> StandInDescription:
     """Is a member again."""
-    return await control.stand_ins.rejoin(call.path["group"], call.path["client"], call.actor)
+    return await control.stand_ins.rejoin_group(call.path["group"], call.path["client"], call.actor)
 
 
-async def remove_stand_in(control: Control, call: Call) -> None:
+async def remove_stand_in(control: ControlPlane, call: ApiCall) -> None:
     """Leaves, and is forgotten."""
-    await control.stand_ins.remove(call.path["group"], call.path["client"], call.actor)
+    await control.stand_ins.remove_stand_in(call.path["group"], call.path["client"], call.actor)
 
 
-async def remove_stand_ins(control: Control, call: Call) -> None:
-    """The same of all of a group."""
+async def remove_stand_ins(control: ControlPlane, call: ApiCall) -> None:
+    """All stand-ins of a group leave, and are forgotten."""
     await control.stand_ins.remove_all(call.path["group"], call.actor)
 
 
-def _timeout_ms(value: int | str, field: str) -> int:
+def _parse_timeout(value: int | str, field: str) -> int:
     """As requests can carry it. Raises Problem."""
-    ms = duration_ms(value, field)
+    ms = parse_duration_ms(value, field)
     if not 0 < ms < 1 << 31:
         raise bad_request(f"/{field}", f"{field} is wrong", f"{field} is not between 1 ms and 24 days.")
     return ms
 
 
-_ONE: Final = (ProblemKind.NO_SUCH_MEMBER, ProblemKind.LOADING)
-_BASE: Final = "/groups/{group}/stand-ins"
+_STAND_IN_PROBLEMS: Final = (ProblemKind.NO_SUCH_MEMBER, ProblemKind.LOADING)
+_PATH: Final = "/groups/{group}/stand-ins"
 
 ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
-        path=_BASE,
+        path=_PATH,
         summary="The members of a group that groupd plays",
         handle=list_stand_ins,
         answer=StandInList,
     ),
     ApiRoute(
         method="POST",
-        path=_BASE,
+        path=_PATH,
         summary="Play a member of a group, which joins from now on",
-        handle=make_stand_in,
+        handle=create_stand_in,
         body=NewStandIn,
         answer=StandInDescription,
         changes=True,
@@ -119,7 +122,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ),
     ApiRoute(
         method="DELETE",
-        path=_BASE,
+        path=_PATH,
         summary="Have all stand-ins of a group leave",
         handle=remove_stand_ins,
         changes=True,
@@ -127,26 +130,26 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ),
     ApiRoute(
         method="DELETE",
-        path=f"{_BASE}/{{client}}",
+        path=f"{_PATH}/{{client}}",
         summary="Have a stand-in leave, and forget it",
         handle=remove_stand_in,
         changes=True,
-        problems=_ONE,
+        problems=_STAND_IN_PROBLEMS,
     ),
     *(
         ApiRoute(
             method="POST",
-            path=f"{_BASE}/{{client}}/{verb}",
+            path=f"{_PATH}/{{client}}/{verb}",
             summary=summary,
             handle=handle,
             answer=StandInDescription,
             changes=True,
-            problems=_ONE,
+            problems=_STAND_IN_PROBLEMS,
         )
         for verb, summary, handle in (
-            ("leave", "Have a stand-in leave the group", leave),
-            ("stall", "Have a stand-in say nothing any more, as a process that was stopped", stall),
-            ("rejoin", "Have a stand-in be a member again", rejoin),
+            ("leave", "Have a stand-in leave the group", leave_group),
+            ("stall", "Have a stand-in say nothing any more, as a process that was stopped", stall_member),
+            ("rejoin", "Have a stand-in be a member again", rejoin_group),
         )
     ),
 )

@@ -4,12 +4,14 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
 
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.control import Control
+from coordinator.control.admin.topic_operations import TopicDescription
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import ProblemKind
-from coordinator.control.topics.topics import TopicDescription
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 
+@wire_name("NewTopic")
 class NewTopic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A topic to be made. `partitions`: where they are not said, as many as num.partitions says."""
 
@@ -18,26 +20,25 @@ class NewTopic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     config: dict[str, str] = field(default_factory=dict)
 
 
+@wire_name("TopicList")
 class TopicList(Struct, frozen=True, kw_only=True):
     """Topics, in the order of their names."""
 
     topics: list[TopicDescription]
 
 
-async def list_topics(control: Control, call: Call) -> TopicList:
+async def list_topics(control: ControlPlane, call: ApiCall) -> TopicList:
     """All topics that are not the broker's own."""
-    return TopicList(topics=await control.topics.all())
+    return TopicList(topics=await control.topics.list_topics())
 
 
-async def make_topic(control: Control, call: Call) -> TopicDescription:
-    """As CreateTopics."""
+async def create_topic(control: ControlPlane, call: ApiCall) -> TopicDescription:
     new: NewTopic = call.body
-    return await control.topics.make(new.name, new.partitions, new.config, call.actor)
+    return await control.topics.create_topic(new.name, new.partitions, new.config, call.actor)
 
 
-async def delete_topic(control: Control, call: Call) -> None:
-    """As DeleteTopics."""
-    await control.topics.delete(call.path["topic"], call.actor)
+async def delete_topic(control: ControlPlane, call: ApiCall) -> None:
+    await control.topics.delete_topic(call.path["topic"], call.actor)
 
 
 ROUTES: Final[tuple[ApiRoute, ...]] = (
@@ -52,7 +53,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         method="POST",
         path="/topics",
         summary="Make a topic, as CreateTopics does",
-        handle=make_topic,
+        handle=create_topic,
         body=NewTopic,
         answer=TopicDescription,
         changes=True,

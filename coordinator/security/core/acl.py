@@ -1,32 +1,33 @@
-"""ACLs: who may, or may not, do what to which resource, and filters that pick some of them.
-
-The numbers are those that requests and records have. Source: Kafka's `AclBinding`, `AclBindingFilter`, `AclApis`,
-`AclControlManager`; KIP-11, KIP-140, KIP-290.
+"""ACLs: bindings, filters, their validation, and hosts as an address in Java's form or a range in CIDR
+notation. The numbers of enums are those of requests and records; error texts are Kafka's.
+Source: Kafka's `AclBinding`, `AclBindingFilter`, `AclApis`, `AclControlManager`; KIP-11, KIP-140, KIP-290;
+Kafka's `CidrUtils`, and `SubnetUtils` and `SubnetUtils6` of Apache Commons Net.
 """
 
+import re
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
-from coordinator.security.host import why_no_range
-
-ANYTHING: Final = "*"
+WILDCARD: Final = "*"
 """The name, or the host, that stands for all."""
 CLUSTER_NAME: Final = "kafka-cluster"
 """Of the only resource of type CLUSTER."""
 
 
-class _Code(IntEnum):
+class _AclCode(IntEnum):
     """What has numbers; one that is not known is UNKNOWN."""
 
     __hash__ = int.__hash__  # that of Enum is no faster than Python
 
     @classmethod
-    def _missing_(cls, value: object) -> "_Code":
+    def _missing_(cls, value: object) -> "_AclCode":
         return cls(0)
 
 
-class ResourceType(_Code):
+class ResourceType(_AclCode):
     """What a resource is."""
 
     UNKNOWN = 0
@@ -39,7 +40,7 @@ class ResourceType(_Code):
     USER = 7
 
 
-class PatternType(_Code):
+class PatternType(_AclCode):
     """How a name stands for resources. ANY and MATCH are for filters."""
 
     UNKNOWN = 0
@@ -49,7 +50,7 @@ class PatternType(_Code):
     PREFIXED = 4
 
 
-class Operation(_Code):
+class AclOperation(_AclCode):
     """What is done to a resource."""
 
     UNKNOWN = 0
@@ -70,34 +71,34 @@ class Operation(_Code):
     TWO_PHASE_COMMIT = 15
 
 
-_CONFIGS: Final = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
-OPERATIONS_ON: Final = {
+_CONFIG_OPERATIONS: Final = (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
+SUPPORTED_OPERATIONS: Final = {
     ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        *_CONFIGS,
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        *_CONFIG_OPERATIONS,
     ),
-    ResourceType.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE, *_CONFIGS),
+    ResourceType.GROUP: (AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE, *_CONFIG_OPERATIONS),
     ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        *_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        *_CONFIG_OPERATIONS,
+        AclOperation.IDEMPOTENT_WRITE,
     ),
-    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
-    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
-    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+    ResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
 """What may be done to resources of a type. Source: Kafka's `AclEntry.supportedOperations`."""
 
 
-class Permission(_Code):
+class AclPermissionType(_AclCode):
     """Whether it may be done."""
 
     UNKNOWN = 0
@@ -115,8 +116,8 @@ class AclBinding(NamedTuple):
     pattern_type: PatternType
     principal: str
     host: str
-    operation: Operation
-    permission: Permission
+    operation: AclOperation
+    permission: AclPermissionType
 
     def __str__(self) -> str:
         """As Kafka prints it."""
@@ -136,22 +137,22 @@ class AclFilter(NamedTuple):
     pattern_type: PatternType = PatternType.ANY
     principal: str | None = None
     host: str | None = None
-    operation: Operation = Operation.ANY
-    permission: Permission = Permission.ANY
+    operation: AclOperation = AclOperation.ANY
+    permission: AclPermissionType = AclPermissionType.ANY
 
-    def fits(self, acl: AclBinding) -> bool:
+    def matches(self, acl: AclBinding) -> bool:
         """Whether it picks an ACL."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.pattern_type in (PatternType.ANY, PatternType.MATCH, acl.pattern_type)
             and self.principal in (None, acl.principal)
             and self.host in (None, acl.host)
-            and self.operation in (Operation.ANY, acl.operation)
-            and self.permission in (Permission.ANY, acl.permission)
-            and self._fits_name(acl)
+            and self.operation in (AclOperation.ANY, acl.operation)
+            and self.permission in (AclPermissionType.ANY, acl.permission)
+            and self._matches_name(acl)
         )
 
-    def _fits_name(self, acl: AclBinding) -> bool:
+    def _matches_name(self, acl: AclBinding) -> bool:
         wanted, name = self.resource_name, acl.resource_name
         if wanted is None or wanted == name:
             return True
@@ -159,29 +160,30 @@ class AclFilter(NamedTuple):
             return False
         if acl.pattern_type is PatternType.PREFIXED:
             return wanted.startswith(name)
-        return name == ANYTHING
+        return name == WILDCARD
 
     def why_unusable(self) -> str | None:
         """What is wrong with it where ACLs are to be deleted, in Kafka's words; None: nothing."""
         if self.resource_type is ResourceType.UNKNOWN or self.pattern_type is PatternType.UNKNOWN:
             return "Unknown patternFilter."
-        if self.operation is Operation.UNKNOWN or self.permission is Permission.UNKNOWN:
+        if self.operation is AclOperation.UNKNOWN or self.permission is AclPermissionType.UNKNOWN:
             return "Unknown entryFilter."
         return None
 
 
 def why_invalid(acl: AclBinding) -> str | None:
     """What is wrong with an ACL that is to be added, in Kafka's words; None: nothing."""
-    why = why_senseless(acl)
+    why = why_inconsistent(acl)
     if why is None and "/" in acl.host:
-        wrong = why_no_range(acl.host)
+        wrong = why_invalid_range(acl.host)
         if wrong is not None:
             why = f"Invalid CIDR notation '{acl.host}': {wrong}"
     return why
 
 
-def why_senseless(acl: AclBinding) -> str | None:
-    """The same, of one that a broker may have had already: before release 4.4 it did not look at hosts."""
+def why_inconsistent(acl: AclBinding) -> str | None:
+    """What is wrong with an ACL, without its host: brokers before release 4.4 did not check hosts. None:
+    nothing."""
     if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.resource_name:
@@ -190,9 +192,9 @@ def why_senseless(acl: AclBinding) -> str | None:
         return f"Invalid resourceType {acl.resource_type.name}"
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         return f"Invalid patternType {acl.pattern_type.name}"
-    if acl.operation in (Operation.UNKNOWN, Operation.ANY):
+    if acl.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
         return f"Invalid operation {acl.operation.name}"
-    if acl.permission not in (Permission.DENY, Permission.ALLOW):
+    if acl.permission not in (AclPermissionType.DENY, AclPermissionType.ALLOW):
         return f"Invalid permissionType {acl.permission.name}"
     if ":" not in acl.principal:
         return (
@@ -202,15 +204,125 @@ def why_senseless(acl: AclBinding) -> str | None:
     return None if acl.host else "Host pattern cannot be null or empty"
 
 
-def in_order(acls: Iterable[AclBinding]) -> list[AclBinding]:
+def sort_acls(acls: Iterable[AclBinding]) -> list[AclBinding]:
     """ACLs as Kafka keeps them: by type, then by name with the longest of those first that begin alike."""
     found = sorted(
         acls, key=lambda acl: (acl.pattern_type, acl.operation, acl.principal, acl.host, acl.permission)
     )
-    found.sort(key=lambda acl: _as_java_sorts(acl.resource_name), reverse=True)
+    found.sort(key=lambda acl: _java_sort_key(acl.resource_name), reverse=True)
     found.sort(key=lambda acl: acl.resource_type)
     return found
 
 
-def _as_java_sorts(text: str) -> bytes:
+def _java_sort_key(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
+
+
+_V4: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
+_PREFIX: Final = re.compile(r"[+-]?[0-9]{1,9}")
+_V4_BITS: Final = 32
+_V6_BITS: Final = 128
+_CACHE_SIZE: Final = 4096
+
+
+class HostRange(NamedTuple):
+    """Addresses that begin alike."""
+
+    bits: int
+    """Of an address of this kind: 32 or 128."""
+    network: int
+    """The bits in which they are alike."""
+    open_bits: int
+    """How many follow those."""
+
+    def contains(self, address: str) -> bool:
+        """Whether an address, as Java writes it, is one of them."""
+        bits, number = _parse_address(address)
+        # 0.0.0.0 is nobody's address, and in no range of Kafka's.
+        return (
+            bits == self.bits and number >> self.open_bits == self.network and (bits, number) != (_V4_BITS, 0)
+        )
+
+
+def why_invalid_range(text: str) -> str | None:
+    """Why a text that has a slash is no range, in Kafka's words; None: it is one."""
+    try:
+        _parse_range(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def find_range(text: str) -> HostRange | None:
+    """The range that a host of an ACL is, None for any other."""
+    if "/" not in text:
+        return None
+    try:
+        return _parse_range(text)
+    except ValueError:
+        return None  # of a broker that did not look at hosts yet; it fits nobody there either
+
+
+@lru_cache(_CACHE_SIZE)
+def format_java_address(client_host: str) -> str:
+    """The address of a client as ACLs name it: "127.0.0.1", "0:0:0:0:0:0:0:1". In: with or without Java's leading
+    slash."""
+    text = client_host.removeprefix("/")
+    address, percent, scope = text.partition("%")
+    try:
+        groups = IPv6Address(address).exploded.split(":")
+    except AddressValueError:
+        return text
+    return ":".join(f"{int(group, 16):x}" for group in groups) + percent + scope
+
+
+def _parse_range(text: str) -> HostRange:
+    return _parse_v6(text) if ":" in text else _parse_v4(text)
+
+
+def _parse_v4(text: str) -> HostRange:
+    match = _V4.fullmatch(text)
+    if match is None:
+        raise ValueError(f"Could not parse [{text}]")
+    number = 0
+    for octet in match.groups()[:4]:
+        number = number << 8 | _check_at_most(int(octet), 255)
+    open_bits = _V4_BITS - _check_at_most(int(match[5]), _V4_BITS)
+    return HostRange(_V4_BITS, number >> open_bits, open_bits)
+
+
+def _check_at_most(number: int, maximum: int) -> int:
+    if number > maximum:
+        raise ValueError(f"Value [{number}] not in range [0,{maximum}]")
+    return number
+
+
+def _parse_v6(text: str) -> HostRange:
+    address, slash, prefix = text.partition("/")
+    if not slash:
+        raise ValueError(f"Could not parse [{text}] - missing prefix length")
+    if not _PREFIX.fullmatch(prefix):
+        raise ValueError(f"Could not parse [{text}] - invalid prefix length")
+    length = int(prefix)
+    if not 0 <= length <= _V6_BITS:
+        raise ValueError(f"Could not parse [{text}] - prefix length must be between 0 and {_V6_BITS}")
+    inner = address[1:-1] if address.startswith("[") and address.endswith("]") else address
+    try:
+        number = IPv6Address(inner.partition("%")[0])
+    except AddressValueError:
+        raise ValueError(f"Could not parse [{address}]") from None
+    if number.ipv4_mapped is not None:
+        raise ValueError(f"Could not parse [{address}] - not an IPv6 address")
+    open_bits = _V6_BITS - length
+    return HostRange(_V6_BITS, int(number) >> open_bits, open_bits)
+
+
+@lru_cache(_CACHE_SIZE)
+def _parse_address(address: str) -> tuple[int, int]:
+    """How many bits an address has, and which; no bits for what is none."""
+    try:
+        if ":" in address:
+            return _V6_BITS, int(IPv6Address(address.partition("%")[0]))
+        return _V4_BITS, int(IPv4Address(address))
+    except AddressValueError:
+        return 0, 0

@@ -10,23 +10,31 @@ from collections.abc import Set as AbstractSet
 from operator import neg
 from typing import Final, NamedTuple
 
-from coordinator.security.acl import ANYTHING, AclBinding, Operation, PatternType, Permission, ResourceType
-from coordinator.security.host import HostRange, range_of
-from coordinator.security.principal import USER, Principal, principal_of
+from coordinator.security.core.acl import (
+    WILDCARD,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    HostRange,
+    PatternType,
+    ResourceType,
+    find_range,
+)
+from coordinator.security.core.principal import USER, Principal, parse_principal
 
-EVERYBODY: Final = Principal(USER, "*")
+WILDCARD_PRINCIPAL: Final = Principal(USER, "*")
 
-_IMPLY: Final = {
-    Operation.READ: Operation.DESCRIBE,
-    Operation.WRITE: Operation.DESCRIBE,
-    Operation.DELETE: Operation.DESCRIBE,
-    Operation.ALTER: Operation.DESCRIBE,
-    Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
+_IMPLIED_OPERATIONS: Final = {
+    AclOperation.READ: AclOperation.DESCRIBE,
+    AclOperation.WRITE: AclOperation.DESCRIBE,
+    AclOperation.DELETE: AclOperation.DESCRIBE,
+    AclOperation.ALTER: AclOperation.DESCRIBE,
+    AclOperation.ALTER_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
 }
 """Whoever is allowed the one is allowed the other."""
-_EVERY_OPERATION: Final = -1
-_MOST_REMEMBERED: Final = 16_384
-_MOST_NAME: Final = 255
+_ALL_OPERATIONS: Final = -1
+_MAX_CACHED: Final = 16_384
+_MAX_CACHED_NAME: Final = 255
 """Of the characters of a name about which decisions are remembered."""
 
 
@@ -47,10 +55,10 @@ DEFAULT_ALLOW: Final = Decision(True, "DefaultAllow")
 DEFAULT_DENY: Final = Decision(False, "DefaultDeny")
 
 
-class _Rule(NamedTuple):
+class _AclRule(NamedTuple):
     """An ACL, made ready. Rules sort as Kafka looks at the ACLs of one pattern."""
 
-    order: tuple[Operation, str, str, Permission]
+    order: tuple[AclOperation, str, str, AclPermissionType]
     acl: AclBinding
     operations: int
     """A bit for each operation that it is about."""
@@ -58,19 +66,19 @@ class _Rule(NamedTuple):
     range: HostRange | None
     decision: Decision
 
-    def fits(self, host: str, operation: Operation) -> bool:
+    def matches(self, host: str, operation: AclOperation) -> bool:
         """Whether it is about a client at this host and what that one wants to do."""
         if not self.operations >> operation & 1:
             return False
         wanted = self.host
-        return wanted in (ANYTHING, host) or (self.range is not None and self.range.has(host))
+        return wanted in (WILDCARD, host) or (self.range is not None and self.range.contains(host))
 
 
-_Rules = dict[Principal, list[_Rule]]
+_Rules = dict[Principal, list[_AclRule]]
 """Those of one pattern."""
 
 
-class _OfType:
+class _ResourceTypeIndex:
     """The rules about resources of one type."""
 
     __slots__ = ("_counts", "lengths", "literal", "prefixed")
@@ -82,7 +90,7 @@ class _OfType:
         """Of the prefixes, the longest first."""
         self._counts: Counter[int] = Counter()
 
-    def patterns(self, pattern_type: PatternType) -> dict[str, _Rules]:
+    def get_patterns(self, pattern_type: PatternType) -> dict[str, _Rules]:
         """The rules of each name."""
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
@@ -95,7 +103,7 @@ class _OfType:
         elif not after:
             self.lengths.remove(length)
 
-    def applying(self, name: str) -> list[_Rules]:
+    def find_rules(self, name: str) -> list[_Rules]:
         """The rules of each pattern that stands for a resource, in Kafka's order."""
         found = []
         rules = self.literal.get(name)
@@ -106,7 +114,7 @@ class _OfType:
             if rules is not None:
                 found.append(rules)
         # As in Kafka, what stands for every name does not for those that begin so.
-        rules = None if name.startswith(ANYTHING) else self.literal.get(ANYTHING)
+        rules = None if name.startswith(WILDCARD) else self.literal.get(WILDCARD)
         if rules is not None:
             found.append(rules)
         return found
@@ -117,10 +125,10 @@ class AclIndex:
 
     def __init__(self, acls: Iterable[AclBinding] = ()) -> None:
         self.epoch = 0
-        self._types = [_OfType() for _ in ResourceType]
-        self.change(acls, ())
+        self._types = [_ResourceTypeIndex() for _ in ResourceType]
+        self.apply_changes(acls, ())
 
-    def change(self, added: Iterable[AclBinding], removed: Iterable[AclBinding]) -> None:
+    def apply_changes(self, added: Iterable[AclBinding], removed: Iterable[AclBinding]) -> None:
         """In: ACLs that are not there, and some that are."""
         for acl in removed:
             self._remove(acl)
@@ -128,33 +136,33 @@ class AclIndex:
             self._add(acl)
         self.epoch += 1
 
-    def applying(self, resource_type: ResourceType, name: str) -> list[_Rules]:
+    def find_rules(self, resource_type: ResourceType, name: str) -> list[_Rules]:
         """The rules about a resource."""
-        return self._types[resource_type].applying(name)
+        return self._types[resource_type].find_rules(name)
 
-    def all_of(self, resource_type: ResourceType, principal: Principal) -> Iterator[_Rule]:
+    def iterate_rules(self, resource_type: ResourceType, principal: Principal) -> Iterator[_AclRule]:
         """Every rule about resources of a type and this principal, or everybody."""
         of_type = self._types[resource_type]
         for patterns in (of_type.literal, of_type.prefixed):
             for rules in patterns.values():
-                yield from _about(rules, principal)
+                yield from _select_rules(rules, principal)
 
     def _add(self, acl: AclBinding) -> None:
         of_type = self._types[acl.resource_type]
-        patterns = of_type.patterns(acl.pattern_type)
+        patterns = of_type.get_patterns(acl.pattern_type)
         rules = patterns.get(acl.resource_name)
         if rules is None:
             rules = patterns[acl.resource_name] = {}
             if acl.pattern_type is PatternType.PREFIXED:
                 of_type.count_prefixes(len(acl.resource_name), 1)
-        insort(rules.setdefault(principal_of(acl.principal), []), _rule(acl))
+        insort(rules.setdefault(parse_principal(acl.principal), []), _create_rule(acl))
 
     def _remove(self, acl: AclBinding) -> None:
         of_type = self._types[acl.resource_type]
-        patterns = of_type.patterns(acl.pattern_type)
+        patterns = of_type.get_patterns(acl.pattern_type)
         rules = patterns[acl.resource_name]
-        principal = principal_of(acl.principal)
-        rules[principal].remove(_rule(acl))
+        principal = parse_principal(acl.principal)
+        rules[principal].remove(_create_rule(acl))
         if not rules[principal]:
             del rules[principal]
         if not rules:
@@ -167,16 +175,19 @@ class Authorizer:
     """ACLs, and what the configuration says beside them."""
 
     def __init__(
-        self, index: AclIndex, super_users: AbstractSet[Principal] = frozenset(), allow_if_none: bool = False
+        self,
+        index: AclIndex,
+        super_users: AbstractSet[Principal] = frozenset(),
+        allow_if_no_acl: bool = False,
     ) -> None:
         """In: who may do everything (super.users); whether everybody may do what no ACL is about
         (allow.everyone.if.no.acl.found)."""
         self.index = index
         self.super_users = super_users
-        self.allow_if_none = allow_if_none
+        self.allow_if_no_acl = allow_if_no_acl
         # Clients ask for the same again and again: this takes a third of the time.
-        self._remembered: dict[tuple[Principal, str, Operation, ResourceType, str], Decision] = {}
-        self._remembered_in = index.epoch
+        self._cache: dict[tuple[Principal, str, AclOperation, ResourceType, str], Decision] = {}
+        self._cache_epoch = index.epoch
 
     @property
     def epoch(self) -> int:
@@ -187,52 +198,53 @@ class Authorizer:
         self,
         principal: Principal,
         host: str,
-        operation: Operation,
+        operation: AclOperation,
         resource_type: ResourceType,
         resource_name: str,
     ) -> Decision:
-        """See the function."""
-        if self._remembered_in != self.index.epoch:
-            self._remembered.clear()
-            self._remembered_in = self.index.epoch
-        asked = (principal, host, operation, resource_type, resource_name)
-        decision = self._remembered.get(asked)
+        """Decide whether a client may do something to a resource. Recent decisions are cached until an ACL
+        changes."""
+        if self._cache_epoch != self.index.epoch:
+            self._cache.clear()
+            self._cache_epoch = self.index.epoch
+        key = (principal, host, operation, resource_type, resource_name)
+        decision = self._cache.get(key)
         if decision is None:
-            decision = decide(self.index, self.super_users, self.allow_if_none, *asked)
-            if len(resource_name) <= _MOST_NAME:
-                if len(self._remembered) >= _MOST_REMEMBERED:
-                    self._remembered.clear()
-                self._remembered[asked] = decision
+            decision = decide(self.index, self.super_users, self.allow_if_no_acl, *key)
+            if len(resource_name) <= _MAX_CACHED_NAME:
+                if len(self._cache) >= _MAX_CACHED:
+                    self._cache.clear()
+                self._cache[key] = decision
         return decision
 
     def may_write_any_topic(self, principal: Principal, host: str) -> bool:
-        """See the function."""
-        return may_write_any_topic(self.index, self.super_users, self.allow_if_none, principal, host)
+        """Whether there may be a topic that a client may write to."""
+        return may_write_any_topic(self.index, self.super_users, self.allow_if_no_acl, principal, host)
 
 
 def decide(
     index: AclIndex,
     super_users: AbstractSet[Principal],
-    allow_if_none: bool,
+    allow_if_no_acl: bool,
     principal: Principal,
     host: str,
-    operation: Operation,
+    operation: AclOperation,
     resource_type: ResourceType,
     resource_name: str,
 ) -> Decision:
     """Whether a client may do something to a resource: not if one ACL denies it, else if one allows it.
 
-    In: who it is; its address as `as_java_writes` has it; the resource by its own name.
+    In: who it is; its address as `format_java_address` has it; the resource by its own name.
     """
     if principal in super_users:
         return SUPER_USER
-    applying = index.applying(resource_type, resource_name)
+    applying = index.find_rules(resource_type, resource_name)
     if not applying:
-        return DEFAULT_ALLOW if allow_if_none else DEFAULT_DENY
+        return DEFAULT_ALLOW if allow_if_no_acl else DEFAULT_DENY
     decision = DEFAULT_DENY
     for rules in applying:
-        for rule in _about(rules, principal):
-            if rule.fits(host, operation):
+        for rule in _select_rules(rules, principal):
+            if rule.matches(host, operation):
                 decision = rule.decision
                 if not decision.allowed:
                     return decision
@@ -242,7 +254,7 @@ def decide(
 def may_write_any_topic(
     index: AclIndex,
     super_users: AbstractSet[Principal],
-    allow_if_none: bool,
+    allow_if_no_acl: bool,
     principal: Principal,
     host: str,
 ) -> bool:
@@ -250,53 +262,53 @@ def may_write_any_topic(
 
     Kafka asks about a topic of the name "hardcode" first; what it answers is kept. In: as for `decide`.
     """
-    asked = (principal, host, Operation.WRITE, ResourceType.TOPIC, "hardcode")
-    if decide(index, super_users, allow_if_none, *asked).allowed:
+    hardcoded_topic = (principal, host, AclOperation.WRITE, ResourceType.TOPIC, "hardcode")
+    if decide(index, super_users, allow_if_no_acl, *hardcoded_topic).allowed:
         return True
     allowed: list[AclBinding] = []
     denied: set[tuple[PatternType, str]] = set()
-    for rule in index.all_of(ResourceType.TOPIC, principal):
-        if rule.fits(host, Operation.WRITE):
+    for rule in index.iterate_rules(ResourceType.TOPIC, principal):
+        if rule.matches(host, AclOperation.WRITE):
             if rule.decision.allowed:
                 allowed.append(rule.acl)
             else:
                 denied.add((rule.acl.pattern_type, rule.acl.resource_name))
-    if (PatternType.LITERAL, ANYTHING) in denied:
+    if (PatternType.LITERAL, WILDCARD) in denied:
         return False
-    return any(_is_open(acl, denied) for acl in allowed)
+    return any(_is_not_fully_denied(acl, denied) for acl in allowed)
 
 
-def _is_open(allowed: AclBinding, denied: AbstractSet[tuple[PatternType, str]]) -> bool:
+def _is_not_fully_denied(allowed: AclBinding, denied: AbstractSet[tuple[PatternType, str]]) -> bool:
     """Whether something is left of what an ACL allows."""
     name = allowed.resource_name
     if allowed.pattern_type is PatternType.LITERAL:
-        if name == ANYTHING:
+        if name == WILDCARD:
             return True
         if (PatternType.LITERAL, name) in denied:
             return False
     return not any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
 
 
-def _about(rules: _Rules, principal: Principal) -> list[_Rule]:
+def _select_rules(rules: _Rules, principal: Principal) -> list[_AclRule]:
     """The rules that are about a principal, in their order."""
-    own, of_everybody = rules.get(principal), rules.get(EVERYBODY)
+    own, of_everybody = rules.get(principal), rules.get(WILDCARD_PRINCIPAL)
     if own is None:
         return of_everybody or []
-    if of_everybody is None or principal == EVERYBODY:
+    if of_everybody is None or principal == WILDCARD_PRINCIPAL:
         return own
     return sorted(own + of_everybody)
 
 
-def _rule(acl: AclBinding) -> _Rule:
-    allows = acl.permission is Permission.ALLOW
-    operations = _EVERY_OPERATION if acl.operation is Operation.ALL else 1 << acl.operation
-    if allows and acl.operation in _IMPLY:
-        operations |= 1 << _IMPLY[acl.operation]
-    return _Rule(
+def _create_rule(acl: AclBinding) -> _AclRule:
+    allows = acl.permission is AclPermissionType.ALLOW
+    operations = _ALL_OPERATIONS if acl.operation is AclOperation.ALL else 1 << acl.operation
+    if allows and acl.operation in _IMPLIED_OPERATIONS:
+        operations |= 1 << _IMPLIED_OPERATIONS[acl.operation]
+    return _AclRule(
         (acl.operation, acl.principal, acl.host, acl.permission),
         acl,
         operations,
         acl.host,
-        range_of(acl.host),
+        find_range(acl.host),
         Decision(allows, acl),
     )

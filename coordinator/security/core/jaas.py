@@ -38,7 +38,7 @@ class LoginModule:
     options: Mapping[str, str] = field(repr=False)
 
 
-class _Kind(Enum):
+class _TokenKind(Enum):
     WORD = auto()
     QUOTED = auto()
     NUMBER = auto()
@@ -46,54 +46,54 @@ class _Kind(Enum):
     END = auto()
 
 
-class _Token(NamedTuple):
-    kind: _Kind
+class _JaasToken(NamedTuple):
+    kind: _TokenKind
     text: str
     at: int
 
     @property
     def is_text(self) -> bool:
-        return self.kind in (_Kind.WORD, _Kind.QUOTED)
+        return self.kind in (_TokenKind.WORD, _TokenKind.QUOTED)
 
     def is_sign(self, sign: str) -> bool:
-        return self.kind is _Kind.SIGN and self.text == sign
+        return self.kind is _TokenKind.SIGN and self.text == sign
 
 
-def parse_property(text: str) -> list[LoginModule]:
+def parse_jaas_property(text: str) -> list[LoginModule]:
     """The login modules of a property like `sasl.jaas.config`, at least one. Raises JaasError."""
-    tokens = _Tokens(text, _PROPERTY_LETTERS)
+    tokens = _JaasTokenizer(text, _PROPERTY_LETTERS)
     modules: list[LoginModule] = []
-    while tokens.next.kind is not _Kind.END:
-        modules.append(_login_module(tokens))
+    while tokens.next.kind is not _TokenKind.END:
+        modules.append(_parse_login_module(tokens))
     if not modules:
-        raise tokens.error("there is no login module")
+        raise tokens.create_error("there is no login module")
     return modules
 
 
-def parse_file(text: str) -> dict[str, list[LoginModule]]:
+def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
     """The login modules of each section of a file. Raises JaasError."""
-    tokens = _Tokens(text, _FILE_LETTERS, is_file=True)
+    tokens = _JaasTokenizer(text, _FILE_LETTERS, is_file=True)
     sections: dict[str, list[LoginModule]] = {}
-    while tokens.next.kind is not _Kind.END:
+    while tokens.next.kind is not _TokenKind.END:
         at = tokens.next.at
         name = tokens.take_text("the name of a section")
         if name in sections:
-            raise tokens.error("the section is there twice", at)
+            raise tokens.create_error("the section is there twice", at)
         tokens.take_sign("{")
         modules = sections[name] = []
         while not tokens.next.is_sign("}"):
-            modules.append(_login_module(tokens))
+            modules.append(_parse_login_module(tokens))
         tokens.take_sign("}")
         tokens.take_sign(";")
     return sections
 
 
-def _login_module(tokens: "_Tokens") -> LoginModule:
+def _parse_login_module(tokens: "_JaasTokenizer") -> LoginModule:
     name = tokens.take_text("the class of a login module")
     at = tokens.next.at
     flag = tokens.take_text("the flag of a login module, such as required").upper()
     if flag not in _FLAGS:
-        raise tokens.error("the flag is none of required, requisite, sufficient, optional", at)
+        raise tokens.create_error("the flag is none of required, requisite, sufficient, optional", at)
     options: dict[str, str] = {}
     while not tokens.next.is_sign(";"):
         option = tokens.take_text("the name of an option, or a semicolon after the last one")
@@ -103,7 +103,7 @@ def _login_module(tokens: "_Tokens") -> LoginModule:
     return LoginModule(name, flag, options)
 
 
-class _Tokens:
+class _JaasTokenizer:
     """The tokens of a text, of which `next` is the first that is not taken yet."""
 
     def __init__(self, text: str, letters: str, *, is_file: bool = False) -> None:
@@ -111,10 +111,10 @@ class _Tokens:
         self._text = text
         self._letters = letters
         self._is_file = is_file
-        self._tokens = self._all()
+        self._tokens = self._tokenize()
         self.next = next(self._tokens)
 
-    def error(self, what: str, at: int | None = None) -> JaasError:
+    def create_error(self, what: str, at: int | None = None) -> JaasError:
         """What is wrong at a place; default: at the next token."""
         at = self.next.at if at is None else at
         before = self._text[:at]
@@ -125,44 +125,46 @@ class _Tokens:
         """The next token, which has to be a word or be quoted."""
         token = self.next
         if not token.is_text:
-            raise self.error(f"expected {what}")
+            raise self.create_error(f"expected {what}")
         if is_value and self._is_file and "${" in token.text:
-            raise self.error("the value has a ${…}, for which there is nothing to put in")
+            raise self.create_error("the value has a ${…}, for which there is nothing to put in")
         self.next = next(self._tokens)
         return token.text
 
     def take_sign(self, sign: str, *, after: str = "") -> None:
         """The next token, which has to be this sign."""
         if not self.next.is_sign(sign):
-            raise self.error(f"expected {sign}" + (f" after {after}" if after else ""))
+            raise self.create_error(f"expected {sign}" + (f" after {after}" if after else ""))
         self.next = next(self._tokens)
 
-    def _all(self) -> Iterator[_Token]:
+    def _tokenize(self) -> Iterator[_JaasToken]:
         text, at = self._text, 0
-        while (at := self._skip(at)) < len(text):
+        while (at := self._skip_blanks(at)) < len(text):
             character, start = text[at], at
             if character in _DIGITS or character == "-":
-                at = self._end_of_number(at)
-                yield _Token(_Kind.SIGN if text[start:at] == "-" else _Kind.NUMBER, text[start:at], start)
+                at = self._find_number_end(at)
+                yield _JaasToken(
+                    _TokenKind.SIGN if text[start:at] == "-" else _TokenKind.NUMBER, text[start:at], start
+                )
             elif self._is_letter(character):
                 while at < len(text) and (self._is_letter(text[at]) or text[at] in _DIGITS):
                     at += 1
-                yield _Token(_Kind.WORD, text[start:at], start)
+                yield _JaasToken(_TokenKind.WORD, text[start:at], start)
             elif character == '"' or (character == "'" and not self._is_file):
-                at, value = self._quoted(at)
-                yield _Token(_Kind.QUOTED, value, start)
+                at, value = self._parse_quoted(at)
+                yield _JaasToken(_TokenKind.QUOTED, value, start)
             else:
                 at += 1
-                yield _Token(_Kind.SIGN, character, start)
+                yield _JaasToken(_TokenKind.SIGN, character, start)
         while True:
-            yield _Token(_Kind.END, "", len(text))
+            yield _JaasToken(_TokenKind.END, "", len(text))
 
     def _is_letter(self, character: str) -> bool:
         return (
             (character.isascii() and character.isalpha()) or character >= "\xa0" or character in self._letters
         )
 
-    def _skip(self, at: int) -> int:
+    def _skip_blanks(self, at: int) -> int:
         """Where the next token begins: behind blanks and comments, to which a single slash belongs."""
         text = self._text
         while at < len(text):
@@ -178,7 +180,7 @@ class _Tokens:
                 break
         return at
 
-    def _end_of_number(self, at: int) -> int:
+    def _find_number_end(self, at: int) -> int:
         text = self._text
         at += text[at] == "-"
         has_point = False
@@ -187,7 +189,7 @@ class _Tokens:
             at += 1
         return at
 
-    def _quoted(self, at: int) -> tuple[int, str]:
+    def _parse_quoted(self, at: int) -> tuple[int, str]:
         """Where what begins with a quote at `at` ends, and what it says."""
         text, start, quote = self._text, at, self._text[at]
         value: list[str] = []
@@ -196,16 +198,16 @@ class _Tokens:
             if text[at] in _LINE_ENDS:
                 break
             if text[at] == "\\" and at + 1 < len(text):
-                at, character = self._escaped(at + 1)
+                at, character = self._parse_escape(at + 1)
                 value.append(character)
             else:
                 value.append(text[at])
                 at += 1
         if at == len(text) or text[at] != quote:
-            raise self.error("the quote is not closed on its line", start)
+            raise self.create_error("the quote is not closed on its line", start)
         return at + 1, "".join(value)
 
-    def _escaped(self, at: int) -> tuple[int, str]:
+    def _parse_escape(self, at: int) -> tuple[int, str]:
         text = self._text
         if text[at] not in _OCTAL:
             return at + 1, _ESCAPES.get(text[at], text[at])

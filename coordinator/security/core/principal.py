@@ -19,7 +19,7 @@ ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
 """Whoever has not said who it is."""
 
 
-def principal_of(text: str) -> Principal:
+def parse_principal(text: str) -> Principal:
     """The principal that a text is of: `User:alice`. Raises ValueError."""
     kind, colon, name = text.partition(":")
     if not colon:

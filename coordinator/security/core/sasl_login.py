@@ -1,14 +1,22 @@
-"""Logging in at a broker by SASL: what a client asks before anything else, and what it makes of the answers.
+"""SASL login of a client by PLAIN or SCRAM, for commands and for connections between brokers. It performs no
+I/O: the caller sends each request and passes on each response.
 
-Source: Kafka's `SaslClientAuthenticator`.
+An exchange is a generator: it yields the tokens of the client, receives those of the server, and returns at
+the end. It raises ValueError when the server does not prove that it knows the user's credential.
+Source: Kafka's `SaslClientAuthenticator`, `PlainSaslServer`, `ScramSaslClient`; RFC 4616, RFC 5802, RFC 7677.
 """
 
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from hashlib import new as new_hash
+from hmac import compare_digest
+from hmac import digest as hmac
 from typing import Final
 
-from coordinator.security.credential import ScramMechanism
-from coordinator.security.sasl_client import Exchange, plain_exchange, scram_exchange
-from protocol.errors import ErrorCode
+from coordinator.security.core.sasl_mechanisms import HASHES, ScramMechanism, salted_password
+from protocol.error_codes import ErrorCode
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
@@ -16,7 +24,12 @@ LOGIN_MECHANISMS: Final = ("PLAIN", *(each.mechanism_name for each in ScramMecha
 """Those by which one can log in from here."""
 NONCE_BYTES: Final = 24
 """How many random bytes make a nonce."""
-_MOST_NAMES: Final = 10
+_MAX_LISTED_MECHANISMS: Final = 10
+
+_SERVER_FIRST: Final = re.compile(rb"r=([^,]+),s=([a-zA-Z0-9/+=]+),i=([0-9]{1,7})(?:,.*)?")
+_GS2_HEADER: Final = b"n,,"
+
+SaslClientExchange = Generator[bytes, bytes, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +56,16 @@ class SaslLogin:
     def __init__(self, login: Login, nonce: str) -> None:
         """In: printable ASCII without commas, which nobody can foresee."""
         self._login = login
-        self._exchange = _exchange(login, nonce)
+        self._exchange = _create_exchange(login, nonce)
         self.session_lifetime_ms = 0
         """For how long it is good, once it is done; 0: as long as the connection."""
 
     @property
-    def first(self) -> SaslHandshakeRequest:
+    def first_request(self) -> SaslHandshakeRequest:
         """What is asked first."""
         return SaslHandshakeRequest(mechanism=self._login.mechanism)
 
-    def next(
+    def next_request(
         self, answer: SaslHandshakeResponse | SaslAuthenticateResponse
     ) -> SaslAuthenticateRequest | None:
         """What is asked next; None: the login is done. For SCRAM that takes milliseconds. Raises LoginRefused, and
@@ -61,9 +74,9 @@ class SaslLogin:
             self._check_mechanism(answer)
             return SaslAuthenticateRequest(auth_bytes=next(self._exchange))
         if answer.error_code != ErrorCode.NONE:
-            said = answer.error_message or "no login"
+            message = answer.error_message or "no login"
             raise LoginRefused(
-                answer.error_code, f"{said} (the user {self._login.user}, by {self._login.mechanism})"
+                answer.error_code, f"{message} (the user {self._login.user}, by {self._login.mechanism})"
             )
         try:
             token = self._exchange.send(answer.auth_bytes)
@@ -76,12 +89,38 @@ class SaslLogin:
         if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             raise LoginRefused(answer.error_code, "that listener has no SASL")
         if answer.error_code != ErrorCode.NONE:
-            names = ", ".join(answer.mechanisms[:_MOST_NAMES])
+            names = ", ".join(answer.mechanisms[:_MAX_LISTED_MECHANISMS])
             raise LoginRefused(answer.error_code, f"it has no {self._login.mechanism}, but {names}")
 
 
-def _exchange(login: Login, nonce: str) -> Exchange:
+def _create_exchange(login: Login, nonce: str) -> SaslClientExchange:
     password = login.password or ""
     if login.mechanism == "PLAIN":
         return plain_exchange(login.user, password)
     return scram_exchange(ScramMechanism[login.mechanism.replace("-", "_")], login.user, password, nonce)
+
+
+def plain_exchange(user: str, password: str) -> SaslClientExchange:
+    """One token says it all."""
+    yield f"\0{user}\0{password}".encode()
+
+
+def scram_exchange(mechanism: ScramMechanism, user: str, password: str, nonce: str) -> SaslClientExchange:
+    """In: the client's part of the nonce, in printable ASCII without commas, which nobody can foresee."""
+    hash_name = HASHES[mechanism]
+    name = user.replace("=", "=3D").replace(",", "=2C")
+    first = f"n={name},r={nonce}".encode()
+    server_first = yield _GS2_HEADER + first
+    match = _SERVER_FIRST.fullmatch(server_first)
+    if match is None or not match[1].startswith(nonce.encode()):
+        raise ValueError("what the server says first is none of SCRAM")
+    salted = salted_password(mechanism, password, b64decode(match[2]), int(match[3]))
+    final = b"c=%b,r=%b" % (b64encode(_GS2_HEADER), match[1])
+    exchanged = b",".join((first, server_first, final))
+    client_key = hmac(salted, b"Client Key", hash_name)
+    signature = hmac(new_hash(hash_name, client_key).digest(), exchanged, hash_name)
+    proof = bytes(left ^ right for left, right in zip(client_key, signature, strict=True))
+    server_final = yield b"%b,p=%b" % (final, b64encode(proof))
+    signature = hmac(hmac(salted, b"Server Key", hash_name), exchanged, hash_name)
+    if not compare_digest(server_final, b"v=" + b64encode(signature)):
+        raise ValueError("the server does not prove that it knows the user")

@@ -1,28 +1,147 @@
-"""SCRAM: the client proves that it knows the password, and the server that it knows what was made of it.
+"""SASL on the server's side: the interface of a mechanism, PLAIN and SCRAM, and the SCRAM credentials that a
+broker stores in place of passwords.
 
-    client first   n,[a=authorization id],n=user,r=nonce[,name=value…]
-    server first   r=nonce and server's nonce,s=salt,i=iterations
-    client final   c=biws,r=both nonces,p=proof
-    server final   v=signature
-
-As in Kafka a user that does not exist fails at the first step and a wrong password at the second, names are not
-prepared (SASLprep), and channels are not bound. An extension is ignored, but `tokenauth=true`: there are no
-delegation tokens.
-
-Source: RFC 5802, RFC 7677; Kafka's `ScramSaslServer`, `ScramMessages` and `ScramFormatter`.
+    PLAIN                [authorization id] NUL user NUL password
+    SCRAM client first   n,[a=authorization id],n=user,r=nonce[,name=value…]
+    SCRAM server first   r=nonce and server's nonce,s=salt,i=iterations
+    SCRAM client final   c=biws,r=both nonces,p=proof
+    SCRAM server final   v=signature
+PLAIN refuses an unknown user with the same message and after the same time as a wrong password. SCRAM, as in
+Kafka, refuses an unknown user at the first step and a wrong password at the second, does not prepare names
+(SASLprep) and does not bind channels. It ignores extensions, except `tokenauth=true`, which it refuses:
+delegation tokens are not supported.
+Source: RFC 4422, RFC 4616, RFC 5802, RFC 7677; Java's `SaslServer` as Kafka's `SaslServerAuthenticator` uses
+it; Kafka's `PlainSaslServer` and `PlainServerCallbackHandler` (order and texts of errors), `ScramSaslServer`,
+`ScramMessages`, `ScramFormatter`, `ScramCredential`, `ScramMechanism`.
 """
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
 from hashlib import new as new_hash
-from hashlib import pbkdf2_hmac
+from hashlib import pbkdf2_hmac, sha256
 from hmac import compare_digest
 from hmac import digest as hmac
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.sasl_server import Authenticated, Challenge, Refused, Step
+
+class ScramMechanism(IntEnum):
+    """The mechanisms, with the numbers that requests and records give them."""
+
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def mechanism_name(self) -> str:
+        """As SASL calls it: SCRAM-SHA-256."""
+        return self.name.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What proofs of one user and one mechanism are checked against. Its repr shows no byte of it."""
+
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The client is to answer this token with one more."""
+
+    token: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The client is who it says: the name of its principal, and what it is told last."""
+
+    name: str
+    token: bytes = field(default=b"", repr=False)
+    lifetime_ms: int | None = None
+    """How long what it has shown is good for, from now on; None: for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationRefused:
+    """The client is not let in."""
+
+    reason: str
+    """For the operator's log: it says more than the client may know, but no secret."""
+    message: str | None = None
+    """What the client is told; None: what everybody is told whose credentials are no good."""
+
+
+StepResult: TypeAlias = Challenge | Authenticated | AuthenticationRefused
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStep:
+    """What becomes of a token has to be waited for; meanwhile there is no other step."""
+
+    wait: Callable[[], Coroutine[Any, Any, StepResult]]
+    """Never raises; called once at most."""
+
+
+SaslStep: TypeAlias = StepResult | PendingStep
+
+
+class SaslServer(Protocol):
+    """One authentication. After anything but a challenge, at once or in the end, there is no further step."""
+
+    def evaluate_response(self, token: bytes) -> SaslStep:
+        """Judges the next token, whatever it is. Never raises."""
+
+
+PLAIN: Final = "PLAIN"
+_PARTS: Final = 3
+_UNKNOWN_USER_PASSWORD: Final = ""
+"""In place of the password of a user that does not exist."""
+
+
+class PlainServer:
+    """The server's side of one authentication by PLAIN."""
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        """In: the passwords by user."""
+        self._passwords = passwords
+
+    def evaluate_response(self, token: bytes) -> Authenticated | AuthenticationRefused:
+        """Judges the only token there is."""
+        parts = token.decode(errors="replace").split("\0", _PARTS)
+        if len(parts) != _PARTS:
+            return _refuse(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+        authorization_id, user, password = parts
+        if not user:
+            return _refuse("Authentication failed: username not specified")
+        if not password:
+            return _refuse("Authentication failed: password not specified")
+        expected = self._passwords.get(user)
+        is_right = compare_digest(
+            _hash_password(password), _hash_password(_UNKNOWN_USER_PASSWORD if expected is None else expected)
+        )
+        if expected is None or not is_right:
+            reason = "there is no such user" if expected is None else "the password is wrong"
+            return AuthenticationRefused(reason, "Authentication failed: Invalid username or password")
+        if authorization_id not in ("", user):
+            return _refuse(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        return Authenticated(user)
+
+
+def _hash_password(password: str) -> bytes:
+    """Of one length, so that comparing tells nothing about that of the password."""
+    return sha256(password.encode(errors="surrogatepass")).digest()
+
+
+def _refuse(message: str) -> AuthenticationRefused:
+    return AuthenticationRefused(message, message)
+
 
 MAX_TOKEN_BYTES: Final = 8 * 1024
 """A longer token is refused before it is parsed: it comes from a client that has not authenticated."""
@@ -45,11 +164,11 @@ _CLIENT_FINAL: Final = re.compile(
     rb"(?P<bare>c=%b,r=(?P<nonce>%b))%b,p=(?P<proof>%b)" % (_BASE64, _NONCE, _EXTENSIONS, _BASE64)
 )
 
-Credentials = Callable[[str], ScramCredential | None]
+FindScramCredential = Callable[[str], ScramCredential | None]
 """Takes the name of a user."""
 
 
-class ClientFirst(NamedTuple):
+class ScramClientFirst(NamedTuple):
     """A client's first message. Names are as they are spelled in it, with `=2C` and `=3D`."""
 
     authorization_id: bytes
@@ -59,7 +178,7 @@ class ClientFirst(NamedTuple):
     bare: bytes
 
     @classmethod
-    def parse(cls, token: bytes) -> "ClientFirst | None":
+    def parse(cls, token: bytes) -> "ScramClientFirst | None":
         """None for what is none."""
         match = _CLIENT_FIRST.fullmatch(token)
         if match is None:
@@ -72,16 +191,16 @@ class ClientFirst(NamedTuple):
         return self.user.replace(b"=2C", b",").replace(b"=3D", b"=").decode("ascii")
 
     @property
-    def is_by_token(self) -> bool:
+    def uses_delegation_token(self) -> bool:
         """Whether the user is a delegation token, and the password its HMAC."""
         pairs = (pair.partition(b"=") for pair in self.extensions.split(b","))
         return any(name == b"tokenauth" and value.lower() == b"true" for name, _, value in pairs)
 
 
 class ScramServer:
-    """See the top of this file."""
+    """The server's side of one authentication by SCRAM."""
 
-    def __init__(self, mechanism: ScramMechanism, credentials: Credentials, nonce: str) -> None:
+    def __init__(self, mechanism: ScramMechanism, credentials: FindScramCredential, nonce: str) -> None:
         """In: what is known of each user, for this mechanism; the server's part of the nonce, in printable ASCII
         without commas, which nobody can foresee."""
         self._hash = HASHES[mechanism]
@@ -91,29 +210,33 @@ class ScramServer:
         self._nonce = self._client_first = self._server_first = b""
         self._credential: ScramCredential | None = None
 
-    def step(self, token: bytes) -> Step:
+    def evaluate_response(self, token: bytes) -> SaslStep:
         """Judges the first token, or else the final one."""
         if len(token) > MAX_TOKEN_BYTES:
-            return Refused(f"the message has more than {MAX_TOKEN_BYTES} bytes")
-        return self._first(token) if self._credential is None else self._final(token, self._credential)
+            return AuthenticationRefused(f"the message has more than {MAX_TOKEN_BYTES} bytes")
+        return (
+            self._evaluate_first(token)
+            if self._credential is None
+            else self._evaluate_final(token, self._credential)
+        )
 
-    def _first(self, token: bytes) -> Challenge | Refused:
-        first = ClientFirst.parse(token)
+    def _evaluate_first(self, token: bytes) -> Challenge | AuthenticationRefused:
+        first = ScramClientFirst.parse(token)
         if first is None:
-            return Refused("the first message is none of SCRAM")
-        if first.is_by_token:
-            return Refused("there are no delegation tokens")
+            return AuthenticationRefused("the first message is none of SCRAM")
+        if first.uses_delegation_token:
+            return AuthenticationRefused("there are no delegation tokens")
         self._user = first.user_name
         credential = self._credentials(self._user)
         if credential is None:
-            return Refused("the user has no credential of this mechanism")
+            return AuthenticationRefused("the user has no credential of this mechanism")
         if first.authorization_id and first.authorization_id.decode("ascii") != self._user:
             message = (
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-            return Refused(message, message)
+            return AuthenticationRefused(message, message)
         if credential.iterations < MIN_ITERATIONS:
-            return Refused(
+            return AuthenticationRefused(
                 f"the credential has {credential.iterations} iterations, less than {MIN_ITERATIONS}"
             )
         self._credential = credential
@@ -126,22 +249,24 @@ class ScramServer:
         )
         return Challenge(self._server_first)
 
-    def _final(self, token: bytes, credential: ScramCredential) -> Authenticated | Refused:
+    def _evaluate_final(
+        self, token: bytes, credential: ScramCredential
+    ) -> Authenticated | AuthenticationRefused:
         final = _CLIENT_FINAL.fullmatch(token)
         if final is None:
-            return Refused("the final message is none of SCRAM")
+            return AuthenticationRefused("the final message is none of SCRAM")
         if final["nonce"] != self._nonce:
-            return Refused(
+            return AuthenticationRefused(
                 "the final message has another nonce, as that of librdkafka before 2.6.1: Kafka 4 refuses it, too"
             )
         exchanged = b",".join((self._client_first, self._server_first, final["bare"]))
         signature = hmac(credential.stored_key, exchanged, self._hash)
         proof = b64decode(final["proof"])
         if len(proof) != len(signature):
-            return Refused("the proof has another length than the hashes of this mechanism")
+            return AuthenticationRefused("the proof has another length than the hashes of this mechanism")
         client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
         if not compare_digest(new_hash(self._hash, client_key).digest(), credential.stored_key):
-            return Refused("the password is wrong")
+            return AuthenticationRefused("the password is wrong")
         signature = hmac(credential.server_key, exchanged, self._hash)
         return Authenticated(self._user, b"v=" + b64encode(signature))
 
@@ -151,7 +276,9 @@ def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, itera
     return pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
-def credential_of(mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
+def create_credential(
+    mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
+) -> ScramCredential:
     """What a server keeps of a salted password."""
     name = HASHES[mechanism]
     stored_key = new_hash(name, hmac(salted, b"Client Key", name)).digest()

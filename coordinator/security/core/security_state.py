@@ -6,24 +6,24 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
-from coordinator.security.acl import (
+from coordinator.security.core.acl import (
     AclBinding,
-    Operation,
+    AclOperation,
+    AclPermissionType,
     PatternType,
-    Permission,
     ResourceType,
-    in_order,
-    why_senseless,
+    sort_acls,
+    why_inconsistent,
 )
-from coordinator.security.credential import ScramCredential, ScramMechanism
+from coordinator.security.core.sasl_mechanisms import ScramCredential, ScramMechanism
 
 VERSION: Final = 1
 
-_ACL: Final = (
+_ACL_FIELDS: Final = (
     *("resource_type", "resource_name", "pattern_type"),
     *("principal", "host", "operation", "permission"),
 )
-_SCRAM: Final = ("user", "mechanism", "salt", "stored_key", "server_key", "iterations")
+_SCRAM_FIELDS: Final = ("user", "mechanism", "salt", "stored_key", "server_key", "iterations")
 
 ScramUser = tuple[str, ScramMechanism]
 Found = TypeVar("Found")
@@ -37,13 +37,13 @@ class SecurityState:
     acls: frozenset[AclBinding] = frozenset()
     scram: Mapping[ScramUser, ScramCredential] = field(default_factory=dict)
 
-    def document(self) -> dict[str, object]:
+    def to_document(self) -> dict[str, object]:
         """As JSON can express it."""
         users = sorted(self.scram, key=lambda user: (user[0], user[1]))
         return {
             "version": VERSION,
-            "acls": [_acl_entry(acl) for acl in in_order(self.acls)],
-            "scram": [_scram_entry(user, self.scram[user]) for user in users],
+            "acls": [_encode_acl(acl) for acl in sort_acls(self.acls)],
+            "scram": [_encode_scram(user, self.scram[user]) for user in users],
         }
 
     @classmethod
@@ -55,12 +55,12 @@ class SecurityState:
             raise ValueError(f"version {document.get('version')!r} is not {VERSION}")
         _check_names(document, ("version", "acls", "scram"))
         return cls(
-            frozenset(_each(document, "acls", _ACL, _acl, lambda acl: acl)),
-            dict(_each(document, "scram", _SCRAM, _scram, lambda found: found[0])),
+            frozenset(_parse_entries(document, "acls", _ACL_FIELDS, _parse_acl, lambda acl: acl)),
+            dict(_parse_entries(document, "scram", _SCRAM_FIELDS, _parse_scram, lambda found: found[0])),
         )
 
 
-def _acl_entry(acl: AclBinding) -> dict[str, str]:
+def _encode_acl(acl: AclBinding) -> dict[str, str]:
     return {
         "resource_type": acl.resource_type.name,
         "resource_name": acl.resource_name,
@@ -72,19 +72,19 @@ def _acl_entry(acl: AclBinding) -> dict[str, str]:
     }
 
 
-def _scram_entry(user: ScramUser, credential: ScramCredential) -> dict[str, object]:
+def _encode_scram(user: ScramUser, credential: ScramCredential) -> dict[str, object]:
     name, mechanism = user
     return {
         "user": name,
         "mechanism": mechanism.mechanism_name,
-        "salt": _to_text(credential.salt),
-        "stored_key": _to_text(credential.stored_key),
-        "server_key": _to_text(credential.server_key),
+        "salt": _encode_base64(credential.salt),
+        "stored_key": _encode_base64(credential.stored_key),
+        "server_key": _encode_base64(credential.server_key),
         "iterations": credential.iterations,
     }
 
 
-def _each(
+def _parse_entries(
     document: Mapping[str, Any],
     name: str,
     fields: Collection[str],
@@ -118,58 +118,61 @@ def _check_names(entry: Mapping[str, object], known: Collection[str]) -> None:
         raise ValueError(f"{next(name for name in entry if name not in known)!r} is not known")
 
 
-def _acl(entry: Mapping[str, Any]) -> AclBinding:
+def _parse_acl(entry: Mapping[str, Any]) -> AclBinding:
     acl = AclBinding(
-        _number(ResourceType, entry, "resource_type"),
-        _text(entry, "resource_name"),
-        _number(PatternType, entry, "pattern_type"),
-        _text(entry, "principal"),
-        _text(entry, "host"),
-        _number(Operation, entry, "operation"),
-        _number(Permission, entry, "permission"),
+        _parse_enum(ResourceType, entry, "resource_type"),
+        _parse_text(entry, "resource_name"),
+        _parse_enum(PatternType, entry, "pattern_type"),
+        _parse_text(entry, "principal"),
+        _parse_text(entry, "host"),
+        _parse_enum(AclOperation, entry, "operation"),
+        _parse_enum(AclPermissionType, entry, "permission"),
     )
-    why = why_senseless(acl)
+    why = why_inconsistent(acl)
     if why is not None:
         raise ValueError(why)
     return acl
 
 
-def _scram(entry: Mapping[str, Any]) -> tuple[ScramUser, ScramCredential]:
+def _parse_scram(entry: Mapping[str, Any]) -> tuple[ScramUser, ScramCredential]:
     mechanisms = {each.mechanism_name: each for each in ScramMechanism}
-    mechanism = mechanisms.get(_text(entry, "mechanism"))
+    mechanism = mechanisms.get(_parse_text(entry, "mechanism"))
     if mechanism is None:
         raise ValueError(f"mechanism: {entry['mechanism']!r} is none of {', '.join(mechanisms)}")
     iterations = entry["iterations"]
     if type(iterations) is not int or iterations < 1:
         raise ValueError("iterations: a number above 0 is expected")
     credential = ScramCredential(
-        _bytes(entry, "salt"), _bytes(entry, "stored_key"), _bytes(entry, "server_key"), iterations
+        _parse_base64(entry, "salt"),
+        _parse_base64(entry, "stored_key"),
+        _parse_base64(entry, "server_key"),
+        iterations,
     )
-    return (_text(entry, "user"), mechanism), credential
+    return (_parse_text(entry, "user"), mechanism), credential
 
 
-def _number(kind: type[Number], entry: Mapping[str, Any], name: str) -> Number:
+def _parse_enum(kind: type[Number], entry: Mapping[str, Any], name: str) -> Number:
     try:
-        return kind[_text(entry, name)]
+        return kind[_parse_text(entry, name)]
     except KeyError:
         if name not in entry:
             raise
         raise ValueError(f"{name}: {entry[name]!r} is not known") from None
 
 
-def _text(entry: Mapping[str, Any], name: str) -> str:
+def _parse_text(entry: Mapping[str, Any], name: str) -> str:
     value = entry[name]
     if not isinstance(value, str):
         raise ValueError(f"{name}: a text is expected")
     return value
 
 
-def _bytes(entry: Mapping[str, Any], name: str) -> bytes:
+def _parse_base64(entry: Mapping[str, Any], name: str) -> bytes:
     try:
-        return base64.b64decode(_text(entry, name), validate=True)
+        return base64.b64decode(_parse_text(entry, name), validate=True)
     except ValueError:
         raise ValueError(f"{name}: base64 is expected") from None  # what stands there is not for messages
 
 
-def _to_text(data: bytes) -> str:
+def _encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode()

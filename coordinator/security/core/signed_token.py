@@ -18,11 +18,20 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, Key, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from coordinator.security.bearer import MAX_TIME_MS, InvalidToken, UnknownKey, ValidToken, Verdict
-from coordinator.security.jws import Jws, NotAToken, is_number, parse_jws
-from coordinator.security.unsecured_token import is_text
+from coordinator.security.core.oauthbearer import (
+    MAX_TIME_MS,
+    InvalidJws,
+    InvalidToken,
+    Jws,
+    TokenResult,
+    UnknownTokenKey,
+    ValidToken,
+    is_number,
+    is_valid_unicode,
+    parse_jws,
+)
 
-MOST_KEYS: Final = 1000
+MAX_KEYS: Final = 1000
 _MAX_KEY_ID: Final = 1000
 """A longer one is not asked for."""
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384
@@ -31,11 +40,11 @@ _RSA: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 _EDWARDS: Final = "EdDSA"
 
 
-class _Invalid(Exception):
+class _InvalidSignedToken(Exception):
     """Why a token is none. The text says none of it."""
 
 
-class _NoSuchKey(_Invalid):
+class _UnknownSigningKey(_InvalidSignedToken):
     pass
 
 
@@ -61,7 +70,7 @@ class ClaimRules:
     sub_claim_name: str = "sub"
 
 
-def read_keys(document: bytes) -> list[VerificationKey]:
+def parse_jwks(document: bytes) -> list[VerificationKey]:
     """The keys of what a provider publishes (a JWK Set), at least one. Others than such for signatures, and such as
     are not known or too weak, are left out. Raises ValueError."""
     try:
@@ -71,15 +80,15 @@ def read_keys(document: bytes) -> list[VerificationKey]:
     entries = published.get("keys") if isinstance(published, dict) else None
     if not isinstance(entries, list):
         raise ValueError("this is no JSON with a list of keys")
-    if len(entries) > MOST_KEYS:
-        raise ValueError(f"there are {len(entries)} keys, and {MOST_KEYS} at most are taken")
-    keys = [key for each in entries if (key := _read_key(each)) is not None]
+    if len(entries) > MAX_KEYS:
+        raise ValueError(f"there are {len(entries)} keys, and {MAX_KEYS} at most are taken")
+    keys = [key for each in entries if (key := _parse_jwk(each)) is not None]
     if not keys:
         raise ValueError(f"none of {len(entries)} keys is one that signatures can be verified with")
     return keys
 
 
-def _read_key(entry: Any) -> VerificationKey | None:
+def _parse_jwk(entry: Any) -> VerificationKey | None:
     if not isinstance(entry, dict) or entry.get("use", "sig") != "sig":
         return None
     if "verify" not in entry.get("key_ops", ("verify",)):
@@ -102,8 +111,8 @@ def _read_key(entry: Any) -> VerificationKey | None:
     )
 
 
-class SignedTokens:
-    """See the top of this file."""
+class SignedTokenValidator:
+    """Validates signed tokens by the keys and the rules of one listener."""
 
     def __init__(self, rules: ClaimRules, wall_ms: Callable[[], int]) -> None:
         """In: the time. Without keys: no token is good until there are some."""
@@ -112,85 +121,89 @@ class SignedTokens:
         self.keys: list[VerificationKey] = []
         """Those that are published now."""
 
-    def validate(self, token: str) -> Verdict:
+    def validate(self, token: str) -> TokenResult:
         """Judges a token."""
         try:
             jws = parse_jws(token)
-            self._verify(jws)
-            return self._judge(jws.claims)
-        except _NoSuchKey as problem:
-            return UnknownKey(str(problem))
-        except (NotAToken, _Invalid) as problem:
+            self._verify_signature(jws)
+            return self._validate_claims(jws.claims)
+        except _UnknownSigningKey as problem:
+            return UnknownTokenKey(str(problem))
+        except (InvalidJws, _InvalidSignedToken) as problem:
             return InvalidToken(str(problem))
 
     # Signature
 
-    def _verify(self, jws: Jws) -> None:
+    def _verify_signature(self, jws: Jws) -> None:
         header, algorithm = jws.header, jws.header.get("alg")
         if not isinstance(algorithm, str) or not (
             algorithm in _RSA or algorithm in _CURVES or algorithm == _EDWARDS
         ):
-            raise _Invalid("the token is not signed by an algorithm that is taken here")
+            raise _InvalidSignedToken("the token is not signed by an algorithm that is taken here")
         if header.get("crit"):
-            raise _Invalid("the token asks for something that is not known here (crit)")
+            raise _InvalidSignedToken("the token asks for something that is not known here (crit)")
         key_id = header.get("kid")
         if key_id is not None and not isinstance(key_id, str):
-            raise _Invalid("the kid of the token is no text")
-        key = self._key(algorithm, key_id)
+            raise _InvalidSignedToken("the kid of the token is no text")
+        key = self._find_key(algorithm, key_id)
         try:
             is_good = JWSRegistry.algorithms[algorithm].verify(jws.signed, jws.signature, key)
         except (JoseError, ValueError, TypeError):
             is_good = False
         if not is_good:
-            raise _Invalid("the signature of the token is not good")
+            raise _InvalidSignedToken("the signature of the token is not good")
 
-    def _key(self, algorithm: str, key_id: str | None) -> Key:
+    def _find_key(self, algorithm: str, key_id: str | None) -> Key:
         """The first that fits."""
         for each in self.keys:
             if (
                 (key_id is None or each.key_id == key_id)
                 and each.algorithm in (None, algorithm)
-                and _fits(each.key, algorithm)
+                and _supports_algorithm(each.key, algorithm)
             ):
                 return each.key
         missing = "no key is there that the token can be signed with"
-        raise _Invalid(missing) if key_id is None or len(key_id) > _MAX_KEY_ID else _NoSuchKey(missing)
+        raise (
+            _InvalidSignedToken(missing)
+            if key_id is None or len(key_id) > _MAX_KEY_ID
+            else _UnknownSigningKey(missing)
+        )
 
     # Claims
 
-    def _judge(self, claims: Mapping[str, Any]) -> ValidToken:
+    def _validate_claims(self, claims: Mapping[str, Any]) -> ValidToken:
         rules = self._rules
         expires_s = self._check_times(claims)
         issuer, audience = claims.get("iss"), claims.get("aud")
         for name in ("iss", "sub", "jti"):
             if not isinstance(claims.get(name, ""), str):
-                raise _Invalid(f"{name} of the token is no text")
+                raise _InvalidSignedToken(f"{name} of the token is no text")
         if rules.issuer and issuer != rules.issuer:
-            raise _Invalid("the token is from another issuer (iss)")
-        if rules.audience and not _is_for(audience, rules.audience):
-            raise _Invalid("the token is for another audience (aud)")
+            raise _InvalidSignedToken("the token is from another issuer (iss)")
+        if rules.audience and not _has_audience(audience, rules.audience):
+            raise _InvalidSignedToken("the token is for another audience (aud)")
         _check_scope(claims.get(rules.scope_claim_name))
         principal = claims.get(rules.sub_claim_name)
-        if not isinstance(principal, str) or not principal.strip() or not is_text(principal):
-            raise _Invalid("the claim that names the principal is not there, or is no text")
+        if not isinstance(principal, str) or not principal.strip() or not is_valid_unicode(principal):
+            raise _InvalidSignedToken("the claim that names the principal is not there, or is no text")
         return ValidToken(principal.strip(), min(expires_s * 1000, MAX_TIME_MS))
 
     def _check_times(self, claims: Mapping[str, Any]) -> int:
         """Until when a token is good that is now, in whole seconds."""
-        expires_s, issued_s, begins_s = (_seconds(claims, name) for name in ("exp", "iat", "nbf"))
+        expires_s, issued_s, begins_s = (_parse_seconds(claims, name) for name in ("exp", "iat", "nbf"))
         now_ms, skew_ms = self._wall_ms(), self._rules.clock_skew_ms
         if expires_s is None or issued_s is None:
-            raise _Invalid(f"the token has no {'exp' if expires_s is None else 'iat'}")
+            raise _InvalidSignedToken(f"the token has no {'exp' if expires_s is None else 'iat'}")
         if now_ms - skew_ms >= expires_s * 1000:
-            raise _Invalid("the token has expired (exp)")
+            raise _InvalidSignedToken("the token has expired (exp)")
         if issued_s < 0 or expires_s < issued_s:
-            raise _Invalid("the token expires before it was issued (exp, iat)")
+            raise _InvalidSignedToken("the token expires before it was issued (exp, iat)")
         if begins_s is not None and (now_ms + skew_ms < begins_s * 1000 or expires_s < begins_s):
-            raise _Invalid("the token is not good yet (nbf)")
+            raise _InvalidSignedToken("the token is not good yet (nbf)")
         return expires_s
 
 
-def _fits(key: Key, algorithm: str) -> bool:
+def _supports_algorithm(key: Key, algorithm: str) -> bool:
     if algorithm in _RSA:
         return isinstance(key, RSAKey)
     if algorithm in _CURVES:
@@ -198,19 +211,19 @@ def _fits(key: Key, algorithm: str) -> bool:
     return isinstance(key, OKPKey)
 
 
-def _seconds(claims: Mapping[str, Any], name: str) -> int | None:
+def _parse_seconds(claims: Mapping[str, Any], name: str) -> int | None:
     claim = claims.get(name)
     if claim is None:
         return None
     if not is_number(claim):
-        raise _Invalid(f"{name} of the token is no number")
+        raise _InvalidSignedToken(f"{name} of the token is no number")
     try:
         return int(claim)
     except OverflowError:
-        raise _Invalid(f"{name} of the token is beyond all time") from None
+        raise _InvalidSignedToken(f"{name} of the token is beyond all time") from None
 
 
-def _is_for(audience: Any, expected: frozenset[str]) -> bool:
+def _has_audience(audience: Any, expected: frozenset[str]) -> bool:
     if isinstance(audience, str):
         return audience in expected
     if not isinstance(audience, list) or not all(isinstance(each, str) for each in audience):
@@ -219,8 +232,8 @@ def _is_for(audience: Any, expected: frozenset[str]) -> bool:
 
 
 def _check_scope(claim: Any) -> None:
-    """Raises _Invalid. Nobody asks for a scope here, but one that is there has to be one."""
+    """Raises _InvalidSignedToken. Nobody asks for a scope here, but one that is there has to be one."""
     scopes = claim if isinstance(claim, list) else [claim] if isinstance(claim, str) else []
     names = [each.strip() if isinstance(each, str) else "" for each in scopes]
     if "" in names or len(set(names)) != len(names):
-        raise _Invalid("the scope of the token has what is no scope, or one twice")
+        raise _InvalidSignedToken("the scope of the token has what is no scope, or one twice")

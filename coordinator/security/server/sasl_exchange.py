@@ -1,48 +1,58 @@
-"""Who a client is, in frames: what it may send until that is known, and what it is answered.
+"""The SASL exchange of a connection, frame by frame: which requests a client may send before it is
+authenticated, and the responses.
 
     start       ApiVersions, once answered with the versions       then only SaslHandshake
-                SaslHandshake with a mechanism that is there       tokens are due
-    tokens      after SaslHandshake v0: the bytes of each frame, and so the answers; no word of an error
+                SaslHandshake with a supported mechanism           tokens follow
+    tokens      after SaslHandshake v0: the bytes of each frame, and so the responses; no error text
                 after SaslHandshake v1: SaslAuthenticate; any other request is answered ILLEGAL_SASL_STATE
-    the end     let in, or turned away
-
-A connection that authenticates anew (KIP-368) begins with a SaslHandshake that came as a request among others, and
-may change neither mechanism nor principal.
-
-Source: KIP-43, KIP-152, KIP-368; Kafka's `SaslServerAuthenticator`, for the order of errors and their texts.
+    the end     authenticated, or refused
+A re-authentication (KIP-368) begins with a SaslHandshake among other requests and may change neither
+mechanism nor principal.
+A request of another API in place of SaslAuthenticate gets a response of its own API with ILLEGAL_SASL_STATE.
+Where such a response has errors only in lists, one for each requested item, the lists are empty here.
+Source: KIP-43, KIP-152, KIP-368; Kafka's `SaslServerAuthenticator` (order and texts of errors), and
+`getErrorResponse` of its request classes.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from coordinator.net.peer import printable
-from coordinator.security.principal import USER, Principal
-from coordinator.security.sasl_server import Authenticated, Challenge, Judged, Pending, Refused, SaslServer
-from coordinator.server.authentication.misplaced import misplaced_answer, why_misplaced
-from coordinator.server.handlers.api_versions import refuse_api_versions
+from msgspec.structs import replace
+
+from coordinator.apis.broker_handlers import encode_unsupported_api_versions
+from coordinator.core.message_text import printable
+from coordinator.security.core.principal import USER, Principal
+from coordinator.security.core.sasl_mechanisms import (
+    Authenticated,
+    AuthenticationRefused,
+    Challenge,
+    PendingStep,
+    SaslServer,
+    StepResult,
+)
 from protocol.apis import APIS, ApiKey
-from protocol.budget import Budget
 from protocol.codec import request_decoder
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_bare_error_response
 from protocol.framing import RequestHeader, UnsupportedVersion, encode_response, parse_request_header
-from protocol.malformed import Malformed
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from protocol.primitives import DecodingBudget, Malformed
 
 _SIZE_BYTES: Final = 4
-_AUTHENTICATES_IN_REQUESTS_SINCE: Final = 1
+_SASL_AUTHENTICATE_SINCE: Final = 1
 """The version of SaslHandshake."""
-_NOTHING: Final = b""
+_NO_FRAME: Final = b""
 
 AnswerApiVersions = Callable[[ApiVersionsRequest, int], ApiVersionsResponse]
 """Takes a request and its version."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mechanisms:
+class SaslMechanisms:
     """How clients of one listener authenticate."""
 
     servers: Mapping[str, Callable[[], SaslServer]]
@@ -59,7 +69,7 @@ class Mechanisms:
         return max(0, min(bounds)) if bounds else None
 
 
-class Identity(NamedTuple):
+class SaslIdentity(NamedTuple):
     """Who was let in, and by which mechanism."""
 
     principal: Principal
@@ -67,24 +77,24 @@ class Identity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ExchangeContinues:
     """The client is to go on."""
 
     frame: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class LetIn:
+class ExchangeSucceeded:
     """The client is who it says."""
 
     frame: bytes
-    identity: Identity
+    identity: SaslIdentity
     session_ms: int | None
     """How long this is good for; None: for ever."""
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedAway:
+class ExchangeFailed:
     """The client is told in its time, or nothing where the frame is empty, and disconnected."""
 
     frame: bytes
@@ -92,194 +102,211 @@ class TurnedAway:
     """For the operator's log, printable; without any secret."""
 
 
-Decided: TypeAlias = Answered | LetIn | TurnedAway
+ExchangeDecision: TypeAlias = ExchangeContinues | ExchangeSucceeded | ExchangeFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ExchangePending:
     """What becomes of the client has to be waited for; meanwhile no other frame is judged."""
 
-    wait: Callable[[], Coroutine[Any, Any, Decided]]
+    wait: Callable[[], Coroutine[Any, Any, ExchangeDecision]]
     """Called once at most."""
 
 
-Outcome: TypeAlias = Decided | Waiting
+ExchangeOutcome: TypeAlias = ExchangeDecision | ExchangePending
 
 
-class Exchange:
-    """See the top of this file. Of one authentication; there is nothing after its end."""
+class SaslExchange:
+    """One authentication of a client; there is nothing after its end."""
 
     def __init__(
-        self, mechanisms: Mechanisms, answer_api_versions: AnswerApiVersions, before: Identity | None = None
+        self,
+        mechanisms: SaslMechanisms,
+        answer_api_versions: AnswerApiVersions,
+        previous_identity: SaslIdentity | None = None,
     ) -> None:
         """In: who answers ApiVersions; who the client was until now, where it authenticates anew."""
         self._mechanisms = mechanisms
         self._answer_api_versions = answer_api_versions
-        self._before = before
-        self._versions_told = before is not None
+        self._previous_identity = previous_identity
+        self._has_answered_versions = previous_identity is not None
         self._are_tokens_bare = False
         self._server: SaslServer | None = None
         self._is_other_mechanism = False
         self.mechanism = ""
         """That of the client; "" before it has chosen one that is there."""
 
-    def choose(self, mechanism: str, version: int) -> bool:
+    def choose_mechanism(self, mechanism: str, version: int) -> bool:
         """Takes the mechanism that a SaslHandshake names; False: there is no such one."""
         if mechanism not in self._mechanisms.servers:
             return False
-        self._are_tokens_bare = version < _AUTHENTICATES_IN_REQUESTS_SINCE
-        self._is_other_mechanism = self._before is not None and mechanism != self._before.mechanism
+        self._are_tokens_bare = version < _SASL_AUTHENTICATE_SINCE
+        self._is_other_mechanism = (
+            self._previous_identity is not None and mechanism != self._previous_identity.mechanism
+        )
         self.mechanism = mechanism
         self._server = self._mechanisms.servers[mechanism]()
         return True
 
     @property
-    def names(self) -> list[str]:
+    def mechanism_names(self) -> list[str]:
         """The mechanisms that there are."""
         return list(self._mechanisms.servers)
 
-    def receive(self, frame: bytes) -> Outcome:
+    def receive_frame(self, frame: bytes) -> ExchangeOutcome:
         """Judges the next frame, without its size. Raises Malformed: it is no request, and ends the connection."""
         if self._server is None:
-            return self._before_tokens(frame)
+            return self._handle_before_tokens(frame)
         if self._is_other_mechanism:
-            assert self._before is not None
-            return TurnedAway(
-                _NOTHING,
+            assert self._previous_identity is not None
+            return ExchangeFailed(
+                _NO_FRAME,
                 f"SASL mechanism '{self.mechanism}' requested by client is not supported for re-authentication "
-                f"of mechanism '{self._before.mechanism}'",
+                f"of mechanism '{self._previous_identity.mechanism}'",
             )
         if self._are_tokens_bare:
-            return self._bare_token(self._server, frame)
-        return self._token(self._server, frame)
+            return self._evaluate_bare_token(self._server, frame)
+        return self._evaluate_token(self._server, frame)
 
     # Before tokens
 
-    def _before_tokens(self, frame: bytes) -> Outcome:
+    def _handle_before_tokens(self, frame: bytes) -> ExchangeOutcome:
         try:
             header = parse_request_header(frame)
         except UnsupportedVersion as unsupported:
             header = unsupported.header
-            if header.api_key == ApiKey.API_VERSIONS and not self._versions_told:
-                return Answered(bytes(refuse_api_versions(header.correlation_id)))
+            if header.api_key == ApiKey.API_VERSIONS and not self._has_answered_versions:
+                return ExchangeContinues(bytes(encode_unsupported_api_versions(header.correlation_id)))
             raise
         if header.api_key == ApiKey.API_VERSIONS:
-            return self._api_versions(header, frame)
+            return self._handle_api_versions(header, frame)
         if header.api_key == ApiKey.SASL_HANDSHAKE:
-            return self._handshake(header, frame)
-        return TurnedAway(
-            _NOTHING, f"Unexpected Kafka request of type {_name(header.api_key)} during SASL handshake."
+            return self._handle_handshake(header, frame)
+        return ExchangeFailed(
+            _NO_FRAME,
+            f"Unexpected Kafka request of type {_format_api_name(header.api_key)} during SASL handshake.",
         )
 
-    def _api_versions(self, header: RequestHeader, frame: bytes) -> Answered:
-        if self._versions_told:
+    def _handle_api_versions(self, header: RequestHeader, frame: bytes) -> ExchangeContinues:
+        if self._has_answered_versions:
             raise Malformed("ApiVersions came where SaslHandshake was expected")
-        request: ApiVersionsRequest = _decoded(header, frame)
+        request: ApiVersionsRequest = _decode_body(header, frame)
         response = self._answer_api_versions(request, header.api_version)
-        self._versions_told = response.error_code == ErrorCode.NONE
-        return Answered(_encoded(header, response))
+        self._has_answered_versions = response.error_code == ErrorCode.NONE
+        return ExchangeContinues(_encode_frame(header, response))
 
-    def _handshake(self, header: RequestHeader, frame: bytes) -> Answered | TurnedAway:
-        request: SaslHandshakeRequest = _decoded(header, frame)
-        is_there = self.choose(request.mechanism, header.api_version)
-        error = ErrorCode.NONE if is_there else ErrorCode.UNSUPPORTED_SASL_MECHANISM
-        answer = _encoded(header, SaslHandshakeResponse(error_code=error, mechanisms=self.names))
-        if is_there:
-            return Answered(answer)
-        return TurnedAway(answer, f"Unsupported SASL mechanism {printable(request.mechanism, 50)}")
+    def _handle_handshake(self, header: RequestHeader, frame: bytes) -> ExchangeContinues | ExchangeFailed:
+        request: SaslHandshakeRequest = _decode_body(header, frame)
+        is_supported = self.choose_mechanism(request.mechanism, header.api_version)
+        error = ErrorCode.NONE if is_supported else ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        answer = _encode_frame(
+            header, SaslHandshakeResponse(error_code=error, mechanisms=self.mechanism_names)
+        )
+        if is_supported:
+            return ExchangeContinues(answer)
+        return ExchangeFailed(answer, f"Unsupported SASL mechanism {printable(request.mechanism, 50)}")
 
     # Tokens
 
-    def _bare_token(self, server: SaslServer, token: bytes) -> Outcome:
-        return _in_time(server.step(token), self._bare_outcome)
+    def _evaluate_bare_token(self, server: SaslServer, token: bytes) -> ExchangeOutcome:
+        return _decide_when_known(server.evaluate_response(token), self._decide_bare)
 
-    def _bare_outcome(self, step: Judged) -> Decided:
+    def _decide_bare(self, step: StepResult) -> ExchangeDecision:
         match step:
             case Challenge(challenge):
-                return Answered(_sized(challenge))
+                return ExchangeContinues(_add_size_prefix(challenge))
             case Authenticated(name, last, lifetime_ms):
                 refusal = self._why_other_principal(name)
                 if refusal is not None:
-                    return TurnedAway(_NOTHING, printable(refusal))
-                return self._let_in(_sized(last), name, self._session_ms(lifetime_ms))
-            case Refused(reason):
-                return TurnedAway(_NOTHING, printable(reason))
+                    return ExchangeFailed(_NO_FRAME, printable(refusal))
+                return self._succeed(_add_size_prefix(last), name, self._session_ms(lifetime_ms))
+            case AuthenticationRefused(reason):
+                return ExchangeFailed(_NO_FRAME, printable(reason))
 
-    def _token(self, server: SaslServer, frame: bytes) -> Outcome:
+    def _evaluate_token(self, server: SaslServer, frame: bytes) -> ExchangeOutcome:
         try:
             header = parse_request_header(frame)
         except UnsupportedVersion as unsupported:
             if unsupported.header.api_key != ApiKey.API_VERSIONS:
                 raise
-            return self._misplaced(replace(unsupported.header, api_version=0))
+            return self._reject_misplaced(replace(unsupported.header, api_version=0))
         if header.api_key != ApiKey.SASL_AUTHENTICATE:
-            return self._misplaced(header)
-        request: SaslAuthenticateRequest = _decoded(header, frame)
-        return _in_time(server.step(request.auth_bytes), partial(self._outcome, header))
+            return self._reject_misplaced(header)
+        request: SaslAuthenticateRequest = _decode_body(header, frame)
+        return _decide_when_known(server.evaluate_response(request.auth_bytes), partial(self._decide, header))
 
-    def _outcome(self, header: RequestHeader, step: Judged) -> Decided:
+    def _decide(self, header: RequestHeader, step: StepResult) -> ExchangeDecision:
         match step:
             case Challenge(challenge):
-                return Answered(_encoded(header, _step(challenge)))
+                return ExchangeContinues(_encode_frame(header, _create_authenticate_response(challenge)))
             case Authenticated(name, last, lifetime_ms):
                 refusal = self._why_other_principal(name)
                 if refusal is not None:
-                    return self._refused(header, refusal, refusal)
+                    return self._reject_credentials(header, refusal, refusal)
                 session_ms = self._session_ms(lifetime_ms)
-                return self._let_in(_encoded(header, _step(last, session_ms or 0)), name, session_ms)
-            case Refused(reason, message):
-                return self._refused(header, reason, message)
+                return self._succeed(
+                    _encode_frame(header, _create_authenticate_response(last, session_ms or 0)),
+                    name,
+                    session_ms,
+                )
+            case AuthenticationRefused(reason, message):
+                return self._reject_credentials(header, reason, message)
 
-    def _misplaced(self, header: RequestHeader) -> TurnedAway:
-        answer = misplaced_answer(header.api_key, header.api_version, header.correlation_id)
-        return TurnedAway(answer, why_misplaced(header.api_key))
+    def _reject_misplaced(self, header: RequestHeader) -> ExchangeFailed:
+        answer = encode_misplaced_response(header.api_key, header.api_version, header.correlation_id)
+        return ExchangeFailed(answer, why_misplaced(header.api_key))
 
-    def _refused(self, header: RequestHeader, reason: str, message: str | None) -> TurnedAway:
+    def _reject_credentials(self, header: RequestHeader, reason: str, message: str | None) -> ExchangeFailed:
         if message is None:
-            what = "authentication" if self._before is None else "re-authentication"
+            phase = "authentication" if self._previous_identity is None else "re-authentication"
             message = (
-                f"Authentication failed during {what} due to invalid credentials with SASL mechanism "
+                f"Authentication failed during {phase} due to invalid credentials with SASL mechanism "
                 f"{self.mechanism}"
             )
-        response = SaslAuthenticateResponse(
-            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message, auth_bytes=b""
+        response = build_bare_error_response(
+            SaslAuthenticateRequest,
+            header.api_version,
+            ErrorCode.SASL_AUTHENTICATION_FAILED,
+            message,
         )
-        return TurnedAway(_encoded(header, response), printable(reason))
+        return ExchangeFailed(_encode_frame(header, response), printable(reason))
 
     def _why_other_principal(self, name: str) -> str | None:
-        if self._before is None or self._before.principal == Principal(USER, name):
+        if self._previous_identity is None or self._previous_identity.principal == Principal(USER, name):
             return None
-        before = self._before.principal
+        previous = self._previous_identity.principal
         return (
-            f"Cannot change principals during re-authentication from {before.type}.{before.name}: "
+            f"Cannot change principals during re-authentication from {previous.type}.{previous.name}: "
             f"{USER}.{name}"
         )
 
     def _session_ms(self, lifetime_ms: int | None) -> int | None:
         return self._mechanisms.session_ms(self.mechanism, lifetime_ms)
 
-    def _let_in(self, frame: bytes, name: str, session_ms: int | None) -> LetIn:
-        return LetIn(frame, Identity(Principal(USER, name), self.mechanism), session_ms)
+    def _succeed(self, frame: bytes, name: str, session_ms: int | None) -> ExchangeSucceeded:
+        return ExchangeSucceeded(frame, SaslIdentity(Principal(USER, name), self.mechanism), session_ms)
 
 
-def _in_time(step: Judged | Pending, outcome: Callable[[Judged], Decided]) -> Outcome:
+def _decide_when_known(
+    step: StepResult | PendingStep, decide: Callable[[StepResult], ExchangeDecision]
+) -> ExchangeOutcome:
     """What follows from a step, now or once it is known."""
-    if not isinstance(step, Pending):
-        return outcome(step)
+    if not isinstance(step, PendingStep):
+        return decide(step)
     wait_for_step = step.wait
 
-    async def wait() -> Decided:
-        return outcome(await wait_for_step())
+    async def wait() -> ExchangeDecision:
+        return decide(await wait_for_step())
 
-    return Waiting(wait)
+    return ExchangePending(wait)
 
 
-def _name(api_key: int) -> str:
+def _format_api_name(api_key: int) -> str:
     """As Kafka's log has it: SASL_HANDSHAKE."""
     return ApiKey(api_key).name
 
 
-def _step(token: bytes, session_ms: int = 0) -> SaslAuthenticateResponse:
+def _create_authenticate_response(token: bytes, session_ms: int = 0) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(
         error_code=ErrorCode.NONE,
         error_message="",  # and not null: Kafka's
@@ -288,16 +315,39 @@ def _step(token: bytes, session_ms: int = 0) -> SaslAuthenticateResponse:
     )
 
 
-def _decoded(header: RequestHeader, frame: bytes) -> Any:
+def _decode_body(header: RequestHeader, frame: bytes) -> Any:
     """The body of a request. Raises Malformed."""
     api = APIS[header.api_key]
-    decode = request_decoder(api.request, header.api_version, Budget(api.most_elements))
+    decode = request_decoder(api.request, header.api_version, DecodingBudget(api.max_elements))
     return decode(frame, header.body_position)
 
 
-def _encoded(header: RequestHeader, response: object) -> bytes:
+def _encode_frame(header: RequestHeader, response: object) -> bytes:
     return bytes(encode_response(header.api_key, header.api_version, header.correlation_id, response))
 
 
-def _sized(token: bytes) -> bytes:
+def _add_size_prefix(token: bytes) -> bytes:
     return len(token).to_bytes(_SIZE_BYTES, "big") + token
+
+
+_WITH_ERROR_MESSAGE: Final = (
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.DESCRIBE_ACLS,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+)
+"""What is answered in words as well."""
+
+
+def why_misplaced(key: int) -> str:
+    """What is wrong with a request where a token is due."""
+    return f"Unexpected Kafka request of type {ApiKey(key).name} during SASL authentication."
+
+
+def encode_misplaced_response(key: int, version: int, correlation_id: int) -> bytes:
+    """The frame of an answer in the form of that API, size included."""
+    message = why_misplaced(key) if key in _WITH_ERROR_MESSAGE else None
+    response = build_bare_error_response(APIS[key].request, version, ErrorCode.ILLEGAL_SASL_STATE, message)
+    return bytes(encode_response(key, version, correlation_id, response))

@@ -5,23 +5,23 @@ import ssl
 from typing import TYPE_CHECKING, Protocol
 
 from coordinator.config.listener_settings import ListenerSettings
-from coordinator.net.connection import Connection
-from coordinator.net.endpoint import Endpoint
-from coordinator.server.authentication_counts import AuthenticationCounts
-from coordinator.server.security import Security
-from coordinator.server.start_failed import StartFailed
+from coordinator.core.message_text import StartFailed
+from coordinator.network.client_connection import Connection
+from coordinator.network.endpoint import Endpoint
+from coordinator.network.request_routes import AuthenticationCounts
+from coordinator.security.lazy_security import LazySecurity
 from storage.files import Files
 
 if TYPE_CHECKING:
-    from coordinator.server.authentication.sasl import Sasl
-    from coordinator.server.tls.tls import ListenerTls
+    from coordinator.security.server.sasl_listener import SaslListener
+    from coordinator.security.server.tls_listener import ListenerTls
 
 
-class _Clients(Protocol):
+class _ClientAuthentication(Protocol):
     """How the clients of a listener show who they are."""
 
-    def connection(self, endpoint: Endpoint, peername: object) -> Connection: ...
-    def entrance(self, connection: Connection) -> asyncio.BaseProtocol: ...
+    def create_connection(self, endpoint: Endpoint, peername: object) -> Connection: ...
+    def create_protocol(self, connection: Connection) -> asyncio.BaseProtocol: ...
 
 
 class SecuredListener:
@@ -31,14 +31,16 @@ class SecuredListener:
         self,
         settings: ListenerSettings,
         files: Files,
-        security: Security,
+        security: LazySecurity,
         counts: AuthenticationCounts,
     ) -> None:
         """In: what is known of users; where is counted who was let in. Raises StartFailed."""
         self.handshake_timeout_s = settings.authentication_timeout_ms / 1000
-        self._tls = None if settings.tls is None else _tls(settings, files)
-        self._sasl = _sasl(settings, files, security, counts) if settings.protocol.has_sasl else None
-        self._clients = _certificates(settings) if self._sasl is None else self._sasl
+        self._tls = None if settings.tls is None else _create_tls(settings, files)
+        self._sasl = _create_sasl(settings, files, security, counts) if settings.protocol.has_sasl else None
+        self._client_authentication = (
+            _create_certificate_authentication(settings) if self._sasl is None else self._sasl
+        )
 
     @property
     def ssl_context(self) -> ssl.SSLContext | None:
@@ -51,25 +53,25 @@ class SecuredListener:
         listener; None: there is no TLS."""
         return None if self._tls is None else self._tls.client_context
 
-    def connection(self, endpoint: Endpoint, peername: object) -> Connection:
+    def create_connection(self, endpoint: Endpoint, peername: object) -> Connection:
         """Makes the connection of a socket that was accepted."""
-        return self._clients.connection(endpoint, peername)
+        return self._client_authentication.create_connection(endpoint, peername)
 
-    def entrance(self, connection: Connection) -> asyncio.BaseProtocol:
+    def create_protocol(self, connection: Connection) -> asyncio.BaseProtocol:
         """What its transport speaks to until the client is let in."""
-        return self._clients.entrance(connection)
+        return self._client_authentication.create_protocol(connection)
 
     async def start(self) -> None:
         """Fetches the keys of tokens. Raises StartFailed."""
         if self._sasl is not None:
             await self._sasl.start()
 
-    async def read_again(self) -> None:
+    async def reload(self) -> None:
         """Reads the stores of TLS and the keys of tokens again, for new connections; lines say what went wrong."""
         if self._tls is not None:
-            await self._tls.renew()
+            await self._tls.reload()
         if self._sasl is not None:
-            await self._sasl.read_again()
+            await self._sasl.reload()
 
     def close(self) -> None:
         """Fetches nothing any more."""
@@ -77,26 +79,26 @@ class SecuredListener:
             self._sasl.close()
 
 
-def _tls(settings: ListenerSettings, files: Files) -> "ListenerTls":
-    from coordinator.server.tls.store_error import StoreError
-    from coordinator.server.tls.tls import ListenerTls
+def _create_tls(settings: ListenerSettings, files: Files) -> "ListenerTls":
+    from coordinator.security.server.tls_listener import ListenerTls
+    from coordinator.security.server.tls_stores import KeyStoreError
 
     try:
         return ListenerTls(settings, files)
-    except StoreError as error:
+    except KeyStoreError as error:
         raise StartFailed(f"the listener {settings.name}: {error}") from error
 
 
-def _certificates(settings: ListenerSettings) -> _Clients:
-    from coordinator.server.tls.certificates import Certificates
+def _create_certificate_authentication(settings: ListenerSettings) -> _ClientAuthentication:
+    from coordinator.security.server.tls_listener import CertificateAuthentication
 
-    return Certificates(settings)
+    return CertificateAuthentication(settings)
 
 
-def _sasl(
-    settings: ListenerSettings, files: Files, security: Security, counts: AuthenticationCounts
-) -> "Sasl":
-    from coordinator.server.authentication.sasl import Sasl
+def _create_sasl(
+    settings: ListenerSettings, files: Files, security: LazySecurity, counts: AuthenticationCounts
+) -> "SaslListener":
+    from coordinator.security.server.sasl_listener import SaslListener
 
     store = security.store
-    return Sasl(asyncio.get_running_loop(), settings, lambda: store.state.scram, counts, files)
+    return SaslListener(asyncio.get_running_loop(), settings, lambda: store.state.scram, counts, files)

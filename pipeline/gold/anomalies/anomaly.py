@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pipeline.gold.anomalies import ANOMALIES
+from pipeline.gold.anomalies.anomaly_schema import ANOMALIES
 
 
 def anomaly(kind: str, frame: DataFrame, **columns: Column | str) -> DataFrame:

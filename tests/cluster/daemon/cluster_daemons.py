@@ -3,18 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coordinator import clock
-from coordinator.cluster.keys import Keys
+from msgspec.structs import replace
+
+from coordinator.broker.server import Server
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon.etcd_cluster import EtcdCluster
 from coordinator.config.initial_topics import InitialTopic
-from coordinator.engine.partition import PartitionState
-from coordinator.names import CONSUMER_OFFSETS
-from coordinator.server.cluster.cluster import EtcdCluster
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.core import clock
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -23,8 +24,8 @@ from protocol.messages.offset_commit import (
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from storage.memory_files import MemoryFiles
-from tests.cluster.model_engine import ModelEngine, ModelStore
-from tests.server.harness import MEMORY_BYTES, Client, settings
+from tests.broker.harness import MEMORY_BYTES, Client, settings
+from tests.cluster.model_store import ModelConnection, ModelStore
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 ORDERS = (("orders", 3),)
@@ -36,7 +37,7 @@ HANGS_S = 60
 class Daemon:
     """One of them."""
 
-    def __init__(self, node_id: int, server: Server, engine: ModelEngine) -> None:
+    def __init__(self, node_id: int, server: Server, engine: ModelConnection) -> None:
         self.node_id = node_id
         self.server = server
         self.engine = engine
@@ -56,14 +57,14 @@ class Daemon:
     @property
     def transactions(self) -> set[int]:
         """The partitions of transactions that it owns, and has read."""
-        parts = self.server.transactions.parts
+        parts = self.server.transactions.coordinator
         if parts is None:
             return set()
         return {part.number for part in parts.runtime.partitions if part.state is PartitionState.OWNED}
 
     def coordinates(self, group: str) -> bool:
         """Whether it owns the partition of a group, and has read it."""
-        partition = self.server.runtime.partition_of(group)
+        partition = self.server.runtime.find_partition(group)
         return partition.number in self.owned and partition.state is PartitionState.OWNED
 
     async def ask(self, request: Any, version: int) -> Any:
@@ -132,14 +133,16 @@ class Daemons:
             cluster_id=CLUSTER_ID,
             initial_topics=self.initial_topics,
         )
-        engine = ModelEngine(self.store)
-        cluster = EtcdCluster(how, engine, Keys(CLUSTER_ID))
-        await cluster.read()
+        engine = ModelConnection(self.store)
+        cluster = EtcdCluster(how, engine, ClusterKeys(CLUSTER_ID))
+        await cluster.read_cluster()
         server = Server(how, cluster=cluster)
         server.open()
         await server.listen()
         await asyncio.wait_for(server.ready.wait(), HANGS_S)
-        await eventually(lambda: all(server.data_plane.catalogue.get(name) for name, _ in self._topics))
+        await eventually(
+            lambda: all(server.data_plane.catalogue.find_topic(name) for name, _ in self._topics)
+        )
         daemon = Daemon(node_id, server, engine)
         await self._stack.enter_async_context(daemon.client)
         self.by_id[node_id] = daemon

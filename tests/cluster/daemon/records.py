@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from coordinator import clock
+from coordinator.core import clock
 from coordinator.topics.cluster_partition import ClusterPartition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -27,8 +27,8 @@ from protocol.messages.produce import (
 from storage.batch import BatchHeader, decode_records, encode_batch, walk_batches
 from storage.record import Record
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import Daemon, Daemons, eventually
-from tests.server.harness import Client
+from tests.broker.harness import Client
+from tests.cluster.daemon.cluster_daemons import Daemon, Daemons, eventually
 
 TOPIC = "kept"
 
@@ -71,7 +71,7 @@ async def create(
 
 def partition_of(daemon: Daemon, number: int = 0, name: str = TOPIC) -> ClusterPartition | None:
     """What a daemon has of a partition, if it knows it."""
-    found = daemon.server.data_plane.catalogue.partition(name, number)
+    found = daemon.server.data_plane.catalogue.find_partition(name, number)
     assert found is None or isinstance(found, ClusterPartition)
     return found
 

@@ -13,8 +13,8 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.produce import ProduceRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from tests.cluster.daemons import Daemon, Daemons
-from tests.server.harness import Client
+from tests.broker.harness import Client
+from tests.cluster.daemon.cluster_daemons import Daemon, Daemons
 
 GROUP, TRANSACTION = 0, 1
 OF_TRANSACTIONS = (InitProducerIdRequest, EndTxnRequest, AddOffsetsToTxnRequest, AddPartitionsToTxnRequest)

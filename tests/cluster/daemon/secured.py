@@ -7,13 +7,13 @@ Clients are ANONYMOUS, and may do what clients do.
 from dataclasses import replace
 from pathlib import Path
 
-from coordinator.security.acl import Operation, ResourceType
-from coordinator.security.credential import ScramMechanism
-from tests.authentication.sasl_server import credential
-from tests.cluster.daemons import Daemons, eventually
-from tests.cluster.spread import PROPERTIES
-from tests.server.authorization.clients import AUTHORIZER, CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, acl
-from tests.server.tls.certificates import Identity
+from coordinator.security.core.acl import AclOperation, ResourceType
+from coordinator.security.core.sasl_mechanisms import ScramMechanism
+from tests.apis.authorized_clients import AUTHORIZER, CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, acl
+from tests.cluster.daemon.cluster_daemons import Daemons, eventually
+from tests.cluster.daemon.spread import PROPERTIES
+from tests.security.server.certificates import Identity
+from tests.security.server.sasl_server import credential
 
 BROKER = "CN=broker"
 HOSTS = ("localhost", "127.0.0.1")
@@ -73,28 +73,28 @@ async def let_clients_in(cluster: Daemons) -> None:
     await allow(
         cluster,
         "ANONYMOUS",
-        *((Operation.ALL, resource_type, "*") for resource_type in (TOPIC, GROUP, TRANSACTIONAL_ID)),
+        *((AclOperation.ALL, resource_type, "*") for resource_type in (TOPIC, GROUP, TRANSACTIONAL_ID)),
     )
 
 
 async def let_brokers_in(cluster: Daemons) -> None:
     """Brokers that are admin may, whoever is a super user."""
-    await allow(cluster, "admin", (Operation.CLUSTER_ACTION, CLUSTER, "kafka-cluster"))
+    await allow(cluster, "admin", (AclOperation.CLUSTER_ACTION, CLUSTER, "kafka-cluster"))
 
 
 async def keep_brokers_out(cluster: Daemons) -> None:
     """They may no longer."""
     store = next(iter(cluster.by_id.values())).server.security.store
     acls = frozenset(each for each in store.state.acls if each.principal != "User:admin")
-    await store.change(replace(store.state, acls=acls))
+    await store.change_state(replace(store.state, acls=acls))
     await _known(cluster)
 
 
-async def allow(cluster: Daemons, user: str, *rights: tuple[Operation, ResourceType, str]) -> None:
+async def allow(cluster: Daemons, user: str, *rights: tuple[AclOperation, ResourceType, str]) -> None:
     """Lets a user do something, at every broker."""
     store = next(iter(cluster.by_id.values())).server.security.store
     added = frozenset(acl(user, operation, kind, name) for operation, kind, name in rights)
-    await store.change(replace(store.state, acls=store.state.acls | added))
+    await store.change_state(replace(store.state, acls=store.state.acls | added))
     await _known(cluster)
 
 
@@ -102,7 +102,7 @@ async def set_password(cluster: Daemons, mechanism: ScramMechanism, password: st
     """Makes admin a user of SCRAM, or gives it another password, at every broker."""
     store = next(iter(cluster.by_id.values())).server.security.store
     scram = {**store.state.scram, ("admin", mechanism): credential(mechanism, password)}
-    await store.change(replace(store.state, scram=scram))
+    await store.change_state(replace(store.state, scram=scram))
     await _known(cluster)
 
 

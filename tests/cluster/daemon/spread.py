@@ -2,21 +2,21 @@
 
 from functools import partial
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
 )
-from tests.cluster.daemons import Daemon, Daemons, eventually
-from tests.cluster.routed import GROUP, TRANSACTION, Routed
-from tests.server.transactor import TOPICS, Transactor, until_answered
+from tests.broker.transactor import TOPICS, Transactor, until_answered
+from tests.cluster.daemon.cluster_daemons import Daemon, Daemons, eventually
+from tests.cluster.daemon.routed import GROUP, TRANSACTION, Routed
 
 PROPERTIES = {"transaction.state.log.num.partitions": "3"}
 
 
 def _has(daemon: Daemon, topic: str) -> bool:
-    return daemon.server.data_plane.catalogue.get(topic) is not None
+    return daemon.server.data_plane.catalogue.find_topic(topic) is not None
 
 
 async def spread(cluster: Daemons, level: int = 2) -> tuple[Transactor, Routed]:

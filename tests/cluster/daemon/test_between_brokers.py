@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.security.credential import ScramMechanism
-from tests.cluster.daemons import Daemons, daemons_with, eventually
-from tests.cluster.routed import Routed
-from tests.cluster.secured import (
+from coordinator.security.core.sasl_mechanisms import ScramMechanism
+from tests.broker.transactor import Transactor
+from tests.cluster.daemon.cluster_daemons import Daemons, daemons_with, eventually
+from tests.cluster.daemon.routed import Routed
+from tests.cluster.daemon.secured import (
     BROKER,
     HOSTS,
     by_certificate,
@@ -22,9 +23,8 @@ from tests.cluster.secured import (
     let_clients_in,
     set_password,
 )
-from tests.cluster.spread import coordinator_of, spread
-from tests.server.tls.certificates import Identity
-from tests.server.transactor import Transactor
+from tests.cluster.daemon.spread import coordinator_of, spread
+from tests.security.server.certificates import Identity
 
 SCRAM_512 = ScramMechanism.SCRAM_SHA_512
 
@@ -152,7 +152,7 @@ async def test_a_certificate_that_others_do_not_trust_keeps_transactions_waiting
         await eventually(cluster.is_placed)
         task = await waiting(cluster, caplog, 1)
         by_certificate(other, good, authority, stranger)
-        cluster.by_id[3].server.brokers.renew_listeners()
+        cluster.by_id[3].server.brokers.reload_listeners()
         transactor = await task
         assert transactor.promises.committed == {1}
         assert set(told(caplog).values()) == {1}
@@ -183,7 +183,7 @@ async def test_a_marker_that_is_denied_is_written_again(
         await transactor.end(client)
         await eventually(lambda: told(caplog).total() > 0)
         coordinator = await coordinator_of(cluster, client, transactor)
-        parts = coordinator.server.transactions.parts
+        parts = coordinator.server.transactions.coordinator
         assert parts is not None
         assert len(parts.markers) == 1
         await let_brokers_in(cluster)

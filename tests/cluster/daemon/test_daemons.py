@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from coordinator import clock
-from coordinator.cluster.append import Partition
-from coordinator.cluster.engine.engine import Delete, Outcome, Put, Transaction
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.member.member import Cause
-from coordinator.engine.partition import PartitionState
-from coordinator.names import CONSUMER_OFFSETS
-from coordinator.server.handlers.groups import GroupPartition
-from protocol.errors import ErrorCode
+from coordinator.apis.group_handlers import GroupPartition
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import Delete, Put, StoreTransaction, TransactionResult
+from coordinator.cluster.member.cluster_member import OwnershipCause
+from coordinator.cluster.partition_appends import PartitionId
+from coordinator.core import clock
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest
-from tests.cluster.daemons import CLUSTER_ID, daemons, eventually
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, daemons, eventually
 
 NODES = {1, 2, 3}
 NEXT = CreatableTopic(name="next", num_partitions=1, replication_factor=1, assignments=[], configs=[])
@@ -51,7 +51,7 @@ async def test_a_killed_owner_is_taken_over_with_all_that_it_acknowledged() -> N
         await cluster.kill(owner)
         heir = await cluster.owner()
         assert heir is not owner
-        partition = heir.server.runtime.partition_of("g")
+        partition = heir.server.runtime.find_partition("g")
         await eventually(lambda: partition.state is PartitionState.OWNED)
         assert await heir.committed() == 19
         assert await heir.commit(20) == ErrorCode.NONE
@@ -95,10 +95,10 @@ async def test_a_partition_moves_where_somebody_wants_it() -> None:
         owner = await cluster.owner()
         [other] = [each for each in cluster.by_id.values() if each is not owner]
         assert await owner.commit(5) == ErrorCode.NONE
-        name = owner.server.runtime.partition_of("g").name
-        assert other.server.brokers.move(name, other.node_id)
+        name = owner.server.runtime.find_partition("g").name
+        assert other.server.brokers.move_partition(name, other.node_id)
         await eventually(lambda: name.partition in other.owned)
-        await eventually(lambda: other.server.runtime.partition_of("g").state is PartitionState.OWNED)
+        await eventually(lambda: other.server.runtime.find_partition("g").state is PartitionState.OWNED)
         assert await other.committed() == 5
         assert await owner.commit(6) == ErrorCode.NOT_COORDINATOR
 
@@ -107,13 +107,13 @@ async def test_a_machine_that_contradicts_itself_is_loaded_anew_under_a_new_toke
     async with daemons(None, 1) as cluster:
         owner = await cluster.owner()
         assert await owner.commit(5) == ErrorCode.NONE
-        partition = owner.server.runtime.partition_of("g")
+        partition = owner.server.runtime.find_partition("g")
         assert partition.log is not None
-        assert partition.log.durability.outgoing is not None
-        token = partition.log.durability.outgoing.token
-        owner.server.runtime.contradicted(partition, RuntimeError("a test"))
+        assert partition.log.durability.replication_queue is not None
+        token = partition.log.durability.replication_queue.ownership_token
+        owner.server.runtime.on_internal_error(partition, RuntimeError("a test"))
         await eventually(lambda: partition.state is PartitionState.OWNED)
-        assert partition.log.durability.outgoing.token > token
+        assert partition.log.durability.replication_queue.ownership_token > token
         assert await owner.committed() == 5
 
 
@@ -134,7 +134,7 @@ async def test_what_is_appended_late_is_acknowledged_later() -> None:
         _, pending = await asyncio.wait([committing], timeout=0.2)
         assert pending, "it was acknowledged before anybody had it"
         runtime.append = append
-        runtime.append_soon(runtime.partition_of("g"))
+        runtime.schedule_append(runtime.find_partition("g"))
         assert await committing == ErrorCode.NONE
         await cluster.kill(owner)
         assert await (await cluster.start(2)).committed() == 6
@@ -162,7 +162,7 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
         first, second = cluster.by_id.values()
         assert second.server.cluster is not None
         keys = second.server.cluster.catalogue.keys
-        write, is_made, written = keys.write, asyncio.Event(), asyncio.Event()
+        write, is_made, written = keys.write_document, asyncio.Event(), asyncio.Event()
 
         async def late(document: Mapping[str, Any]) -> None:
             if not written.is_set() and "new" in [topic["name"] for topic in document["topics"]]:
@@ -173,7 +173,7 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
                 written.set()
             await write(document)
 
-        monkeypatch.setattr(keys, "write", late)
+        monkeypatch.setattr(keys, "write_document", late)
         wanted = [
             CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])
         ]
@@ -185,11 +185,12 @@ async def test_a_topic_that_is_deleted_while_another_takes_it_up_stays_deleted(
         assert (
             not (await first.ask(CreateTopicsRequest(topics=[NEXT], timeout_ms=5000), 5)).topics[0].error_code
         )
-        await eventually(lambda: second.server.data_plane.catalogue.get("next") is not None)
+        await eventually(lambda: second.server.data_plane.catalogue.find_topic("next") is not None)
         for daemon in (first, second):
-            await eventually(lambda daemon=daemon: daemon.server.data_plane.catalogue.get("new") is None)  # type: ignore[misc]
+            catalogue = daemon.server.data_plane.catalogue
+            await eventually(lambda catalogue=catalogue: catalogue.find_topic("new") is None)  # type: ignore[misc]
         assert "new" not in first.server.cluster.catalogue.keys.topics  # type: ignore[union-attr]
-        assert Keys(CLUSTER_ID).topic("new") not in cluster.store.map.entries
+        assert ClusterKeys(CLUSTER_ID).topic("new") not in cluster.store.map.entries
 
 
 async def test_a_broker_whose_disk_is_full_deletes_no_topic_that_it_could_not_take_up(
@@ -213,10 +214,10 @@ async def test_a_broker_whose_disk_is_full_deletes_no_topic_that_it_could_not_ta
         await eventually(lambda: bool(refusals))
         made = await second.ask(CreateTopicsRequest(topics=[NEXT], timeout_ms=5000), 5)
         assert made.topics[0].error_code == ErrorCode.NONE
-        assert Keys(CLUSTER_ID).topic("new") in cluster.store.map.entries
+        assert ClusterKeys(CLUSTER_ID).topic("new") in cluster.store.map.entries
         monkeypatch.undo()
-        await eventually(lambda: second.server.data_plane.catalogue.get("new") is not None)
-        assert first.server.data_plane.catalogue.get("new") is not None
+        await eventually(lambda: second.server.data_plane.catalogue.find_topic("new") is not None)
+        assert first.server.data_plane.catalogue.find_topic("new") is not None
 
 
 async def test_topics_are_everybodys() -> None:
@@ -228,8 +229,8 @@ async def test_topics_are_everybodys() -> None:
         answer = await first.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), 5)
         assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE]
         catalogue = second.server.data_plane.catalogue
-        await eventually(lambda: catalogue.get("new") is not None)
-        made = catalogue.get("new")
+        await eventually(lambda: catalogue.find_topic("new") is not None)
+        made = catalogue.find_topic("new")
         assert made is not None
         assert len(made.partitions) == 4
         again = await second.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), 5)
@@ -245,7 +246,7 @@ async def test_topics_are_everybodys() -> None:
         assert set(leaders[0].values()) == {1, 2}
         gone = await second.ask(DeleteTopicsRequest(topic_names=["new"], timeout_ms=5000), 3)
         assert gone.responses[0].error_code == ErrorCode.NONE
-        await eventually(lambda: first.server.data_plane.catalogue.get("new") is None)
+        await eventually(lambda: first.server.data_plane.catalogue.find_topic("new") is None)
 
 
 async def test_no_two_daemons_give_out_one_producer_id() -> None:
@@ -261,16 +262,16 @@ async def test_what_cannot_be_let_go_of_in_order_keeps_nothing_else(monkeypatch:
         assert owner.server.cluster is not None
         member = owner.server.cluster.member
         assert member is not None
-        failed: list[Partition] = []
-        lost = member._ownings.lost
+        failed: list[PartitionId] = []
+        lost = member._listener.on_partition_lost
 
-        def fails_once(partition: Partition, cause: Cause) -> None:
+        def fails_once(partition: PartitionId, cause: OwnershipCause) -> None:
             if not failed:
                 failed.append(partition)
                 raise RuntimeError("a test")
             lost(partition, cause)
 
-        monkeypatch.setattr(member, "_ownings", member._ownings._replace(lost=fails_once))
+        monkeypatch.setattr(member, "_listener", member._listener._replace(on_partition_lost=fails_once))
         lease = member.keeper.session.lease
         cluster.store.do(lambda map_: map_.revoke(lease))
         member.keeper.session.deadline_ms = 0
@@ -290,10 +291,10 @@ async def test_who_sees_late_that_another_owns_a_partition_does_not_claim_it_aga
         assert member is not None
         claims: list[Put | Delete] = []
         transact = second.engine.transact
-        owned = Partition(CONSUMER_OFFSETS, min(first.owned))
-        key = Keys(CLUSTER_ID).owner(*owned)
+        owned = PartitionId(CONSUMER_OFFSETS, min(first.owned))
+        key = ClusterKeys(CLUSTER_ID).owner(*owned)
 
-        async def counted(transaction: Transaction) -> Outcome:
+        async def counted(transaction: StoreTransaction) -> TransactionResult:
             claims.extend(each for each in transaction.operations if each.key == key)
             return await transact(transaction)
 
@@ -301,7 +302,7 @@ async def test_who_sees_late_that_another_owns_a_partition_does_not_claim_it_aga
         second.engine.is_slow_to_see = True
         del member.table.owners[owned]
         member.table.pins[owned] = second.node_id
-        member.look_again()
+        member.schedule_reconcile()
         await asyncio.sleep(0.5)
         del member.table.pins[owned]
         second.engine.is_slow_to_see = False

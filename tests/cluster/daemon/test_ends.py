@@ -5,20 +5,20 @@ from functools import partial
 
 import pytest
 
-from coordinator.control.groups.reset import OffsetReset
-from coordinator.control.oracles.violation import OracleName
+from coordinator.control.admin.offset_operations import OffsetReset
+from coordinator.control.diagnosis.violation import OracleName
+from coordinator.control.diagnosis.wait_conditions import GroupConditions
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.waits.conditions import Conditions
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import Daemon, Daemons, daemons, eventually
-from tests.cluster.records import create, write
-from tests.cluster.test_of_daemons import controlled, other_than
+from tests.cluster.daemon.cluster_daemons import Daemon, Daemons, daemons, eventually
+from tests.cluster.daemon.records import create, write
+from tests.cluster.daemon.test_admin_of_daemons import controlled, other_than
 
 TOPIC = "spread"
 LEADERS = ((1,), (2,), (1,))
@@ -40,7 +40,7 @@ async def commit(daemon: Daemon, offset: int) -> None:
 def knows(daemon: Daemon) -> bool:
     """Whether it has the topic, and who leads it."""
     owns = daemon.server.brokers.ownership.owns
-    return daemon.server.data_plane.catalogue.get(TOPIC) is not None and all(
+    return daemon.server.data_plane.catalogue.find_topic(TOPIC) is not None and all(
         owns(leader, TopicPartition(TOPIC, number)) for number, (leader,) in enumerate(LEADERS)
     )
 
@@ -62,30 +62,32 @@ async def test_a_group_whose_partitions_are_of_two_daemons() -> None:
         own = await written(cluster, asked)
         async with controlled(asked) as control, controlled(before) as moving:
             # Commits are watched in partitions that are read from then on.
-            moving.cluster.move(*before.server.runtime.partition_of("g").name, asked.node_id, 0, None)
+            moving.cluster.move_partition(
+                *before.server.runtime.find_partition("g").name, asked.node_id, 0, None
+            )
             await eventually(lambda: asked.coordinates("g"))
             await commit(asked, 1)
-            told = await control.offsets.describe("g")
+            told = await control.offsets.describe_offsets("g")
             left = END - 1
             assert {one.partition: one.lag for one in told.offsets} == {
                 number: left if number in own else None for number in PARTITIONS
             }
             with pytest.raises(Problem) as unmet:
-                await control.waits.check("g", Conditions(lag_max=left, topics=[TOPIC]))
+                await control.waits.check_conditions("g", GroupConditions(lag_max=left, topics=[TOPIC]))
             assert unmet.value.kind is ProblemKind.NOT_MET
-            figures = await control.group_figures.gather(lambda group_id: group_id == "g")
+            figures = await control.group_metrics.take_snapshot(lambda group_id: group_id == "g")
             assert {place: ends.end for place, ends in figures.ends.items()} == {
                 (TOPIC, number): END for number in own
             }
             for reset in (OffsetReset(to="latest"), OffsetReset(to_time_ms=0), OffsetReset(to="-1")):
                 with pytest.raises(Problem) as refused:
-                    await control.offsets.reset("g", reset, None)
+                    await control.offsets.reset_offsets("g", reset, None)
                 assert refused.value.kind is ProblemKind.NOT_POSSIBLE
             latest = OffsetReset(to="latest", topics=[f"{TOPIC}-{number}" for number in own])
-            changed = await control.offsets.reset("g", latest, None)
+            changed = await control.offsets.reset_offsets("g", latest, None)
             assert {one.partition: one.offset for one in changed.offsets} == dict.fromkeys(own, END)
             await commit(asked, END + 1)
-            found = control.oracles.violations.after(
+            found = control.oracles.violations.list_after(
                 limit=1000, group_id="g", oracle=OracleName.COMMIT_BEYOND_END
             )
             assert {violation.partition for violation in found} == own

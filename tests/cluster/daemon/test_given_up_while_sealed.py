@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from coordinator.cluster.engine.engine import Outcome, Transaction, Unavailable
-from coordinator.cluster.keys import Keys
-from protocol.errors import ErrorCode
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import StoreTransaction, StoreUnavailable, TransactionResult
+from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import CLUSTER_ID, Daemon, daemons, eventually
-from tests.cluster.records import TOPIC, batch, create, leader, partition_of, produced, read
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemon, daemons, eventually
+from tests.cluster.daemon.records import TOPIC, batch, create, leader, partition_of, produced, read
 
-KEYS = Keys(CLUSTER_ID)
+KEYS = ClusterKeys(CLUSTER_ID)
 NAME = TopicPartition(TOPIC, 0)
 
 
@@ -33,16 +33,16 @@ async def test_what_was_to_be_written_with_the_old_token_takes_nothing_along_of_
         served, loop = first.server.cluster, asyncio.get_running_loop()
         assert served is not None
 
-        async def held(transaction: Transaction) -> Outcome:
+        async def held(transaction: StoreTransaction) -> TransactionResult:
             is_compared = any(KEYS.owner(*NAME) == each.key for each in transaction.compares)
             is_claim = any(KEYS.owner(*NAME) == each.key for each in transaction.operations)
             if is_held and is_compared and not is_claim:
-                raise Unavailable("not yet")
+                raise StoreUnavailable("not yet")
             return await transact(transaction)
 
         def appended(log: PartitionLog, *args: object, **kwargs: object) -> object:
             if log is old and log.is_open:
-                loop.call_soon(served.served.doubt, NAME)
+                loop.call_soon(served.owned_partitions.doubt_partition, NAME)
             return append(log, *args, **kwargs)  # type: ignore[arg-type]
 
         monkeypatch.setattr(first.engine, "transact", held)

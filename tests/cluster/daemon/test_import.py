@@ -3,24 +3,24 @@ lost: nothing of them is lost, and nothing is half done."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from coordinator import clock
-from coordinator.cluster.engine.engine import Outcome, Put, Transaction, Unavailable
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.store import store as store_module
+from coordinator.broker.security_file import open_security_file
+from coordinator.cluster import partition_log_store as store_module
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon.cluster_import import ImportResult, import_directories
+from coordinator.cluster.daemon.import_source import ImportRefused
+from coordinator.cluster.key_value_store import Put, StoreTransaction, StoreUnavailable, TransactionResult
 from coordinator.config.properties import parse_config
-from coordinator.security.acl import Operation
-from coordinator.security.credential import ScramMechanism
-from coordinator.security.security_state import SecurityState
-from coordinator.server.cluster.importing import Imported, import_directories
-from coordinator.server.cluster.local_directory import NotImported
-from coordinator.server.security_file import security_file
-from coordinator.server.start_failed import StartFailed
-from protocol.errors import ErrorCode
+from coordinator.core import clock
+from coordinator.core.message_text import StartFailed
+from coordinator.security.core.acl import AclOperation
+from coordinator.security.core.sasl_mechanisms import ScramMechanism
+from coordinator.security.core.security_state import SecurityState
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -28,37 +28,37 @@ from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
-from storage.errors import DataDirectoryUnusable
 from storage.files import OsFiles
 from storage.record import Record
+from storage.storage_errors import DataDirectoryUnusable
 from storage.topic_partition import TopicPartition
-from tests.authentication.sasl_server import credential
+from tests.apis.authorized_clients import TOPIC, acl
+from tests.broker.harness import Client, settings, start
+from tests.broker.transactor import TOPICS, Transactor
 from tests.cli.log_directory import flip
-from tests.cluster import records
-from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
-from tests.cluster.model_engine import ModelEngine, ModelStore
-from tests.server.authorization.clients import TOPIC, acl
-from tests.server.harness import Client, settings, start
-from tests.server.transactor import TOPICS, Transactor
+from tests.cluster.daemon import records
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
+from tests.cluster.model_store import ModelConnection, ModelStore
+from tests.security.server.sasl_server import credential
 
 GROUPS = [f"g{number}" for number in range(6)]
 COUNTED = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
 
 
-class BrokenEngine(ModelEngine):
+class BrokenEngine(ModelConnection):
     """One that answers no more after so many transactions; the last one happens all the same."""
 
     def __init__(self, store: ModelStore, most: int) -> None:
         super().__init__(store)
         self.left = most
 
-    async def transact(self, transaction: Transaction) -> Outcome:
+    async def transact(self, transaction: StoreTransaction) -> TransactionResult:
         self.left -= 1
         if self.left < 0:
-            raise Unavailable("broken off")
+            raise StoreUnavailable("broken off")
         outcome = await super().transact(transaction)
         if not self.left:
-            raise Unavailable("nobody knows")
+            raise StoreUnavailable("nobody knows")
         return outcome
 
 
@@ -66,7 +66,7 @@ async def use(data: Path, node_id: int = 1) -> None:
     """A directory that was used by one broker: groups, a topic with a property, records, a producer id."""
     how = settings(data, {"node.id": str(node_id)}, topics=[("orders", 3)])
     server = await start(replace(how, cluster_id=CLUSTER_ID))
-    daemon = Daemon(node_id, server, ModelEngine(ModelStore()))
+    daemon = Daemon(node_id, server, ModelConnection(ModelStore()))
     async with daemon.client:
         for offset, group in enumerate(GROUPS):
             assert await daemon.commit(offset, group) == ErrorCode.NONE
@@ -100,11 +100,11 @@ async def fetched(daemon: Daemon, topic: str, partition: int) -> bytes:
     return bytes(answer.responses[0].partitions[0].records or b"")
 
 
-async def imported(store: ModelStore, *paths: Path, engine: ModelEngine | None = None) -> Imported:
+async def imported(store: ModelStore, *paths: Path, engine: ModelConnection | None = None) -> ImportResult:
     """By the command's own way, but for the connection."""
     config = parse_config({"cluster.etcd.endpoints": "model:1"})
     directories = [str(path) for path in paths]
-    return await import_directories(engine or ModelEngine(store), OsFiles(), directories, config, {})
+    return await import_directories(engine or ModelConnection(store), OsFiles(), directories, config, {})
 
 
 @asynccontextmanager
@@ -143,7 +143,7 @@ async def test_all_of_it_is_in_the_cluster(tmp_path: Path) -> None:
         answer = await second.ask(MetadataRequest(topics=None), 9)
         led = {topic.name: {part.leader_id for part in topic.partitions} for topic in answer.topics}
         assert (led["orders"], led["made"]) == ({1}, {1})
-        made = second.server.data_plane.catalogue.get("made")
+        made = second.server.data_plane.catalogue.find_topic("made")
         assert made is not None
         assert made.overrides == {"retention.ms": "123456"}
         # The directory had given out the first ones.
@@ -152,15 +152,15 @@ async def test_all_of_it_is_in_the_cluster(tmp_path: Path) -> None:
         assert await committed(cluster) == [99] * len(GROUPS)
 
 
-class RepeatingEngine(ModelEngine):
+class RepeatingEngine(ModelConnection):
     """One whose transactions are kept: tries that nobody has heard of may come late."""
 
     def __init__(self, store: ModelStore) -> None:
         super().__init__(store)
-        self.asked: list[Transaction] = []
+        self.asked: list[StoreTransaction] = []
 
-    async def transact(self, transaction: Transaction) -> Outcome:
-        if Keys(CLUSTER_ID).meta in [each.key for each in transaction.operations]:
+    async def transact(self, transaction: StoreTransaction) -> TransactionResult:
+        if ClusterKeys(CLUSTER_ID).meta in [each.key for each in transaction.operations]:
             await self.repeat()
         self.asked.append(transaction)
         return await super().transact(transaction)
@@ -194,15 +194,15 @@ async def test_a_compacted_log_is_taken_as_it_is(tmp_path: Path) -> None:
     }
     how = settings(tmp_path / "1", small, topics=[("orders", 3)])
     server = await start(replace(how, cluster_id=CLUSTER_ID))
-    daemon = Daemon(1, server, ModelEngine(ModelStore()))
+    daemon = Daemon(1, server, ModelConnection(ModelStore()))
     async with daemon.client:
         for offset in range(200):
             assert await daemon.commit(offset) == ErrorCode.NONE
         log = server.runtime.partitions[0].log
         assert log is not None
-        await eventually(lambda: log.cleaned_to > 0)
+        await eventually(lambda: log.cleaned_offset > 0)
         await server.cleaner.stop()
-        kept = [batch.header.base_offset for batch in log.batches()]
+        kept = [batch.header.base_offset for batch in log.iterate_batches()]
         assert len(kept) < 200
     await server.close()
     store = ModelStore()
@@ -213,7 +213,7 @@ async def test_a_compacted_log_is_taken_as_it_is(tmp_path: Path) -> None:
         assert await owner.commit(200) == ErrorCode.NONE
         copy = owner.server.runtime.partitions[0].log
         assert copy is not None
-        assert [batch.header.base_offset for batch in copy.batches()][: len(kept)] == kept
+        assert [batch.header.base_offset for batch in copy.iterate_batches()][: len(kept)] == kept
         assert copy.log_end_offset == 201
     async with brokers(tmp_path, store, 1) as cluster:
         assert await (await cluster.owner()).committed() == 200
@@ -234,10 +234,10 @@ async def test_a_start_that_was_refused_is_not_in_the_way(tmp_path: Path) -> Non
 async def test_what_was_broken_off_is_run_again(
     tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "TRIES", 1)
+    monkeypatch.setattr(store_module, "MAX_TRIES", 1)
     store = ModelStore()
     await use(tmp_path / "1")
-    with pytest.raises(NotImported, match="again"):
+    with pytest.raises(ImportRefused, match="again"):
         await imported(store, tmp_path / "1", engine=BrokenEngine(store, most))
     async with AsyncExitStack() as stack:
         cluster = Daemons(tmp_path, stack)
@@ -264,12 +264,12 @@ async def test_an_import_that_ended_only_marks_the_directory_when_it_is_run_agai
 async def test_acls_and_users_of_the_directory_are_those_of_the_cluster(tmp_path: Path) -> None:
     store, user = ModelStore(), ("carol", ScramMechanism.SCRAM_SHA_256)
     wanted = SecurityState(
-        frozenset(acl(f"u{number}", Operation.READ, TOPIC, "orders") for number in range(150)),
+        frozenset(acl(f"u{number}", AclOperation.READ, TOPIC, "orders") for number in range(150)),
         {user: credential(user[1], "secret")},
     )
     how = replace(settings(tmp_path / "1", {"node.id": "1"}), cluster_id=CLUSTER_ID)
     server = await start(how)
-    await server.security.store.change(wanted)
+    await server.security.store.change_state(wanted)
     await server.close()
     await imported(store, tmp_path / "1")
     async with brokers(tmp_path, store, 1, 2) as cluster:
@@ -278,7 +278,7 @@ async def test_acls_and_users_of_the_directory_are_those_of_the_cluster(tmp_path
     # What is changed in a directory from now on would be heard by nobody.
     with (
         pytest.raises(DataDirectoryUnusable, match="of a cluster"),
-        security_file(OsFiles(), str(tmp_path / "1")),
+        open_security_file(OsFiles(), str(tmp_path / "1")),
     ):
         raise AssertionError
 
@@ -292,7 +292,9 @@ async def test_records_with_replicas_are_on_disks_when_etcd_has_lost_them(tmp_pa
     await imported(lost, tmp_path / "1", tmp_path / "2")
     async with brokers(tmp_path, lost, 1, 2) as cluster:
         for number in range(2):
-            owner = cluster.by_id[1].server.brokers.ownership.owner(TopicPartition(records.TOPIC, number))
+            owner = cluster.by_id[1].server.brokers.ownership.find_owner(
+                TopicPartition(records.TOPIC, number)
+            )
             assert owner is not None
             assert await records.read(cluster.by_id[owner], number=number) == [b"a", b"b"]
             assert await records.create(cluster.by_id[1], factor=2) == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -304,7 +306,7 @@ async def test_directories_of_a_cluster_that_etcd_has_lost_are_a_cluster_again(t
             assert await (await cluster.owner(group)).commit(offset, group) == ErrorCode.NONE
         owners = cluster.by_id[1].server.brokers.ownership
         [orders] = [each for each in cluster.by_id[1].server.data_plane.catalogue if each.name == "orders"]
-        leaders = [owners.owner(part.name) for part in orders.partitions]
+        leaders = [owners.find_owner(part.name) for part in orders.partitions]
         for number, leader in enumerate(leaders):
             assert leader is not None
             await produce(cluster.by_id[leader], "orders", number)
@@ -336,7 +338,7 @@ async def test_a_directory_that_was_left_out_is_refused_and_kept(tmp_path: Path)
 async def refused(store: ModelStore, *paths: Path) -> str:
     """Why it is; the engine is as it was."""
     before = dict(store.map.entries)
-    with pytest.raises(NotImported) as error:
+    with pytest.raises(ImportRefused) as error:
         await imported(store, *paths)
     assert dict(store.map.entries) == before
     return str(error.value)
@@ -345,9 +347,13 @@ async def refused(store: ModelStore, *paths: Path) -> str:
 async def test_an_engine_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     await use(tmp_path / "1")
     async with daemons(tmp_path / "others", 1) as cluster:
-        assert Keys(CLUSTER_ID).all[0].decode() in await refused(cluster.store, tmp_path / "1")
+        assert ClusterKeys(CLUSTER_ID).cluster_range[0].decode() in await refused(
+            cluster.store, tmp_path / "1"
+        )
     something = ModelStore()
-    something.do(lambda map_: map_.transact(Transaction((), (Put(Keys(CLUSTER_ID).topic("a"), b"{}"),))))
+    something.do(
+        lambda map_: map_.transact(StoreTransaction((), (Put(ClusterKeys(CLUSTER_ID).topic("a"), b"{}"),)))
+    )
     assert "empty" in await refused(something, tmp_path / "1")
 
 

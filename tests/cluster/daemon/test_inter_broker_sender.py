@@ -2,10 +2,9 @@
 
 import asyncio
 
-from coordinator.server.cluster.couriers import Couriers, Kind
-from coordinator.server.cluster.peer_security import PeerSecurity
+from coordinator.cluster.daemon.inter_broker_sender import InterBrokerRequest, InterBrokerSender, PeerSecurity
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.server.harness import serving
+from tests.broker.harness import serving
 
 OPEN = PeerSecurity(lambda: None, None)
 """PLAINTEXT."""
@@ -20,12 +19,12 @@ async def test_one_that_is_put_while_another_is_answered_is_answered_too() -> No
         def tell(item: str, answer: int) -> None:
             answered.append((item, answer))
             if item == "first":
-                # When whoever was answered goes on: the courier has just nothing more to bring.
-                loop.call_soon(couriers.put, 1, "second")
+                # When whoever was answered goes on: the sender has just nothing more to bring.
+                loop.call_soon(sender.enqueue, 1, "second")
             else:
                 is_over.set()
 
-        kind: Kind[str, int] = Kind(
+        kind: InterBrokerRequest[str, int] = InterBrokerRequest(
             "test",
             3,
             lambda items: FindCoordinatorRequest(key=items[0]),
@@ -34,16 +33,16 @@ async def test_one_that_is_put_while_another_is_answered_is_answered_too() -> No
             tell,
         )
         port = server.endpoints[0].port
-        couriers = Couriers(kind, lambda _: ("127.0.0.1", port), OPEN)
-        couriers.put(1, "first")
+        sender = InterBrokerSender(kind, lambda _: ("127.0.0.1", port), OPEN)
+        sender.enqueue(1, "first")
         await asyncio.wait_for(is_over.wait(), 60)
-        couriers.close()
+        sender.close()
         assert answered == [("first", port), ("second", port)]
 
 
 async def test_what_nobody_takes_is_said_to_be_unanswered() -> None:
     told: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
-    kind: Kind[str, int] = Kind(
+    kind: InterBrokerRequest[str, int] = InterBrokerRequest(
         "test",
         3,
         lambda items: FindCoordinatorRequest(key=items[0]),
@@ -52,9 +51,9 @@ async def test_what_nobody_takes_is_said_to_be_unanswered() -> None:
         lambda *each: told.put_nowait(each),
     )
     places = {1: None, 2: ("127.0.0.1", 1)}
-    couriers = Couriers(kind, lambda node_id: places[node_id], OPEN)
-    couriers.put(1, "to one that does not live")
-    couriers.put(2, "to one that does not listen")
+    sender = InterBrokerSender(kind, lambda node_id: places[node_id], OPEN)
+    sender.enqueue(1, "to one that does not live")
+    sender.enqueue(2, "to one that does not listen")
     found = {await asyncio.wait_for(told.get(), 60) for _ in places}
-    couriers.close()
+    sender.close()
     assert found == {("to one that does not live", -1), ("to one that does not listen", -1)}

@@ -1,13 +1,15 @@
 """Requests that take several steps, between two of which a partition of a topic with replicas is lost."""
 
+from collections.abc import Callable
+
 import pytest
 
-from coordinator import clock
-from coordinator.net.run_queue import SLICE_NS
-from coordinator.server.handlers import in_steps
+from coordinator.apis import deferred_answers
+from coordinator.core import clock
+from coordinator.network.run_queue import SLICE_NS
 from coordinator.topics import produce
 from coordinator.topics.cluster_partition import ClusterPartition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -16,8 +18,8 @@ from protocol.messages.delete_records import (
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import Daemon, daemons
-from tests.cluster.records import batch, create, leader, partition_of, read, write
+from tests.cluster.daemon.cluster_daemons import Daemon, daemons
+from tests.cluster.daemon.records import batch, create, leader, partition_of, read, write
 
 LOST, KEPT = "lost", "kept"
 
@@ -37,11 +39,13 @@ class OneStepAtATime:
 
 @pytest.fixture(autouse=True)
 def _in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce, "MOST_AT_ONCE", 0)
-    monkeypatch.setattr(in_steps, "clock", OneStepAtATime())
+    monkeypatch.setattr(produce, "MAX_PARTITIONS_AT_ONCE", 0)
+    monkeypatch.setattr(deferred_answers, "clock", OneStepAtATime())
 
 
-def lose_after(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, method: str) -> PartitionLog:
+def lose_after(
+    monkeypatch: pytest.MonkeyPatch, daemon: Daemon, method: Callable[..., object]
+) -> PartitionLog:
     """Has a partition read anew as soon as something was done to its log; the log."""
     part = partition_of(daemon, name=LOST)
     assert isinstance(part, ClusterPartition)
@@ -49,15 +53,14 @@ def lose_after(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, method: str) -> 
     assert lost is not None
     cluster, loop = daemon.server.cluster, daemon.server.loop
     assert cluster is not None
-    do = getattr(PartitionLog, method)
 
     def done(log: PartitionLog, *args: object, **kwargs: object) -> object:
-        result = do(log, *args, **kwargs)
+        result = method(log, *args, **kwargs)
         if log is lost and not log.is_closed:
-            loop.call_soon(cluster.served.doubt, TopicPartition(LOST, 0))
+            loop.call_soon(cluster.owned_partitions.doubt_partition, TopicPartition(LOST, 0))
         return result
 
-    monkeypatch.setattr(PartitionLog, method, done)
+    monkeypatch.setattr(PartitionLog, method.__name__, done)
     return lost
 
 
@@ -67,7 +70,7 @@ async def test_what_was_appended_to_it_is_not_acknowledged(monkeypatch: pytest.M
             assert await create(cluster.by_id[1], name=name, assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster, name=LOST)
         assert await leader(cluster, name=KEPT) is first
-        lose_after(monkeypatch, first, "append")
+        lose_after(monkeypatch, first, PartitionLog.append)
         topics = [
             TopicProduceData(name=name, partition_data=[PartitionProduceData(index=0, records=batch(b"a"))])
             for name in (LOST, KEPT)
@@ -86,7 +89,7 @@ async def test_it_does_not_begin_elsewhere_where_that_is_not_kept(monkeypatch: p
             assert await create(cluster.by_id[1], name=name, assignments=[[1, 2]]) == ErrorCode.NONE
             await write(await leader(cluster, name=name), b"a", b"b", name=name)
         first = await leader(cluster, name=LOST)
-        lose_after(monkeypatch, first, "delete_records_before")
+        lose_after(monkeypatch, first, PartitionLog.delete_records_before)
         topics = [
             DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(partition_index=0, offset=1)])
             for name in (LOST, KEPT)

@@ -9,18 +9,22 @@ from typing import Any
 
 import pytest
 
+from coordinator.broker.server import Server
+from coordinator.cluster.daemon.inter_broker_sender import (
+    PeerAuthenticationFailed,
+    PeerConnection,
+    PeerSecurity,
+    RequestUnanswered,
+)
 from coordinator.config.listener_settings import TlsSettings
-from coordinator.security.sasl_login import Login
-from coordinator.server.cluster.peer import Peer
-from coordinator.server.cluster.peer_security import NotLetIn, PeerSecurity, Unanswered
-from coordinator.server.server import Server
-from coordinator.server.tls.client import read_client_context
+from coordinator.security.core.sasl_login import Login
+from coordinator.security.server.tls_context import read_client_context
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from storage.files import OsFiles
-from tests.authentication.sasl_server import PASSWORD, serving_sasl
-from tests.cluster.secured import HOSTS, by_certificate
-from tests.server.harness import serving, settings
-from tests.server.tls.certificates import Identity
+from tests.broker.harness import serving, settings
+from tests.cluster.daemon.secured import HOSTS, by_certificate
+from tests.security.server.certificates import Identity
+from tests.security.server.sasl_server import PASSWORD, serving_sasl
 
 ALICE = Login("PLAIN", "alice", PASSWORD)
 SSL = {"listeners": "SSL://127.0.0.1:0"}
@@ -31,10 +35,10 @@ async def peer(
     server: Server, login: Login | None = None, context: ssl.SSLContext | None = None
 ) -> AsyncIterator[Any]:
     """What asks a server for the coordinator of a group by its first listener."""
-    opened = Peer("test", PeerSecurity(lambda: context, login))
+    opened = PeerConnection("test", PeerSecurity(lambda: context, login))
     address = ("127.0.0.1", server.endpoints[0].port)
     try:
-        yield lambda: opened.ask(address, FindCoordinatorRequest(key="g"), 3)
+        yield lambda: opened.send_request(address, FindCoordinatorRequest(key="g"), 3)
     finally:
         opened.close()
 
@@ -54,14 +58,14 @@ async def test_who_does_not_is_not_let_in(tmp_path: Path, mechanism: str) -> Non
     few = {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"}
     async with serving_sasl(tmp_path, few) as server, peer(server, wrong) as ask:
         for _ in range(2):
-            with pytest.raises(NotLetIn) as error:
+            with pytest.raises(PeerAuthenticationFailed) as error:
                 await ask()
             assert "wrong-secret" not in str(error.value)
 
 
 async def test_a_login_at_a_listener_without_sasl_is_not_let_in() -> None:
     async with serving() as server, peer(server, ALICE) as ask:
-        with pytest.raises(NotLetIn):
+        with pytest.raises(PeerAuthenticationFailed):
             await ask()
 
 
@@ -98,7 +102,7 @@ async def test_a_certificate_has_to_be_of_the_host_unless_hosts_are_not_looked_a
             assert (await ask()).node_id == 1
         for more in ({}, {name: "HTTPS"}):
             async with peer(server, context=context(stores, **more)) as ask:
-                with pytest.raises(NotLetIn):
+                with pytest.raises(PeerAuthenticationFailed):
                     await ask()
 
 
@@ -116,7 +120,7 @@ async def test_both_sides_have_to_trust_each_other(tmp_path: Path, versions: str
                 if is_let_in:
                     assert (await ask()).node_id == 1
                     continue
-                with pytest.raises(NotLetIn):
+                with pytest.raises(PeerAuthenticationFailed):
                     await ask()
 
 
@@ -124,8 +128,8 @@ async def test_a_broker_that_speaks_something_else_is_left(tmp_path: Path) -> No
     authority = Identity.authority()
     stores = by_certificate(tmp_path / "stores", authority.sign("CN=b", HOSTS), authority)
     async with serving(tmp_path / "plain") as server, peer(server, context=context(stores)) as ask:
-        with pytest.raises(Unanswered):
+        with pytest.raises(RequestUnanswered):
             await ask()
     async with serving(tmp_path / "data", SSL | stores) as server, peer(server) as ask:
-        with pytest.raises(Unanswered):
+        with pytest.raises(RequestUnanswered):
             await ask()

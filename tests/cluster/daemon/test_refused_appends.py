@@ -4,28 +4,37 @@ import asyncio
 
 import pytest
 
-from coordinator.cluster.engine.engine import Denied, EngineError, Outcome, Put, Transaction, Unavailable
-from coordinator.cluster.keys import Keys
-from coordinator.names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
-from tests.cluster.daemons import CLUSTER_ID, HANGS_S, daemons
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import (
+    KeyValueStoreError,
+    Put,
+    StoreAccessDenied,
+    StoreTransaction,
+    StoreUnavailable,
+    TransactionResult,
+)
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from protocol.error_codes import ErrorCode
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, HANGS_S, daemons
 
 
 @pytest.mark.parametrize(
-    "error", [Denied("not any more"), Unavailable("corrupt cluster")], ids=["denied", "unavailable"]
+    "error",
+    [StoreAccessDenied("not any more"), StoreUnavailable("corrupt cluster")],
+    ids=["denied", "unavailable"],
 )
 async def test_who_waits_is_told_though_the_session_goes_on(
-    error: EngineError, monkeypatch: pytest.MonkeyPatch
+    error: KeyValueStoreError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = {"broker.session.timeout.ms": "2000"}
     async with daemons(None, 1, **session) as cluster:
         owner = await cluster.owner()
         assert await owner.commit(1) == ErrorCode.NONE
         transact = owner.engine.transact
-        number = owner.server.runtime.partition_of("g").number
-        begin, end = Keys(CLUSTER_ID).whole_log(CONSUMER_OFFSETS, number)
+        number = owner.server.runtime.find_partition("g").number
+        begin, end = ClusterKeys(CLUSTER_ID).log_range(CONSUMER_OFFSETS, number)
 
-        async def refused(transaction: Transaction) -> Outcome:
+        async def refused(transaction: StoreTransaction) -> TransactionResult:
             puts = [each for each in transaction.operations if isinstance(each, Put)]
             if any(begin <= put.key < end for put in puts):
                 raise error

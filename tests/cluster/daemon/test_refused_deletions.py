@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from coordinator.cluster import catalogue_keys
-from coordinator.cluster.engine.engine import Outcome, Transaction, Unavailable
-from coordinator.cluster.keys import Keys
-from coordinator.engine.partition import PartitionState
-from coordinator.names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import StoreTransaction, StoreUnavailable, TransactionResult
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import CLUSTER_ID, Daemon, daemons, daemons_with, eventually
-from tests.cluster.records import TOPIC, batch, create, leader, partition_of, produced, read, write
-from tests.cluster.spread import PROPERTIES, coordinator_of, spread
-from tests.server.harness import Client
+from tests.broker.harness import Client
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemon, daemons, daemons_with, eventually
+from tests.cluster.daemon.records import TOPIC, batch, create, leader, partition_of, produced, read, write
+from tests.cluster.daemon.spread import PROPERTIES, coordinator_of, spread
 
-KEYS = Keys(CLUSTER_ID)
+KEYS = ClusterKeys(CLUSTER_ID)
 
 
 async def deleted(daemon: Daemon, topic: str = TOPIC) -> int:
@@ -45,9 +45,9 @@ async def test_who_waits_for_records_of_a_topic_that_is_deleted_is_answered(
         first = await leader(cluster)
         transact, may_go, is_asked = first.engine.transact, asyncio.Event(), asyncio.Event()
 
-        async def held(transaction: Transaction) -> Outcome:
+        async def held(transaction: StoreTransaction) -> TransactionResult:
             keys = [operation.key for operation in transaction.operations]
-            if any(key.startswith(KEYS.whole_log(TOPIC, 0)[0]) for key in keys):
+            if any(key.startswith(KEYS.log_range(TOPIC, 0)[0]) for key in keys):
                 await asyncio.Event().wait()
             if KEYS.catalogue_removed in keys:
                 is_asked.set()
@@ -64,7 +64,7 @@ async def test_who_waits_for_records_of_a_topic_that_is_deleted_is_answered(
         number = min(first.owned)
         group = first.server.runtime.partitions[number]
         tenure = group.tenure
-        first.server.cluster.served.doubt(TopicPartition(CONSUMER_OFFSETS, number))
+        first.server.cluster.owned_partitions.doubt_partition(TopicPartition(CONSUMER_OFFSETS, number))
         await eventually(lambda: group.state is PartitionState.OWNED and group.tenure > tenure)
         may_go.set()
         assert await deletion == ErrorCode.NONE
@@ -73,7 +73,7 @@ async def test_who_waits_for_records_of_a_topic_that_is_deleted_is_answered(
 
 async def refused(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has a deletion refused, since the engine does not answer; it does again then."""
-    monkeypatch.setattr(catalogue_keys, "_TRIES", 2)
+    monkeypatch.setattr(catalogue_keys, "_MAX_TRIES", 2)
     daemon.engine.is_cut = True
     assert await deleted(daemon) == ErrorCode.KAFKA_STORAGE_ERROR
     daemon.engine.is_cut = False
@@ -105,7 +105,7 @@ async def test_a_topic_of_one_replica_keeps_its_records_where_the_deletion_is_re
         first = cluster.by_id[1]
         await write(first, b"a", b"b")
         await refused(first, monkeypatch)
-        await eventually(lambda: first.server.data_plane.catalogue.get(TOPIC) is not None)
+        await eventually(lambda: first.server.data_plane.catalogue.find_topic(TOPIC) is not None)
         assert await read(first) == [b"a", b"b"]
         assert await deleted(first) == ErrorCode.NONE
         await eventually(lambda: not list(tmp_path.glob(f"*/{TOPIC}-*")))
@@ -114,7 +114,7 @@ async def test_a_topic_of_one_replica_keeps_its_records_where_the_deletion_is_re
 async def test_a_transaction_that_ends_while_a_deletion_is_refused_ends_in_that_topic_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue_keys, "_TRIES", 2)
+    monkeypatch.setattr(catalogue_keys, "_MAX_TRIES", 2)
     async with daemons_with((), tmp_path, 3, **PROPERTIES) as cluster:
         transactor, client = await spread(cluster)
         await transactor.begin(client)
@@ -124,11 +124,11 @@ async def test_a_transaction_that_ends_while_a_deletion_is_refused_ends_in_that_
         [topic] = [name for name, at in places if await client.leader(name, at) == coordinator.node_id]
         transact, is_attempted, may_fail = coordinator.engine.transact, asyncio.Event(), asyncio.Event()
 
-        async def refuses(transaction: Transaction) -> Outcome:
+        async def refuses(transaction: StoreTransaction) -> TransactionResult:
             if any(KEYS.catalogue_removed == each.key for each in transaction.operations):
                 is_attempted.set()
                 await may_fail.wait()
-                raise Unavailable("no deletion is taken")
+                raise StoreUnavailable("no deletion is taken")
             return await transact(transaction)
 
         monkeypatch.setattr(coordinator.engine, "transact", refuses)
@@ -137,6 +137,6 @@ async def test_a_transaction_that_ends_while_a_deletion_is_refused_ends_in_that_
         await transactor.end(client)
         may_fail.set()
         assert await deletion == ErrorCode.KAFKA_STORAGE_ERROR
-        await eventually(lambda: coordinator.server.data_plane.catalogue.get(topic) is not None)
+        await eventually(lambda: coordinator.server.data_plane.catalogue.find_topic(topic) is not None)
         transactor.promises.settle(await transactor.look(client))
         assert transactor.promises.committed == {1}

@@ -4,26 +4,25 @@ import os
 import signal
 import socket
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from coordinator.cluster.keys import Keys
-from coordinator.config.errors import ConfigError
+from coordinator.broker.server import Server
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon.etcd_cluster import EtcdCluster, join_cluster, why_no_member
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.properties import parse_config
-from coordinator.daemon import EXIT_FINE, run_daemon
-from coordinator.security.sasl_login import Login
-from coordinator.server.cluster.cluster import EtcdCluster
-from coordinator.server.cluster.join import join, refusal
-from coordinator.server.server import Server
-from coordinator.server.settings import ServerSettings
-from coordinator.server.start_failed import StartFailed
-from tests.cluster.daemons import CLUSTER_ID, HANGS_S
-from tests.cluster.model_engine import ModelEngine, ModelStore
-from tests.cluster.secured import by_certificate
-from tests.server.harness import serving, settings
-from tests.server.tls.certificates import Identity
+from coordinator.core.message_text import StartFailed
+from coordinator.daemon import EXIT_SUCCESS, run_daemon
+from coordinator.security.core.sasl_login import Login
+from tests.broker.harness import serving, settings
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, HANGS_S
+from tests.cluster.daemon.secured import by_certificate
+from tests.cluster.model_store import ModelConnection, ModelStore
+from tests.security.server.certificates import Identity
 
 ENDPOINTS = {"cluster.etcd.endpoints": "127.0.0.1:1"}
 ADVERTISED = {**ENDPOINTS, "advertised.listeners": "PLAINTEXT://127.0.0.1:9092"}
@@ -61,7 +60,7 @@ def with_id(tmp_path: Path, properties: dict[str, str]) -> ServerSettings:
 
 
 def test_what_a_cluster_needs_and_is_not_there_is_named(tmp_path: Path) -> None:
-    assert refusal(with_id(tmp_path, ADVERTISED)) is None
+    assert why_no_member(with_id(tmp_path, ADVERTISED)) is None
     for how, named in (
         (with_id(tmp_path, ENDPOINTS), "advertised.listeners"),
         (settings(tmp_path, ADVERTISED), "CLUSTER_ID"),
@@ -79,7 +78,7 @@ def test_what_a_cluster_needs_and_is_not_there_is_named(tmp_path: Path) -> None:
             "security.inter.broker.protocol",
         ),
     ):
-        problem = refusal(how)
+        problem = why_no_member(how)
         assert problem is not None
         assert named in problem
 
@@ -133,8 +132,8 @@ async def test_a_certificate_that_its_own_truststore_does_not_trust_is_named(tmp
     async with serving(tmp_path / "alone", properties):
         pass
     how = with_id(tmp_path, {**ENDPOINTS, **properties})
-    cluster = EtcdCluster(how, ModelEngine(ModelStore()), Keys(CLUSTER_ID))
-    await cluster.read()
+    cluster = EtcdCluster(how, ModelConnection(ModelStore()), ClusterKeys(CLUSTER_ID))
+    await cluster.read_cluster()
     server = Server(how, cluster=cluster)
     server.open()
     with pytest.raises(StartFailed, match=r"ssl\.truststore\.location"):
@@ -143,13 +142,13 @@ async def test_a_certificate_that_its_own_truststore_does_not_trust_is_named(tmp
 
 
 async def test_an_etcd_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.server.cluster.reach.TIMEOUT_S", 0.5)
+    monkeypatch.setattr("coordinator.cluster.daemon.etcd_status.CONNECT_TIMEOUT_S", 0.5)
     with pytest.raises(StartFailed, match=r"127\.0\.0\.1:1"):
-        await join(with_id(tmp_path, ADVERTISED))
+        await join_cluster(with_id(tmp_path, ADVERTISED))
 
 
 def test_a_signal_ends_a_start_that_waits_for_etcd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.server.cluster.reach.TIMEOUT_S", 10.0 * HANGS_S)
+    monkeypatch.setattr("coordinator.cluster.daemon.etcd_status.CONNECT_TIMEOUT_S", 10.0 * HANGS_S)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
         how = with_id(tmp_path, {**ADVERTISED, "cluster.etcd.endpoints": endpoint})
@@ -160,18 +159,20 @@ def test_a_signal_ends_a_start_that_waits_for_etcd(tmp_path: Path, monkeypatch: 
 
         stopping = threading.Thread(target=stop_when_asked)
         stopping.start()
-        assert run_daemon(how, []) == EXIT_FINE
+        assert run_daemon(how, []) == EXIT_SUCCESS
         stopping.join()
 
 
 async def test_an_etcd_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def version(_: ModelEngine) -> str:
+    async def version(_: ModelConnection) -> str:
         return "3.3.27"
 
-    monkeypatch.setattr(ModelEngine, "version", version)
-    cluster = EtcdCluster(with_id(tmp_path, ADVERTISED), ModelEngine(ModelStore()), Keys(CLUSTER_ID))
+    monkeypatch.setattr(ModelConnection, "fetch_version", version)
+    cluster = EtcdCluster(
+        with_id(tmp_path, ADVERTISED), ModelConnection(ModelStore()), ClusterKeys(CLUSTER_ID)
+    )
     with pytest.raises(StartFailed, match=r"3\.3\.27"):
-        await cluster.read()
+        await cluster.read_cluster()
 
 
 def found(directory: Path) -> set[Path]:
@@ -183,7 +184,7 @@ async def store_of(cluster_id: str, fresh: Path, *, is_there: bool) -> ModelStor
     store = ModelStore()
     if is_there:
         how = replace(settings(fresh, ENDPOINTS), cluster_id=cluster_id)
-        await EtcdCluster(how, ModelEngine(store), Keys(cluster_id)).read()
+        await EtcdCluster(how, ModelConnection(store), ClusterKeys(cluster_id)).read_cluster()
     return store
 
 
@@ -191,7 +192,7 @@ async def refused(how: ServerSettings, store: ModelStore) -> str:
     """Why it does not start, with an engine that stays as it was."""
     assert how.cluster_id is not None
     before = dict(store.map.entries)
-    cluster = EtcdCluster(how, ModelEngine(store), Keys(how.cluster_id))
+    cluster = EtcdCluster(how, ModelConnection(store), ClusterKeys(how.cluster_id))
     with pytest.raises(StartFailed) as error:
         await opened(how, cluster)
     assert dict(store.map.entries) == before
@@ -200,7 +201,7 @@ async def refused(how: ServerSettings, store: ModelStore) -> str:
 
 async def opened(how: ServerSettings, cluster: EtcdCluster) -> None:
     """As at a start."""
-    await cluster.read()
+    await cluster.read_cluster()
     Server(how, cluster=cluster).open()
 
 
@@ -220,8 +221,8 @@ async def test_a_directory_that_was_used_without_a_cluster_is_refused_and_kept(
 
 async def test_a_wrong_cluster_id_is_named_for_a_directory_of_a_cluster(tmp_path: Path) -> None:
     how = with_id(tmp_path, ENDPOINTS)
-    cluster = EtcdCluster(how, ModelEngine(ModelStore()), Keys(CLUSTER_ID))
-    await cluster.read()
+    cluster = EtcdCluster(how, ModelConnection(ModelStore()), ClusterKeys(CLUSTER_ID))
+    await cluster.read_cluster()
     server = Server(how, cluster=cluster)
     server.open()
     server.abandon()

@@ -6,18 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.keys import Keys
+from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.config.initial_topics import InitialTopic
 from coordinator.topics import cluster_partition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersTopicRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
-from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, daemons_with, eventually
-from tests.cluster.records import (
+from tests.cluster.daemon.cluster_daemons import (
+    CLUSTER_ID,
+    Daemon,
+    Daemons,
+    daemons,
+    daemons_with,
+    eventually,
+)
+from tests.cluster.daemon.records import (
     TOPIC,
     batch,
     create,
@@ -30,7 +37,7 @@ from tests.cluster.records import (
     write,
 )
 
-KEYS = Keys(CLUSTER_ID)
+KEYS = ClusterKeys(CLUSTER_ID)
 
 
 async def metadata(daemon: Daemon, name: str = TOPIC) -> list[MetadataResponsePartition]:
@@ -52,7 +59,7 @@ async def test_everybody_names_the_leader_and_its_epoch() -> None:
         assert sorted(leaders) == [1, 2, 3]
 
         def is_told(daemon: Daemon) -> bool:
-            owner = daemon.server.brokers.ownership.owner
+            owner = daemon.server.brokers.ownership.find_owner
             parts = [partition_of(daemon, number) for number in range(3)]
             return all(part is not None and owner(part.name) for part in parts)
 
@@ -102,7 +109,9 @@ async def test_another_replica_leads_when_the_leader_is_killed_with_all_that_was
         # Its place is given back to the one that should lead it.
         again = await cluster.start(first.node_id)
         await eventually(lambda: partition_of(again) is not None)
-        await eventually(lambda: again.server.cluster.served.topics.is_open(partition_of(again).name))  # type: ignore[union-attr]
+        await eventually(
+            lambda: again.server.cluster.owned_partitions.topics.is_open(partition_of(again).name)  # type: ignore[union-attr]
+        )
         assert await leader(cluster) is again
         assert await read(again) == [*values, b"more"]
 
@@ -178,7 +187,9 @@ async def test_topics_that_leave_it_open_get_the_default(tmp_path: Path) -> None
         await cluster.by_id[2].ask(asked, 9)
         daemon = cluster.by_id[1]
         for name, count in ((TOPIC, 2), ("auto", 2), ("one", 1)):
-            await eventually(lambda name=name: daemon.server.data_plane.catalogue.get(name) is not None)  # type: ignore[misc]
+            await eventually(
+                lambda name=name: daemon.server.data_plane.catalogue.find_topic(name) is not None  # type: ignore[misc]
+            )
             [part, *_] = await metadata(daemon, name)
             assert len(part.replica_nodes) == count
 
@@ -201,12 +212,12 @@ async def test_an_initial_topic_is_created_by_the_first_daemon_with_enough_other
         cluster = Daemons(None, stack, topics=())
         cluster.initial_topics = [InitialTopic("KAFKA_CREATE_TOPICS", TOPIC, 2, 2, {"retention.ms": "60000"})]
         first = await cluster.start(1)
-        assert first.server.data_plane.catalogue.get(TOPIC) is None
+        assert first.server.data_plane.catalogue.find_topic(TOPIC) is None
         second = await cluster.start(2)
         for daemon in (first, second):
             await eventually(lambda daemon=daemon: partition_of(daemon) is not None)  # type: ignore[misc]
             assert [len(part.replica_nodes) for part in await metadata(daemon)] == [2, 2]
-            topic = daemon.server.data_plane.catalogue.get(TOPIC)
+            topic = daemon.server.data_plane.catalogue.find_topic(TOPIC)
             assert topic is not None
             assert topic.overrides == {"retention.ms": "60000"}
         for daemon in cluster.by_id.values():
@@ -228,8 +239,8 @@ async def test_a_topic_that_is_deleted_leaves_nothing_and_may_be_made_again() ->
             for daemon in (first, second):
                 await eventually(lambda daemon=daemon: partition_of(daemon) is None)  # type: ignore[misc]
                 assert daemon.server.cluster is not None
-                served = daemon.server.cluster.served.topics
-                await eventually(lambda served=served: not list(served.logs()))  # type: ignore[misc]
+                served = daemon.server.cluster.owned_partitions.topics
+                await eventually(lambda served=served: not list(served.iterate_logs()))  # type: ignore[misc]
                 is_changing = daemon.server.data_plane.catalogue.is_changing
                 await eventually(lambda is_changing=is_changing: not is_changing(TOPIC))  # type: ignore[misc]
         assert left_in_engine(cluster) == []
@@ -318,7 +329,7 @@ async def test_what_is_too_large_for_the_engine_is_refused_and_costs_nothing() -
 async def test_what_comes_faster_than_the_engine_takes_it_is_refused_until_there_is_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster_partition, "MOST_WAITING_BYTES", 3000)
+    monkeypatch.setattr(cluster_partition, "MAX_WAITING_BYTES", 3000)
     async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], factor=2) == ErrorCode.NONE
         first = await leader(cluster)
@@ -342,8 +353,8 @@ async def test_a_topic_with_one_replica_stays_on_the_disk_of_its_leader() -> Non
             CreatableTopic(name="one", num_partitions=2, replication_factor=1, assignments=[], configs=[])
         ]
         await cluster.by_id[1].ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), 5)
-        await eventually(lambda: cluster.by_id[2].server.data_plane.catalogue.get("one") is not None)
+        await eventually(lambda: cluster.by_id[2].server.data_plane.catalogue.find_topic("one") is not None)
         parts = await metadata(cluster.by_id[2], "one")
         assert sorted(len(part.replica_nodes) for part in parts) == [1, 1]
-        begin, end = KEYS.whole_log("one", 0)
+        begin, end = KEYS.log_range("one", 0)
         assert not [key for key in cluster.store.map.entries if begin <= key < end]

@@ -2,19 +2,19 @@
 
 import asyncio
 import threading
-from dataclasses import replace
 from errno import EMFILE
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from coordinator.cluster.append import Partition
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.store.manifest import decode
-from coordinator.server.cluster import sealer, topic_bytes
-from coordinator.server.cluster.replicated_logs import ReplicatedLogs
-from protocol.errors import ErrorCode
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon import replicated_bytes_limit, replicated_logs
+from coordinator.cluster.daemon.replicated_logs import ReplicatedLogs
+from coordinator.cluster.partition_appends import PartitionId
+from coordinator.cluster.partition_log_store import decode_manifest
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -22,36 +22,27 @@ from protocol.messages.alter_partition_reassignments import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from storage.errors import LogPoisoned
 from storage.log import PartitionLog
+from storage.storage_errors import LogPoisoned
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
-from tests.cluster.records import (
-    TOPIC,
-    batch,
-    create,
-    leader,
-    partition_of,
-    produced,
-    read,
-    write,
-)
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
+from tests.cluster.daemon.records import TOPIC, batch, create, leader, partition_of, produced, read, write
 
-KEYS = Keys(CLUSTER_ID)
+KEYS = ClusterKeys(CLUSTER_ID)
 NAME = TopicPartition(TOPIC, 0)
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealer, "SEAL_RECORDS", 20)
-    monkeypatch.setattr(sealer, "SEAL_BYTES", 2000)
-    monkeypatch.setattr(sealer, "PERIOD_S", 0.05)
-    monkeypatch.setattr(topic_bytes, "PERIOD_S", 0.05)
+    monkeypatch.setattr(replicated_logs, "SEAL_RECORDS", 20)
+    monkeypatch.setattr(replicated_logs, "SEAL_BYTES", 2000)
+    monkeypatch.setattr(replicated_logs, "PERIOD_S", 0.05)
+    monkeypatch.setattr(replicated_bytes_limit, "PERIOD_S", 0.05)
 
 
 def engine_bytes(cluster: Daemons) -> int:
     """What the engine holds of the partition."""
-    ranges = KEYS.whole_log(*NAME), KEYS.segments(*NAME)
+    ranges = KEYS.log_range(*NAME), KEYS.segments_range(*NAME)
     entries = cluster.store.map.entries.items()
     return sum(len(of.value) for key, of in entries for begin, end in ranges if begin <= key < end)
 
@@ -59,7 +50,7 @@ def engine_bytes(cluster: Daemons) -> int:
 def sealed_to(cluster: Daemons) -> int:
     """Up to where the partition is sealed."""
     entry = cluster.store.map.entries.get(KEYS.manifest(*NAME))
-    return 0 if entry is None else decode(entry.value).end_offset
+    return 0 if entry is None else decode_manifest(entry.value).end_offset
 
 
 async def with_short_segments(cluster: Daemons) -> Daemon:
@@ -102,7 +93,10 @@ async def test_retention_takes_from_the_engine_what_it_takes_here() -> None:
         await eventually(lambda: engine_bytes(cluster) < 3 * log.size_bytes)
         manifest = KEYS.manifest(*NAME)
         await eventually(
-            lambda: decode(cluster.store.map.entries[manifest].value).log_start_offset == log.log_start_offset
+            lambda: (
+                decode_manifest(cluster.store.map.entries[manifest].value).log_start_offset
+                == log.log_start_offset
+            )
         )
         start = log.log_start_offset
         await cluster.kill(first)
@@ -148,7 +142,7 @@ async def test_room_is_shared_by_all_brokers() -> None:
             assert (await produced(one, batch(b"x" * 30_000))).error_code == ErrorCode.NONE
 
         assert two.server.cluster is not None
-        total = two.server.cluster.bytes
+        total = two.server.cluster.replicated_bytes
         await eventually(lambda: total.total > 90_000)
         refused = await produced(two, batch(b"x" * 30_000), 1)
         assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -162,7 +156,7 @@ async def test_room_is_counted_on_after_it_could_not_be(monkeypatch: pytest.Monk
     async with daemons(None, 2) as cluster:
         assert await create(cluster.by_id[1], assignments=[[1, 2]]) == ErrorCode.NONE
         first = await leader(cluster)
-        size_from = PartitionLog.size_from
+        size_from = PartitionLog.count_bytes_from
         refused: list[int] = []
 
         def fails_once(log: PartitionLog, offset: int) -> int:
@@ -171,13 +165,13 @@ async def test_room_is_counted_on_after_it_could_not_be(monkeypatch: pytest.Monk
                 raise OSError(EMFILE, "Too many open files")
             return size_from(log, offset)
 
-        monkeypatch.setattr(sealer.Sealer, "_is_grown", staticmethod(lambda *_: False))
-        monkeypatch.setattr(PartitionLog, "size_from", fails_once)
+        monkeypatch.setattr(replicated_logs.LogSealer, "_is_grown", staticmethod(lambda *_: False))
+        monkeypatch.setattr(PartitionLog, "count_bytes_from", fails_once)
         await eventually(lambda: bool(refused))
         await write(first, *[b"x" * 100] * 5)
         other = cluster.by_id[2].server.cluster
         assert other is not None
-        await eventually(lambda: other.bytes.total > 500)
+        await eventually(lambda: other.replicated_bytes.total > 500)
 
 
 async def reassign(daemon: Daemon, replicas: list[int]) -> int:
@@ -197,7 +191,7 @@ async def test_a_partition_is_given_other_replicas() -> None:
         await eventually(lambda: _leads(cluster.by_id[3]))
         assert await read(cluster.by_id[3]) == [b"a"]
         for daemon in cluster.by_id.values():
-            replicas = daemon.server.brokers.ownership.replicas
+            replicas = daemon.server.brokers.ownership.find_replicas
             await eventually(lambda replicas=replicas: list(replicas(NAME)) == [3, 2])  # type: ignore[misc]
         assert await reassign(cluster.by_id[1], [4]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
         assert await reassign(cluster.by_id[1], [2]) == ErrorCode.NONE
@@ -215,13 +209,13 @@ async def test_a_leader_is_moved_to_a_replica_and_elected_back() -> None:
         first = await leader(cluster)
         await write(first, b"a")
         with pytest.raises(Exception, match="no replica"):
-            first.server.brokers.move(NAME, 3)
-        assert first.server.brokers.move(NAME, 2)
+            first.server.brokers.move_partition(NAME, 3)
+        assert first.server.brokers.move_partition(NAME, 2)
         await eventually(lambda: _leads(cluster.by_id[2]))
         await write(cluster.by_id[2], b"b")
         wanted = [TopicPartitions(topic=TOPIC, partitions=[0])]
         request = ElectLeadersRequest(election_type=0, topic_partitions=wanted, timeout_ms=5000)
-        owner = cluster.by_id[3].server.brokers.ownership.owner
+        owner = cluster.by_id[3].server.brokers.ownership.find_owner
         await eventually(lambda: owner(NAME) == 2)
         answer = await cluster.by_id[3].ask(request, 2)
         assert answer.replica_election_results[0].partition_result[0].error_code == ErrorCode.NONE
@@ -235,7 +229,7 @@ class Slow:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.began = threading.Semaphore(0)
         self.may_end = threading.Event()
-        self._open = ReplicatedLogs.open
+        self._open = ReplicatedLogs.open_log
         slow = self
 
         def opened(logs: ReplicatedLogs, name: TopicPartition, *others: Any) -> PartitionLog:
@@ -245,7 +239,7 @@ class Slow:
                 assert slow.may_end.wait(60)
             return log
 
-        monkeypatch.setattr(ReplicatedLogs, "open", opened)
+        monkeypatch.setattr(ReplicatedLogs, "open_log", opened)
 
     async def until_begun(self) -> None:
         assert await asyncio.to_thread(self.began.acquire, True, 60)
@@ -275,7 +269,7 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_read_anew(
         first = cluster.by_id[1]
         assert first.server.cluster is not None
         for _ in range(3):
-            first.server.cluster.served.doubt(NAME)
+            first.server.cluster.owned_partitions.doubt_partition(NAME)
         slow.may_end.set()
         assert await leader(cluster) is first
         await write(first, b"a")
@@ -283,10 +277,10 @@ async def test_a_partition_that_is_lost_while_it_is_read_is_read_anew(
         part = partition_of(first)
         assert part is not None
         assert part.log is not None
-        assert part.log.durability.outgoing is not None
+        assert part.log.durability.replication_queue is not None
         member = first.server.cluster.member
         assert member is not None
-        assert part.log.durability.outgoing.token == member.owned[Partition(*NAME)].token
+        assert part.log.durability.replication_queue.ownership_token == member.owned[PartitionId(*NAME)].token
 
 
 async def test_a_disk_that_refuses_costs_no_record() -> None:

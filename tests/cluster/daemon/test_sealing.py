@@ -2,24 +2,24 @@
 
 import pytest
 
-from coordinator.cluster.keys import Keys
-from coordinator.server.cluster import replicated_logs, sealer
-from protocol.errors import ErrorCode
-from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon import replicated_logs
+from protocol.error_codes import ErrorCode
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
 
-KEYS = Keys(CLUSTER_ID)
+KEYS = ClusterKeys(CLUSTER_ID)
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealer, "SEAL_RECORDS", 20)
-    monkeypatch.setattr(sealer, "SEAL_BYTES", 2000)
-    monkeypatch.setattr(sealer, "PERIOD_S", 0.05)
+    monkeypatch.setattr(replicated_logs, "SEAL_RECORDS", 20)
+    monkeypatch.setattr(replicated_logs, "SEAL_BYTES", 2000)
+    monkeypatch.setattr(replicated_logs, "PERIOD_S", 0.05)
 
 
 def engine_bytes(cluster: Daemons, name: tuple[str, int]) -> int:
     """What the engine holds of a partition."""
-    ranges = KEYS.whole_log(*name), KEYS.segments(*name)
+    ranges = KEYS.log_range(*name), KEYS.segments_range(*name)
     entries = cluster.store.map.entries.items()
     return sum(len(of.value) for key, of in entries for begin, end in ranges if begin <= key < end)
 
@@ -33,7 +33,7 @@ async def is_taken_over(cluster: Daemons, owner: Daemon) -> Daemon:
 async def test_a_sealed_log_is_loaded_with_what_came_after() -> None:
     async with daemons(None, 2) as cluster:
         owner = await cluster.owner()
-        name = owner.server.runtime.partition_of("g").name
+        name = owner.server.runtime.find_partition("g").name
         for offset in range(50):
             assert await owner.commit(offset) == ErrorCode.NONE
         await eventually(lambda: KEYS.manifest(*name) in cluster.store.map.entries)
@@ -41,9 +41,9 @@ async def test_a_sealed_log_is_loaded_with_what_came_after() -> None:
             assert await owner.commit(offset, "g") == ErrorCode.NONE
         heir = await is_taken_over(cluster, owner)
         assert await heir.committed() == 54
-        log = heir.server.runtime.partition_of("g").log
+        log = heir.server.runtime.find_partition("g").log
         assert log is not None
-        assert sum(len(batch.records()) for batch in log.batches()) == 55
+        assert sum(len(batch.records()) for batch in log.iterate_batches()) == 55
 
 
 @pytest.mark.parametrize("segment_bytes", ["2000", "104857600"])
@@ -58,13 +58,13 @@ async def test_the_engine_holds_about_what_a_compacted_log_holds(
     }
     async with daemons(None, 1, **small) as cluster:
         owner = await cluster.owner()
-        partition = owner.server.runtime.partition_of("g")
+        partition = owner.server.runtime.find_partition("g")
         for offset in range(400):
             assert await owner.commit(offset) == ErrorCode.NONE
         written = 400 * 100
         await eventually(lambda: partition.log is not None and partition.log.size_bytes < written // 4)
         await eventually(lambda: engine_bytes(cluster, partition.name) < written // 3)
-        cleaned_to = partition.log.cleaned_to if partition.log is not None else 0
+        cleaned_to = partition.log.cleaned_offset if partition.log is not None else 0
         assert cleaned_to
         await cluster.start(2, **small)
         heir = await is_taken_over(cluster, owner)

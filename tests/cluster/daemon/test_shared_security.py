@@ -5,23 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.cluster.engine.engine import Delete, Outcome, Put, Transaction
-from coordinator.cluster.keys import Keys
-from coordinator.net.connection import Connection
-from coordinator.security.acl import AclBinding, Operation, Permission
-from coordinator.security.credential import ScramMechanism
-from coordinator.security.principal import Principal
-from coordinator.server.cluster import shared_security
-from protocol.errors import ErrorCode
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon import shared_security
+from coordinator.cluster.key_value_store import Delete, Put, StoreTransaction, TransactionResult
+from coordinator.security.core.acl import AclBinding, AclOperation, AclPermissionType
+from coordinator.security.core.sasl_mechanisms import ScramMechanism
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.authentication.sasl_server import credential, log_in
-from tests.cluster.daemons import CLUSTER_ID, Daemon, daemons, eventually
-from tests.server.authorization.clients import AUTHORIZER, TOPIC, acl, allow, change
-from tests.server.harness import Client
+from tests.apis.authorized_clients import AUTHORIZER, TOPIC, acl, allow, change
+from tests.broker.harness import Client
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemon, daemons, eventually
+from tests.network.requests import trust_client_ids
+from tests.security.server.sasl_server import credential, log_in
 
-KEYS = Keys(CLUSTER_ID)
-READ = Operation.DESCRIBE
+KEYS = ClusterKeys(CLUSTER_ID)
+READ = AclOperation.DESCRIBE
 SASL = {
     "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
     "sasl.enabled.mechanisms": "SCRAM-SHA-256",
@@ -33,11 +32,7 @@ SHA_256 = ScramMechanism.SCRAM_SHA_256
 @pytest.fixture(autouse=True)
 def _named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients of the plain listener are whom their client id says."""
-
-    def principal(connection: Connection) -> Principal:
-        return Principal("User", connection.client_id or "")
-
-    monkeypatch.setattr(Connection, "principal", property(principal))
+    trust_client_ids(monkeypatch)
 
 
 async def may_look(daemon: Daemon, user: str) -> bool:
@@ -85,7 +80,7 @@ async def test_a_user_that_one_broker_was_told_of_logs_in_at_another_and_after_a
         assert not await logs_in(second, "one")
         for password in ("one", "two"):
             wanted = {("carol", SHA_256): credential(SHA_256, password)}
-            await store.change(replace(store.state, scram=wanted))
+            await store.change_state(replace(store.state, scram=wanted))
             assert await logs_in(first, password)
             await eventually(lambda: second.server.security.store.state.scram == store.state.scram)
             assert await logs_in(second, password)
@@ -110,10 +105,10 @@ async def test_changes_of_two_brokers_at_one_time_undo_nothing() -> None:
             await eventually(lambda daemon=daemon: known(daemon) == set(bindings.values()))  # type: ignore[misc]
         await asyncio.gather(
             change(first.server, removed=[bindings["u0"]]),
-            change(second.server, added=[acl("late", READ, TOPIC, "orders", Permission.DENY)]),
+            change(second.server, added=[acl("late", READ, TOPIC, "orders", AclPermissionType.DENY)]),
         )
         expected = {*bindings.values()} - {bindings["u0"]} | {
-            acl("late", READ, TOPIC, "orders", Permission.DENY)
+            acl("late", READ, TOPIC, "orders", AclPermissionType.DENY)
         }
         for daemon in (first, second):
             await eventually(lambda daemon=daemon: known(daemon) == expected)  # type: ignore[misc]
@@ -124,7 +119,7 @@ async def test_a_try_that_lands_late_brings_nothing_back(monkeypatch: pytest.Mon
         first, second = cluster.by_id.values()
         transact, tries = first.engine.transact, []
 
-        async def noted(transaction: Transaction) -> Outcome:
+        async def noted(transaction: StoreTransaction) -> TransactionResult:
             if any(KEYS.security("acl/") in operation.key for operation in transaction.operations):
                 tries.append(transaction)
             return await transact(transaction)
@@ -147,7 +142,9 @@ async def test_where_a_key_makes_no_sense_what_was_known_holds_and_changes_are_r
         await allow(first.server, "alice", READ, TOPIC, "orders")
         await eventually(lambda: bool(known(second)))
         stray = KEYS.security("acl/stray")
-        cluster.store.do(lambda map_: map_.transact(Transaction((), (Put(stray, b'{"acl": {"x": "y"}}'),))))
+        cluster.store.do(
+            lambda map_: map_.transact(StoreTransaction((), (Put(stray, b'{"acl": {"x": "y"}}'),)))
+        )
         binding = acl("alice", READ, TOPIC, "orders")
 
         def problem(daemon: Daemon) -> str:
@@ -159,7 +156,7 @@ async def test_where_a_key_makes_no_sense_what_was_known_holds_and_changes_are_r
             with pytest.raises(OSError, match="no sense"):
                 await change(daemon.server, removed=[binding])
             assert known(daemon) == {binding}
-        cluster.store.do(lambda map_: map_.transact(Transaction((), (Delete(stray),))))
+        cluster.store.do(lambda map_: map_.transact(StoreTransaction((), (Delete(stray),))))
         await eventually(lambda: not problem(second))
         await change(second.server, removed=[binding])
         await eventually(lambda: not known(first))
@@ -173,8 +170,8 @@ async def test_an_engine_that_has_lost_everything_opens_nothing() -> None:
         assert daemon.server.cluster is not None
         security = daemon.server.cluster.security
         security.stop()
-        begin, end = KEYS.all_of("security")
-        cluster.store.do(lambda map_: map_.transact(Transaction((), (Delete(begin, end),))))
+        begin, end = KEYS.kind_range("security")
+        cluster.store.do(lambda map_: map_.transact(StoreTransaction((), (Delete(begin, end),))))
         security.start()
         with pytest.raises(OSError, match="lost"):
             await change(daemon.server, added=[acl("bob", READ, TOPIC, "orders")])
@@ -207,7 +204,7 @@ async def test_without_the_engine_a_change_is_refused_and_what_was_known_holds(
             principal="User:bob",
             host="*",
             operation=READ,
-            permission_type=Permission.ALLOW,
+            permission_type=AclPermissionType.ALLOW,
         )
         async with Client(first.server, "admin") as admin:
             answer = await admin.call(CreateAclsRequest(creations=[part]), 3)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.engine.partition import PartitionState
-from coordinator.names import TRANSACTION_STATE
-from protocol.errors import ErrorCode
+from coordinator.core.shared_types import TRANSACTION_STATE
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.list_transactions import ListTransactionsRequest
@@ -16,10 +16,10 @@ from protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.cluster.daemons import daemons_with, eventually
-from tests.cluster.routed import TRANSACTION, Routed
-from tests.cluster.spread import PROPERTIES, coordinator_of, spread
-from tests.server.transactor import TOPICS, Transactor, until_answered
+from tests.broker.transactor import TOPICS, Transactor, until_answered
+from tests.cluster.daemon.cluster_daemons import daemons_with, eventually
+from tests.cluster.daemon.routed import TRANSACTION, Routed
+from tests.cluster.daemon.spread import PROPERTIES, coordinator_of, spread
 
 
 async def stable_offset(client: Routed, group: str) -> int:
@@ -63,7 +63,7 @@ async def test_a_commit_whose_coordinator_dies_before_the_markers_is_completed_b
         coordinator = await coordinator_of(cluster, client, transactor)
         places = [("orders", 0), ("orders", 1), ("payments", 0)]
         leads = {place for place in places if await client.leader(*place) == coordinator.node_id}
-        parts = coordinator.server.transactions.parts
+        parts = coordinator.server.transactions.coordinator
         assert parts is not None
         parts.markers.close()  # nothing of what follows reaches anybody
         await transactor.end(client)
@@ -156,7 +156,9 @@ async def test_a_marker_is_taken_by_the_leader_alone() -> None:
 async def test_the_topic_of_transactions_is_there_for_nobody_until_somebody_needs_it() -> None:
     async with daemons_with(TOPICS, None, 2, **PROPERTIES) as cluster:
         first, second = cluster.by_id.values()
-        assert not any(each.server.data_plane.catalogue.get(TRANSACTION_STATE) for each in (first, second))
+        assert not any(
+            each.server.data_plane.catalogue.find_topic(TRANSACTION_STATE) for each in (first, second)
+        )
         client = Routed(cluster)
         await client.coordinator("t", TRANSACTION)
         await eventually(lambda: first.transactions | second.transactions == {0, 1, 2})
@@ -165,7 +167,7 @@ async def test_the_topic_of_transactions_is_there_for_nobody_until_somebody_need
         assert len(ids) == 1
         third = await cluster.start(3, **PROPERTIES | {"transaction.state.log.num.partitions": "7"})
         assert third.server.transactions.partitions == 3
-        parts = third.server.transactions.parts
+        parts = third.server.transactions.coordinator
         assert parts is not None
         await eventually(lambda: len(third.transactions) == 1)
         assert all(part.state is not PartitionState.FAILED for part in parts.runtime.partitions)

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -15,8 +15,8 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from tests.cluster.daemons import Daemon, Daemons, daemons, eventually
-from tests.cluster.test_of_daemons import other_than
+from tests.cluster.daemon.cluster_daemons import Daemon, Daemons, daemons, eventually
+from tests.cluster.daemon.test_admin_of_daemons import other_than
 
 NEW = CreatableTopic(name="new", num_partitions=2, replication_factor=1, assignments=[], configs=[])
 
@@ -70,7 +70,7 @@ async def test_a_commit_for_it_is_taken() -> None:
     async with daemons(None, 2) as cluster:
         owner, other = await behind(cluster)
         assert await create(other) == ErrorCode.NONE
-        assert owner.server.data_plane.catalogue.get("new") is None
+        assert owner.server.data_plane.catalogue.find_topic("new") is None
         assert await commit(owner, "new") == ErrorCode.NONE
         assert await grow(other, 3) == ErrorCode.NONE
         assert await commit(owner, "new", 2) == ErrorCode.NONE
@@ -82,7 +82,7 @@ async def test_metadata_names_it_and_nobody_makes_it_again(tmp_path: Path) -> No
     async with daemons(tmp_path, 2) as cluster:
         owner, other = await behind(cluster)
         assert await create(other) == ErrorCode.NONE
-        made = other.server.data_plane.catalogue.get("new")
+        made = other.server.data_plane.catalogue.find_topic("new")
         assert made is not None
         asked = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=False)
         [topic] = (await owner.ask(asked, 10)).topics
@@ -104,7 +104,7 @@ async def test_by_its_id_it_is_found_too() -> None:
     async with daemons(None, 2) as cluster:
         owner, other = await behind(cluster)
         assert await create(other) == ErrorCode.NONE
-        made = other.server.data_plane.catalogue.get("new")
+        made = other.server.data_plane.catalogue.find_topic("new")
         assert made is not None
         asked = MetadataRequest(topics=[MetadataRequestTopic(topic_id=made.topic_id, name=None)])
         [topic] = (await owner.ask(asked, 12)).topics
@@ -131,7 +131,7 @@ async def test_two_daemons_that_change_one_topic_at_a_time_both_do() -> None:
         owner.engine.is_slow_to_see = False
         both = {"retention.ms": "5000", "max.message.bytes": "6000"}
         for daemon in (owner, other):
-            topic = daemon.server.data_plane.catalogue.get("new")
+            topic = daemon.server.data_plane.catalogue.find_topic("new")
             assert topic is not None
             await eventually(lambda topic=topic: topic.overrides == both)  # type: ignore[misc]
 
@@ -164,5 +164,5 @@ async def test_offsets_of_a_topic_that_is_not_taken_up_yet_stay() -> None:
         await cluster.kill(owner)
         other.engine.is_slow_to_see = False
         await eventually(lambda: other.coordinates("g"))
-        await eventually(lambda: other.server.data_plane.catalogue.get("new") is not None)
+        await eventually(lambda: other.server.data_plane.catalogue.find_topic("new") is not None)
         assert await fetch(other, "new") == 1

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.engine.engine import Delete, Put, Transaction
-from coordinator.cluster.keys import Keys
-from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from coordinator.server.start_failed import StartFailed
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import Delete, Put, StoreTransaction
+from coordinator.core.message_text import StartFailed
+from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.cluster.daemons import CLUSTER_ID, Daemons, daemons, eventually
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemons, daemons, eventually
 
-KEYS = Keys(CLUSTER_ID)
+KEYS = ClusterKeys(CLUSTER_ID)
 GARBAGE = (b"", b"{", b"\xff\xfe", b"[]", b"null", b"{}", b"[" * 100_000)
 NEWER = b'{"format": 2, "anything": true}'
 
 
 def put(cluster: Daemons, key: bytes, value: bytes) -> None:
-    cluster.store.do(lambda map_: map_.transact(Transaction((), (Put(key, value),))))
+    cluster.store.do(lambda map_: map_.transact(StoreTransaction((), (Put(key, value),))))
 
 
 def delete(cluster: Daemons, key: bytes) -> None:
-    cluster.store.do(lambda map_: map_.transact(Transaction((), (Delete(key),))))
+    cluster.store.do(lambda map_: map_.transact(StoreTransaction((), (Delete(key),))))
 
 
 def skipped(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -90,7 +90,7 @@ async def test_configs_of_groups_and_ids_that_cannot_be_read_leave_others_alone(
         put(cluster, KEYS.group_config("shipping"), b'{"consumer.session.timeout.ms": 1}')
         second = await cluster.start(2)
         await eventually(cluster.is_placed)
-        assert second.server.data_plane.catalogue.group_configs.of("billing") == {}
+        assert second.server.data_plane.catalogue.group_configs.find_configs("billing") == {}
         assert len(skipped(caplog)) == 4
         topic = cluster.store.map.entries[KEYS.topic("orders")].value
         for name in (b"..%2f", b"\xff"):
@@ -98,7 +98,7 @@ async def test_configs_of_groups_and_ids_that_cannot_be_read_leave_others_alone(
         await eventually(lambda: len(skipped(caplog)) == 8)
         put(cluster, KEYS.group_config("billing"), b'{"consumer.session.timeout.ms": "46000"}')
         catalogue = second.server.data_plane.catalogue
-        await eventually(lambda: dict(catalogue.group_configs.of("billing")) != {})
+        await eventually(lambda: dict(catalogue.group_configs.find_configs("billing")) != {})
         put(cluster, KEYS.producer_ids, b"many")
         answer = await second.ask(InitProducerIdRequest(transaction_timeout_ms=1000), 4)
         assert answer.error_code != 0
@@ -114,13 +114,13 @@ async def test_a_topic_that_cannot_be_read_keeps_its_records(
         before = cluster.store.map.entries[key].value
         put(cluster, key, value)
         await eventually(lambda: bool(skipped(caplog)))
-        assert first.server.data_plane.catalogue.get("orders") is not None
+        assert first.server.data_plane.catalogue.find_topic("orders") is not None
         await first.server.close()
         directories = sorted(path.name for path in (tmp_path / "1").glob("orders-*"))
         assert len(directories) == 3
         again = await cluster.start(1)
         await eventually(lambda: again.server.ready.is_set())
-        assert again.server.data_plane.catalogue.get("orders") is not None
+        assert again.server.data_plane.catalogue.find_topic("orders") is not None
         assert sorted(path.name for path in (tmp_path / "1").glob("orders-*")) == directories
         assert cluster.store.map.entries[key].value == value
         put(cluster, key, before)

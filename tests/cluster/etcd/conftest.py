@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import pytest
 
-from coordinator.cluster.engine.engine import Engine
-from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from coordinator.cluster.etcd.etcd_store import EtcdCredentials, EtcdStore
+from coordinator.cluster.key_value_store import KeyValueStore
 from protocol.messages.metadata import MetadataRequest
 from tests.cluster.etcd.link import Link
 from tests.cluster.etcd.nodes import EtcdNodes
-from tests.cluster.model_engine import ModelEngine, ModelStore
+from tests.cluster.model_store import ModelConnection, ModelStore
 from tests.free_ports import free_ports
 from tests.interop.broker import eventually
 from tests.interop.daemon import Daemon
@@ -176,13 +176,13 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
 
 
 @pytest.fixture(params=["model", "etcd"])
-async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[KeyValueStore]:
     """What has to keep the contract: the model, and etcd."""
     if request.param == "model":
-        yield ModelEngine(ModelStore())
+        yield ModelConnection(ModelStore())
         return
     nodes: EtcdNodes = request.getfixturevalue("etcd")
-    opened = EtcdEngine(nodes.endpoints.split(","), 2000, Credentials())
+    opened = EtcdStore(nodes.endpoints.split(","), 2000, EtcdCredentials())
     try:
         yield opened
     finally:

@@ -17,8 +17,8 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from tests.broker.harness import Client
 from tests.cluster.etcd.linearizable import COMMIT, FETCH, Operations, now_ns
-from tests.server.harness import Client
 
 ANSWER_S = 2.0
 AGAIN_S = 0.02

@@ -13,21 +13,21 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.member.watching import read_all
-from coordinator.names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.etcd.etcd_store import EtcdCredentials, EtcdStore
+from coordinator.cluster.member.key_mirror import read_range
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.broker.harness import Client
 from tests.cluster.etcd.conftest import CLUSTER_ID, Groupds, three_daemons
 from tests.cluster.etcd.history import History
-from tests.server.harness import Client
 
-KEYS: Final = Keys(CLUSTER_ID)
+KEYS: Final = ClusterKeys(CLUSTER_ID)
 PARTITIONS: Final = 5
 MOST_BYTES: Final = 8 << 20
 SLACK_BYTES: Final = 2 << 20
@@ -62,19 +62,19 @@ async def _commit(client: Client, group: str, number: int) -> ErrorCode:
     return ErrorCode(max(part.error_code for part in answer.topics[0].partitions))
 
 
-async def held_bytes(engine: EtcdEngine) -> list[int]:
+async def held_bytes(engine: EtcdStore) -> list[int]:
     """What etcd has of each partition."""
     sizes = []
     for number in range(PARTITIONS):
-        ranges = KEYS.whole_log(CONSUMER_OFFSETS, number), KEYS.segments(CONSUMER_OFFSETS, number)
-        entries = [entry for begin, end in ranges for entry in (await read_all(engine, begin, end))[0]]
+        ranges = KEYS.log_range(CONSUMER_OFFSETS, number), KEYS.segments_range(CONSUMER_OFFSETS, number)
+        entries = [entry for begin, end in ranges for entry in (await read_range(engine, begin, end))[0]]
         sizes.append(sum(len(entry.value) for entry in entries))
     return sizes
 
 
 async def soak(groupds: Groupds, minutes: float) -> bool:
     """Whether it stayed within bounds."""
-    engine = EtcdEngine(groupds.etcd.endpoints.split(","), 5000, Credentials())
+    engine = EtcdStore(groupds.etcd.endpoints.split(","), 5000, EtcdCredentials())
     count, most, ends = itertools.count(), 0, asyncio.get_running_loop().time() + minutes * 60
     async with asyncio.TaskGroup() as tasks:
         writers = [

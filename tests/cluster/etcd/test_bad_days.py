@@ -7,30 +7,30 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from coordinator.cluster.engine.engine import Delete, NoSpace, Put, Transaction, end_of
-from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
-from coordinator.cluster.session import State
-from coordinator.server.cluster import engine_health, reach
-from coordinator.server.cluster.join import join
-from coordinator.server.server import Server
-from coordinator.server.settings import ServerSettings
-from coordinator.server.start_failed import StartFailed
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.cluster.cluster_session import SessionState
+from coordinator.cluster.daemon import etcd_status
+from coordinator.cluster.daemon.etcd_cluster import join_cluster
+from coordinator.cluster.etcd.etcd_store import EtcdCredentials, EtcdStore
+from coordinator.cluster.key_value_store import Delete, Put, StoreFull, StoreTransaction, find_prefix_end
+from coordinator.core.message_text import StartFailed
+from protocol.error_codes import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.cluster.daemons import CLUSTER_ID, Daemon, eventually
+from tests.broker.harness import serving, settings
+from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, Daemon, eventually
 from tests.cluster.etcd.nodes import EtcdNodes
-from tests.cluster.model_engine import ModelEngine, ModelStore
+from tests.cluster.model_store import ModelConnection, ModelStore
 from tests.interop.build import CHECKOUT
-from tests.server.harness import serving, settings
-from tests.server.tls.certificates import Identity
+from tests.security.server.certificates import Identity
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 SESSION_MS = 2000
 QUOTA_BYTES = 4 << 20
 
@@ -59,7 +59,7 @@ def how_of(data: Path, nodes: EtcdNodes, **properties: str) -> ServerSettings:
 
 async def opened(how: ServerSettings) -> Server:
     """A daemon that listens. Raises StartFailed."""
-    server = Server(how, cluster=await join(how))
+    server = Server(how, cluster=await join_cluster(how))
     server.open()
     await server.listen()
     return server
@@ -71,8 +71,8 @@ async def daemon_of(how: ServerSettings) -> AsyncIterator[Daemon]:
     server = await opened(how)
     try:
         await asyncio.wait_for(server.ready.wait(), 60)
-        daemon = Daemon(how.config.node_id, server, ModelEngine(ModelStore()))
-        await eventually(lambda: server.data_plane.catalogue.get("orders") is not None)
+        daemon = Daemon(how.config.node_id, server, ModelConnection(ModelStore()))
+        await eventually(lambda: server.data_plane.catalogue.find_topic("orders") is not None)
         async with daemon.client:
             yield daemon
     finally:
@@ -88,16 +88,16 @@ async def until_committed(daemon: Daemon, offset: int) -> None:
             await asyncio.sleep(0.05)
 
 
-async def fill(engine: EtcdEngine) -> None:
+async def fill(engine: EtcdStore) -> None:
     """Puts more than etcd takes."""
     for number in range(100):
-        await engine.transact(Transaction((), (Put(b"/junk/%d" % number, b"x" * 100_000),)))
+        await engine.transact(StoreTransaction((), (Put(b"/junk/%d" % number, b"x" * 100_000),)))
 
 
-async def make_room(nodes: EtcdNodes, engine: EtcdEngine) -> None:
+async def make_room(nodes: EtcdNodes, engine: EtcdStore) -> None:
     """As operators do."""
-    junk = Delete(b"/junk/", end_of(b"/junk/"))
-    revision = (await engine.transact(Transaction((), (junk,)))).revision
+    junk = Delete(b"/junk/", find_prefix_end(b"/junk/"))
+    revision = (await engine.transact(StoreTransaction((), (junk,)))).revision
     nodes.ask("kv/compaction", revision=str(revision), physical=True)
     nodes.ask("maintenance/defragment")
     for alarm in nodes.ask("maintenance/alarm", action="GET")["alarms"]:
@@ -108,7 +108,7 @@ async def refused_start(how: ServerSettings, patience_s: float = 0) -> str:
     """Why it does not start. In: for how long etcd is waited for, where that is not as ever."""
     with pytest.MonkeyPatch.context() as patch:
         if patience_s:
-            patch.setattr(reach, "TIMEOUT_S", patience_s)
+            patch.setattr(etcd_status, "CONNECT_TIMEOUT_S", patience_s)
         with pytest.raises(StartFailed) as error:
             await opened(how)
     return str(error.value)
@@ -117,14 +117,14 @@ async def refused_start(how: ServerSettings, patience_s: float = 0) -> str:
 async def test_an_etcd_that_is_full_is_named_and_all_goes_on_when_it_has_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(engine_health, "PERIOD_S", 0.1)
+    monkeypatch.setattr(etcd_status, "PERIOD_S", 0.1)
     nodes = EtcdNodes(tmp_path, 1, "--quota-backend-bytes", str(QUOTA_BYTES))
-    engine = EtcdEngine(nodes.endpoints.split(","), 2000, Credentials())
+    engine = EtcdStore(nodes.endpoints.split(","), 2000, EtcdCredentials())
     try:
         how = how_of(tmp_path / "data", nodes, cluster_etcd_quota_bytes=str(QUOTA_BYTES))
         async with daemon_of(how) as daemon:
             await until_committed(daemon, 1)
-            with pytest.raises(NoSpace):
+            with pytest.raises(StoreFull):
                 await fill(engine)
             assert daemon.server.cluster is not None
             health = daemon.server.cluster.health
@@ -153,7 +153,7 @@ async def test_a_daemon_whose_etcd_comes_back_empty_keeps_what_it_has_on_its_dis
     try:
         async with daemon_of(how_of(data, nodes)) as daemon:
             assert await daemon.commit(5) == ErrorCode.NONE
-            partition = daemon.server.runtime.partition_of("g")
+            partition = daemon.server.runtime.find_partition("g")
             copy = data / str(partition.name) / f"{0:020}.log"
             size = copy.stat().st_size
             nodes.kill(0)
@@ -163,12 +163,12 @@ async def test_a_daemon_whose_etcd_comes_back_empty_keeps_what_it_has_on_its_dis
             assert daemon.server.cluster is not None
             assert daemon.server.cluster.member is not None
             session = daemon.server.cluster.member.keeper.session
-            await eventually(lambda: session.state is State.REGISTERING)
+            await eventually(lambda: session.state is SessionState.REGISTERING)
             unknown = MetadataRequestTopic(topic_id=bytes(15) + b"x", name=None)
             await daemon.ask(MetadataRequest(topics=[unknown]), 12)
             assert await daemon.commit(6) == ErrorCode.NOT_COORDINATOR
             assert copy.stat().st_size == size > 0
-            assert daemon.server.data_plane.catalogue.get("orders") is not None
+            assert daemon.server.data_plane.catalogue.find_topic("orders") is not None
         # Nothing of it is in the way of an import.
         assert nodes.ask("kv/range", key="AA==", range_end="AA==").get("kvs", []) == []
     finally:
@@ -189,7 +189,7 @@ async def test_an_etcd_without_a_quorum_at_the_start_is_named(tmp_path: Path, et
     assert etcd.endpoints.split(",")[0] in said
     async with daemon_of(how) as daemon:
         await until_committed(daemon, 1)
-        view = await daemon.server.brokers.engine_view()
+        view = await daemon.server.brokers.collect_etcd_view()
         assert view is not None
         assert sorted(node.is_leader for node in view.nodes) == [False, False, True]
         assert all(node.version.startswith("3.") and node.size_bytes for node in view.nodes)
@@ -222,7 +222,7 @@ async def test_a_password_that_is_wrong_is_named_and_a_right_one_is_enough(tmp_p
         ) as daemon:
             await until_committed(daemon, 1)
             assert daemon.server.cluster is not None
-            await daemon.server.cluster.health.look()
+            await daemon.server.cluster.health.check_nodes()
             assert not daemon.server.cluster.health.nodes[0].problem
     finally:
         nodes.close()
@@ -296,7 +296,7 @@ async def test_the_second_of_two_daemons_with_one_id_waits_and_says_so(
             assert first.server.cluster.member is not None
             first.server.cluster.member.abandon()
             await asyncio.wait_for(second.ready.wait(), 60)
-            daemon = Daemon(1, second, ModelEngine(ModelStore()))
+            daemon = Daemon(1, second, ModelConnection(ModelStore()))
             async with daemon.client:
                 assert await daemon.committed() == 7
         finally:
@@ -317,7 +317,7 @@ async def test_the_command_imports_a_directory(tmp_path: Path, one: EtcdNodes) -
     data = tmp_path / "data"
     async with serving(data) as server:
         cluster_id = server.directory.meta.cluster_id
-        daemon = Daemon(1, server, ModelEngine(ModelStore()))
+        daemon = Daemon(1, server, ModelConnection(ModelStore()))
         async with daemon.client:
             assert await daemon.commit(5) == ErrorCode.NONE
     how = replace(how_of(data, one), cluster_id=cluster_id)

@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.cluster.daemon.secured import certified
 from tests.cluster.etcd.conftest import Groupds, three_daemons
 from tests.cluster.etcd.test_transactions import PARTITIONS, PATIENT_S, TOPIC, Transactor
-from tests.cluster.secured import certified
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 BETWEEN = {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:SASL_SSL",
     "inter.broker.listener.name": "BROKERS",

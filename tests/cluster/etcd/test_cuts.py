@@ -14,7 +14,7 @@ from tests.cluster.etcd.stock_history import StockHistory
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 PAST_A_SESSION_S = 1.5 * SESSION_MS / 1000
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.etcd.conftest import SESSION_MS, Groupds
 from tests.cluster.etcd.history import History
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.etcd.conftest import SESSION_MS, Groupds
 from tests.cluster.etcd.record_history import RecordHistory, create
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 async def kill(groupds: Groupds, history: RecordHistory) -> None:

@@ -10,7 +10,7 @@ from tests.cluster.etcd.conftest import Groupds
 from tests.cluster.etcd.history import History
 from tests.librdkafka import committed_offsets
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 class Member:

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.engine.engine import (
-    Denied,
-    NoSpace,
+from coordinator.cluster.etcd.etcd_store import EtcdCredentials, EtcdStore
+from coordinator.cluster.key_value_store import (
     Put,
-    Read,
-    Transaction,
-    Unavailable,
-    end_of,
+    ReadRange,
+    StoreAccessDenied,
+    StoreFull,
+    StoreTransaction,
+    StoreUnavailable,
+    find_prefix_end,
 )
-from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
 from tests.cluster.etcd.nodes import EtcdNodes
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(400)
 TRY_MS = 500
 
 
@@ -38,27 +38,27 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
 
 @asynccontextmanager
 async def engine_of(
-    nodes: EtcdNodes, first: int = 0, of: Credentials | None = None, try_ms: int = TRY_MS
-) -> AsyncIterator[EtcdEngine]:
+    nodes: EtcdNodes, first: int = 0, of: EtcdCredentials | None = None, try_ms: int = TRY_MS
+) -> AsyncIterator[EtcdStore]:
     """One that asks a certain node first."""
     endpoints = nodes.endpoints.split(",")
-    engine = EtcdEngine(endpoints[first:] + endpoints[:first], try_ms, of or Credentials())
+    engine = EtcdStore(endpoints[first:] + endpoints[:first], try_ms, of or EtcdCredentials())
     try:
         yield engine
     finally:
         await engine.close()
 
 
-async def put(engine: EtcdEngine, key: bytes, value: bytes = b"") -> int:
+async def put(engine: EtcdStore, key: bytes, value: bytes = b"") -> int:
     """Tries until it is in; the revision."""
     while True:
         try:
-            return (await engine.transact(Transaction((), (Put(key, value),)))).revision
-        except Unavailable:
+            return (await engine.transact(StoreTransaction((), (Put(key, value),)))).revision
+        except StoreUnavailable:
             await asyncio.sleep(0.02)
 
 
-async def fill(engine: EtcdEngine, root: bytes) -> None:
+async def fill(engine: EtcdStore, root: bytes) -> None:
     """Puts until etcd refuses, which is later than its quota says: it counts what it has written, every 100 ms."""
     for number in itertools.count():
         await put(engine, root + b"%d" % (number % 40), b"x" * 100_000)
@@ -89,8 +89,8 @@ async def test_without_a_quorum_each_try_ends_at_its_deadline(nodes: EtcdNodes, 
         try:
             for _ in range(4):
                 started = time.monotonic()
-                with pytest.raises(Unavailable):
-                    await engine.transact(Transaction((), (Put(root, b""),)))
+                with pytest.raises(StoreUnavailable):
+                    await engine.transact(StoreTransaction((), (Put(root, b""),)))
                 assert time.monotonic() - started < 2 * TRY_MS / 1000
         finally:
             for number in (0, 1):
@@ -105,7 +105,7 @@ async def test_a_watch_goes_on_at_another_node(nodes: EtcdNodes, root: bytes, wh
     async with engine_of(nodes, 1) as watching, engine_of(nodes, 2) as writing:
         begin = await put(writing, root + b"a")
         async with asyncio.timeout(60):
-            watch = aiter(watching.watch(root, end_of(root), begin))
+            watch = aiter(watching.watch(root, find_prefix_end(root), begin))
             seen = [await anext(watch)]
             getattr(nodes, what)(1)
             try:
@@ -122,11 +122,11 @@ async def test_an_etcd_that_is_full_says_so_and_is_read_from(tmp_path: Path, roo
     try:
         async with engine_of(nodes) as engine:
             await put(engine, root, b"first")
-            with pytest.raises(NoSpace):
+            with pytest.raises(StoreFull):
                 await asyncio.wait_for(fill(engine, root), 60)
-            with pytest.raises(NoSpace):
-                await engine.grant(60)
-            [entry] = (await engine.read(Read(root))).entries
+            with pytest.raises(StoreFull):
+                await engine.grant_lease(60)
+            [entry] = (await engine.read(ReadRange(root))).entries
             assert entry.value == b"first"
     finally:
         nodes.close()
@@ -151,18 +151,18 @@ def guarded(tmp_path: Path) -> Iterator[EtcdNodes]:
 
 
 async def test_an_etcd_that_asks_for_a_password_lets_in_who_has_it(guarded: EtcdNodes) -> None:
-    for of in (Credentials(), Credentials("groupd", "wrong"), Credentials("nobody", "groupd's")):
+    for of in (EtcdCredentials(), EtcdCredentials("groupd", "wrong"), EtcdCredentials("nobody", "groupd's")):
         async with engine_of(guarded, of=of) as stranger:
-            with pytest.raises(Denied):
-                await stranger.transact(Transaction((), (Put(b"/mine/a", b""),)))
-    async with engine_of(guarded, of=Credentials("groupd", "groupd's")) as engine, asyncio.timeout(60):
+            with pytest.raises(StoreAccessDenied):
+                await stranger.transact(StoreTransaction((), (Put(b"/mine/a", b""),)))
+    async with engine_of(guarded, of=EtcdCredentials("groupd", "groupd's")) as engine, asyncio.timeout(60):
         revision = await put(engine, b"/mine/a")
         for denied in (Put(b"/others/a", b""), Put(b"/mine", b"")):
-            with pytest.raises(Denied):
-                await engine.transact(Transaction((), (denied,)))
-        with pytest.raises(Denied):
+            with pytest.raises(StoreAccessDenied):
+                await engine.transact(StoreTransaction((), (denied,)))
+        with pytest.raises(StoreAccessDenied):
             await anext(aiter(engine.watch(b"/others/", b"/others0", revision)))
-        lease = await engine.grant(5)
+        lease = await engine.grant_lease(5)
 
         # etcd forgets who was let in, as it does after some minutes: one try fails at the most, whoever makes it.
         token = guarded.ask("auth/authenticate", name="root", password="root's")["token"]
@@ -171,17 +171,17 @@ async def test_an_etcd_that_asks_for_a_password_lets_in_who_has_it(guarded: Etcd
             assert changes.written[0].key == b"/mine/a"
             break
         assert await put(engine, b"/mine/b") > revision
-        await engine.keep_alive(lease)
-        assert (await engine.read(Read(b"/mine/b"))).entries
+        await engine.renew_lease(lease)
+        assert (await engine.read(ReadRange(b"/mine/b"))).entries
 
 
 async def test_a_login_may_take_longer_than_a_try(guarded: EtcdNodes) -> None:
-    me = Credentials("groupd", "groupd's")
+    me = EtcdCredentials("groupd", "groupd's")
     async with engine_of(guarded, of=me, try_ms=20) as engine, asyncio.timeout(60):
         assert await put(engine, b"/mine/a") > 0
 
 
 async def test_a_password_that_etcd_does_not_ask_for_is_a_mistake_that_is_told(nodes: EtcdNodes) -> None:
-    async with engine_of(nodes, of=Credentials("groupd", "secret")) as engine:
-        with pytest.raises(Denied):
-            await engine.read(Read(b"a"))
+    async with engine_of(nodes, of=EtcdCredentials("groupd", "secret")) as engine:
+        with pytest.raises(StoreAccessDenied):
+            await engine.read(ReadRange(b"a"))

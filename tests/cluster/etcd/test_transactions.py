@@ -13,12 +13,12 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.broker.harness import Client
 from tests.cluster.etcd.conftest import Groupds
 from tests.cluster.etcd.record_history import create, reader_of, until_led
 from tests.librdkafka import committed_offsets, end_offset, wait_for_leaders
-from tests.server.harness import Client
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 PARTITIONS = 3
 TRANSACTION = 1
 TOPIC = "moved"

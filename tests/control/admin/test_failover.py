@@ -5,20 +5,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from coordinator.console.api.failover import (
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.operator_actions import OperatorAction
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.http.api.api_route import ApiCall
+from coordinator.http.api.cluster_routes import (
     GroupFailoverBody,
     fail_over_group,
     fail_over_partition,
-    failover_text,
+    format_failover,
 )
-from coordinator.console.api.route import Call
-from coordinator.control.acts import Act
-from coordinator.control.control import Control
-from coordinator.control.problem import Problem, ProblemKind
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.server.harness import (
+from tests.broker.harness import (
     TIMEOUT_S,
     Client,
     heartbeat_request,
@@ -27,7 +27,7 @@ from tests.server.harness import (
     settings,
     start,
 )
-from tests.server.test_runtime import code, commit, committed
+from tests.broker.test_group_partitions import code, commit, committed
 
 GROUP = "billing"
 
@@ -41,26 +41,26 @@ async def server() -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def control(server: Server) -> AsyncIterator[Control]:
-    control = Control(server)
-    told, read = list(server.group_events.listeners), list(server.runtime.ownership.was_read)
+async def control(server: Server) -> AsyncIterator[ControlPlane]:
+    control = ControlPlane(server)
+    told, read = list(server.group_events.listeners), list(server.runtime.lifecycle.was_read)
     yield control
-    assert server.runtime.ownership.was_read == read
+    assert server.runtime.lifecycle.was_read == read
     assert server.group_events.listeners == told
     control.close()
-    assert not control.failover.under_way
+    assert not control.failover.in_progress_count
 
 
 def sharing(server: Server) -> str:
     """Another group of the same offsets partition."""
-    number = server.runtime.partition_of(GROUP).number
+    number = server.runtime.find_partition(GROUP).number
     names = (f"audit-{n}" for n in range(100))
-    return next(name for name in names if server.runtime.partition_of(name).number == number)
+    return next(name for name in names if server.runtime.find_partition(name).number == number)
 
 
-async def test_members_come_back_and_nothing_is_lost(server: Server, control: Control) -> None:
-    acts: list[Act] = []
-    control.acts.listeners.append(acts.append)
+async def test_members_come_back_and_nothing_is_lost(server: Server, control: ControlPlane) -> None:
+    acts: list[OperatorAction] = []
+    control.actions.listeners.append(acts.append)
     async with Client(server) as client, Client(server) as other:
         member_id, generation_id = await join_alone(client, GROUP)
         answer = await client.call(
@@ -68,7 +68,7 @@ async def test_members_come_back_and_nothing_is_lost(server: Server, control: Co
         )
         assert code(answer) == 0
         assert code(await other.call(commit(5, group=sharing(server)), 2)) == 0
-        moving = asyncio.ensure_future(control.failover.group(GROUP, 200, 200, 5000, "test_story"))
+        moving = asyncio.ensure_future(control.failover.failover_group(GROUP, 200, 200, 5000, "test_story"))
         told = set()
         while not moving.done():
             beat = await client.call(heartbeat_request(GROUP, member_id, generation_id), 3)
@@ -92,12 +92,12 @@ async def test_members_come_back_and_nothing_is_lost(server: Server, control: Co
         assert (group.generation_kept, group.members, group.members_back, group.rebalances) == (True, 1, 1, 0)
         assert await committed(client, GROUP) in (6, 41)
         assert await committed(other, sharing(server)) == 5
-        text = failover_text(answer)
+        text = format_failover(answer)
         assert f"generation {generation_id} kept, 1 of 1 members back, 0 rebalances" in text
     assert [(act.kind, act.group_id, act.by) for act in acts] == [("failover", GROUP, "test_story")]
 
 
-async def test_whoever_is_parked_is_told_at_once(server: Server, control: Control) -> None:
+async def test_whoever_is_parked_is_told_at_once(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client, Client(server) as newcomer:
         member_id, generation_id = await join_alone(client, GROUP)
         await client.call(heartbeat_request(GROUP, member_id, generation_id), 3)
@@ -105,45 +105,45 @@ async def test_whoever_is_parked_is_told_at_once(server: Server, control: Contro
         async with asyncio.timeout(TIMEOUT_S):
             while (await client.call(heartbeat_request(GROUP, member_id, generation_id), 3)).error_code == 0:
                 pass
-        moving = asyncio.ensure_future(control.failover.group(GROUP, 0, 0, 0))
+        moving = asyncio.ensure_future(control.failover.failover_group(GROUP, 0, 0, 0))
         assert (await newcomer.receive()).error_code == ErrorCode.NOT_COORDINATOR
         answer = await moving
         assert answer.group is not None
         assert answer.group.generation_kept
 
 
-async def test_epochs_rise_and_the_other_partition_stays(server: Server, control: Control) -> None:
-    partition = server.runtime.partition_of(GROUP)
+async def test_epochs_rise_and_the_other_partition_stays(server: Server, control: ControlPlane) -> None:
+    partition = server.runtime.find_partition(GROUP)
     other = server.runtime.partitions[1 - partition.number]
     before = (partition.epoch, other.epoch, other.tenure)
     for _ in range(3):
-        await control.failover.partition(partition.number, 0, 0)
+        await control.failover.failover_partition(partition.number, 0, 0)
     assert partition.epoch == before[0] + 6
     assert (other.epoch, other.tenure) == before[1:]
 
 
-async def test_a_second_move_has_to_wait_for_the_first(server: Server, control: Control) -> None:
-    first = asyncio.ensure_future(control.failover.partition(0, 50, 0))
+async def test_a_second_move_has_to_wait_for_the_first(server: Server, control: ControlPlane) -> None:
+    first = asyncio.ensure_future(control.failover.failover_partition(0, 50, 0))
     await asyncio.sleep(0)
     with pytest.raises(Problem) as caught:
-        await control.failover.partition(0, 0, 0)
+        await control.failover.failover_partition(0, 0, 0)
     assert caught.value.kind is ProblemKind.LOADING
     await first
 
 
-async def test_whoever_gives_up_waiting_does_not_keep_it_away(server: Server, control: Control) -> None:
-    moving = asyncio.ensure_future(control.failover.partition(0, 20, 20))
+async def test_whoever_gives_up_waiting_does_not_keep_it_away(server: Server, control: ControlPlane) -> None:
+    moving = asyncio.ensure_future(control.failover.failover_partition(0, 20, 20))
     await asyncio.sleep(0)
     moving.cancel()
     async with Client(server) as client, asyncio.timeout(TIMEOUT_S):
-        while control.failover.under_way:
+        while control.failover.in_progress_count:
             await client.call(ListGroupsRequest(), 0)
         assert (await client.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE
 
 
-async def test_what_cannot_be_is_said(server: Server, control: Control) -> None:
-    def call(path: dict[str, str]) -> Call:
-        return Call(path=path, query=None, body=GroupFailoverBody(), actor=None)
+async def test_what_cannot_be_is_said(server: Server, control: ControlPlane) -> None:
+    def call(path: dict[str, str]) -> ApiCall:
+        return ApiCall(path=path, query=None, body=GroupFailoverBody(), actor=None)
 
     for handle, path, kind in [
         (fail_over_group, {"group": "nobody"}, ProblemKind.NO_SUCH_GROUP),
@@ -155,7 +155,7 @@ async def test_what_cannot_be_is_said(server: Server, control: Control) -> None:
         assert caught.value.kind is kind
 
 
-async def test_a_hundred_moves_under_commits_lose_nothing(server: Server, control: Control) -> None:
+async def test_a_hundred_moves_under_commits_lose_nothing(server: Server, control: ControlPlane) -> None:
     """Many groups commit all the time, and believe only what was acknowledged."""
     groups = [f"group-{number}" for number in range(20)]
     acknowledged = dict.fromkeys(groups, 0)
@@ -172,7 +172,9 @@ async def test_a_hundred_moves_under_commits_lose_nothing(server: Server, contro
 
     committing = [asyncio.ensure_future(commit_on(group)) for group in groups]
     for number in range(50):
-        await asyncio.gather(*(control.failover.partition(n, number % 3, number % 2) for n in range(2)))
+        await asyncio.gather(
+            *(control.failover.failover_partition(n, number % 3, number % 2) for n in range(2))
+        )
         # Somebody gets through in between.
         before = sum(acknowledged.values())
         async with asyncio.timeout(TIMEOUT_S), Client(server) as client:
@@ -184,24 +186,24 @@ async def test_a_hundred_moves_under_commits_lose_nothing(server: Server, contro
 
 
 async def test_who_is_back_is_seen_whatever_the_clock_of_the_group_says(
-    server: Server, control: Control
+    server: Server, control: ControlPlane
 ) -> None:
     async with Client(server) as client:
         member_id, generation_id = await join_alone(client, GROUP)
         heartbeat = heartbeat_request(GROUP, member_id, generation_id)
-        await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
-        moving = asyncio.ensure_future(control.failover.group(GROUP, 0, 0, TIMEOUT_S * 1000))
+        await control.clocks.set_clock(GROUP, frozen=True, expires_disconnected=False)
+        moving = asyncio.ensure_future(control.failover.failover_group(GROUP, 0, 0, TIMEOUT_S * 1000))
         while not moving.done():
             await client.call(heartbeat, 3)
         group = (await moving).group
         assert group is not None
         assert group.members_back == 1
         # An hour ahead, a member that says nothing looks as if it had just been heard.
-        await control.moving.advance(
-            GROUP, 3_600_000, silent=None, settle_ms=0, what="advance 1h", actor=None
+        await control.clock_commands.advance_clock(
+            GROUP, 3_600_000, silent=None, settle_ms=0, description="advance 1h", actor=None
         )
-        await control.clocks.put(GROUP, frozen=False, lets_gone_go=False)
-        group = (await control.failover.group(GROUP, 0, 0, 0)).group
+        await control.clocks.set_clock(GROUP, frozen=False, expires_disconnected=False)
+        group = (await control.failover.failover_group(GROUP, 0, 0, 0)).group
         assert group is not None
         assert group.members_back == 0
 
@@ -210,13 +212,13 @@ async def test_who_is_back_is_seen_whatever_the_clock_of_the_group_says(
 async def test_a_stop_meanwhile_keeps_nobody_waiting_and_loses_nothing(spans: tuple[int, int]) -> None:
     how = settings(None, topics=[("orders", 1)])
     server = await start(how)
-    control = Control(server)
+    control = ControlPlane(server)
     async with Client(server) as client:
         assert code(await client.call(commit(41, group=GROUP), 2)) == 0
-    number = server.runtime.partition_of(GROUP).number
-    moving = asyncio.ensure_future(control.failover.partition(number, *spans))
+    number = server.runtime.find_partition(GROUP).number
+    moving = asyncio.ensure_future(control.failover.failover_partition(number, *spans))
     await asyncio.sleep(0)
-    assert control.failover.under_way
+    assert control.failover.in_progress_count
     control.close()
     await server.close()
     with pytest.raises(Problem) as caught:

@@ -2,18 +2,18 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.broker.harness import Client, heartbeat_request, join_alone, settings, start
 from tests.control.clock.living_member import until
-from tests.server.harness import Client, heartbeat_request, join_alone, settings, start
 
 GROUP = "billing"
 SESSION_MS = 45_000
@@ -23,17 +23,17 @@ SESSION_MS = 45_000
 async def server() -> AsyncIterator[Server]:
     """Three brokers in one process, the first of which coordinates the group."""
     server = await start(replace(settings(None, topics=[("orders", 1)]), brokers=3))
-    partition = server.runtime.partition_of(GROUP).name
-    if server.brokers.ownership.owner(partition) != 1:
-        server.brokers.move(partition, 1)
-    await until(lambda: server.runtime.partition_of(GROUP).machine is not None)
+    partition = server.runtime.find_partition(GROUP).name
+    if server.brokers.ownership.find_owner(partition) != 1:
+        server.brokers.move_partition(partition, 1)
+    await until(lambda: server.runtime.find_partition(GROUP).machine is not None)
     yield server
     await server.close()
 
 
 @pytest.fixture
-async def control(server: Server) -> AsyncIterator[Control]:
-    control = Control(server)
+async def control(server: Server) -> AsyncIterator[ControlPlane]:
+    control = ControlPlane(server)
     yield control
     control.close()
 
@@ -81,33 +81,33 @@ class Member:
         assert answer.error_code == ErrorCode.NONE
 
 
-def findings(control: Control) -> list[str]:
+def findings(control: ControlPlane) -> list[str]:
     """The kinds of what is said of members."""
-    return [finding.kind for finding in control.waits.explain(GROUP).findings if finding.members]
+    return [finding.kind for finding in control.waits.explain_group(GROUP).findings if finding.members]
 
 
-def is_connected(control: Control) -> bool:
-    [member] = control.groups.view(GROUP).members
+def is_connected(control: ControlPlane) -> bool:
+    [member] = control.groups.get_group(GROUP).members
     return control.groups.describe_member(GROUP, member.name.member_id).is_connected
 
 
-async def advance(control: Control, settle_ms: int = 0) -> list[str]:
+async def advance(control: ControlPlane, settle_ms: int = 0) -> list[str]:
     """The clients that an advance by a session takes for dead."""
-    advanced = await control.moving.advance(
-        GROUP, SESSION_MS, silent=None, settle_ms=settle_ms, what="advance 45s", actor=None
+    advanced = await control.clock_commands.advance_clock(
+        GROUP, SESSION_MS, silent=None, settle_ms=settle_ms, description="advance 45s", actor=None
     )
     return advanced.silent
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_a_member_that_lives_is_not_taken_for_dead(
-    server: Server, control: Control, protocol: str
+    server: Server, control: ControlPlane, protocol: str
 ) -> None:
     async with AsyncExitStack() as stack:
         alice = Member(server, stack, "alice", protocol=protocol)
         await alice.join()
         for to in (2, 3):
-            await control.failover.group(GROUP, 0, 0, 0, to=to)
+            await control.failover.failover_group(GROUP, 0, 0, 0, to=to)
             # A client that finds its new coordinator leaves the old one, and sends its heartbeat when that is due.
             alice.coordinator.writer.close()
             await alice.coordinator.closed()
@@ -123,18 +123,18 @@ async def test_a_member_that_lives_is_not_taken_for_dead(
             assert await advance(control) == []
             await control.clocks.remove(GROUP)
             assert is_connected(control)
-            assert len(control.groups.view(GROUP).members) == 1
+            assert len(control.groups.get_group(GROUP).members) == 1
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("is_heard", [True, False], ids=["heard", "not heard"])
 async def test_a_member_that_dies_is_gone(
-    server: Server, control: Control, protocol: str, *, is_heard: bool
+    server: Server, control: ControlPlane, protocol: str, *, is_heard: bool
 ) -> None:
     async with AsyncExitStack() as stack:
         alice = Member(server, stack, "alice", protocol=protocol)
         await alice.join()
-        await control.failover.group(GROUP, 0, 0, 0, to=2)
+        await control.failover.failover_group(GROUP, 0, 0, 0, to=2)
         alice.coordinator.writer.close()
         alice.coordinator = await alice.connect(2)
         if is_heard:
@@ -147,4 +147,4 @@ async def test_a_member_that_dies_is_gone(
         alice.metadata.writer.close()
         await until(lambda: not is_connected(control))
         assert await advance(control) == ["alice"]
-        assert control.groups.find(GROUP) is None or not control.groups.view(GROUP).members
+        assert control.groups.find_group(GROUP) is None or not control.groups.get_group(GROUP).members

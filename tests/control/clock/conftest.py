@@ -5,10 +5,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from coordinator.control.control import Control
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
 from tests.control.serving import controlled
-from tests.engine.held_clock import HeldClock
+from tests.runtime.held_clock import HeldClock
 
 
 @pytest.fixture
@@ -18,23 +18,23 @@ def process_time() -> HeldClock:
 
 
 @pytest.fixture
-async def served(process_time: HeldClock) -> AsyncIterator[tuple[Server, Control]]:
+async def served(process_time: HeldClock) -> AsyncIterator[tuple[Server, ControlPlane]]:
     async with controlled(group_clock=process_time) as served:
         yield served
 
 
 @pytest.fixture
-def server(served: tuple[Server, Control]) -> Server:
+def server(served: tuple[Server, ControlPlane]) -> Server:
     return served[0]
 
 
 @pytest.fixture
-def control(served: tuple[Server, Control]) -> Control:
+def control(served: tuple[Server, ControlPlane]) -> ControlPlane:
     return served[1]
 
 
 @pytest.fixture
-async def stack(served: tuple[Server, Control]) -> AsyncIterator[AsyncExitStack]:
+async def stack(served: tuple[Server, ControlPlane]) -> AsyncIterator[AsyncExitStack]:
     """Ends what was entered before the server ends."""
     async with AsyncExitStack() as stack:
         yield stack

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Self
 
-from coordinator.control.control import Control
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.sync_group import SyncGroupResponse
-from tests.server.harness import Client, heartbeat_request, sync_request
+from tests.broker.harness import Client, heartbeat_request, sync_request
 
 GROUP = "billing"
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 5, 3, 3, 3
@@ -23,7 +23,7 @@ STABLE_WITHIN_S = 60
 
 
 class LivingMember:
-    """See the top of this file. `is_mute` makes it hold its tongue over an open connection."""
+    """`is_mute` makes it send nothing over an open connection."""
 
     def __init__(
         self,
@@ -71,7 +71,9 @@ class LivingMember:
         host, port = self.client.writer.get_extra_info("sockname")
         self.client.writer.transport.abort()
         peer = f"{host}:{port}"
-        await until(lambda: all(connection.peer != peer for connection in self._server.connections.open))
+        await until(
+            lambda: all(connection.client.peer != peer for connection in self._server.connections.open)
+        )
 
     async def reconnect(self) -> None:
         """Its connection breaks, as the server knows; over another one it goes on with its heartbeats."""
@@ -200,7 +202,7 @@ async def _a_moment() -> None:
     await asyncio.sleep(0.002)
 
 
-def there(control: Control) -> set[str]:
+def there(control: ControlPlane) -> set[str]:
     """The client ids of the members of the group."""
-    view = control.clocks.view(GROUP)
+    view = control.clocks.find_group(GROUP)
     return set() if view is None else {member.name.client_id for member in view.members}

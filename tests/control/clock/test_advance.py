@@ -8,19 +8,19 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from coordinator.control.clock import advance as advance_module
-from coordinator.control.clock.clock_state import Advanced
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.clock import clock_advance as advance_module
+from coordinator.control.clock.clock_models import ClockAdvanceResult
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.group.events import Event, MemberExpired, MembersEvicted
-from coordinator.group.shard import Shard
-from coordinator.group.view import GroupView
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.group.group_event_types import GroupEvent, MemberExpired, MembersEvicted
+from coordinator.group.group_shard import GroupShard
+from coordinator.group.group_view import GroupView
+from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
+from tests.broker.harness import Client, heartbeat_request, join_alone
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 from tests.control.faults.lab import Lab
-from tests.server.harness import Client, heartbeat_request, join_alone
 
 SESSION_MS = 45_000
 HOUR_MS = 3_600_000
@@ -28,15 +28,15 @@ SPANS_MS = (1, 500, 10_000, 44_999, 45_000, 300_000, 3_600_000, 86_400_000)
 
 
 async def advance(
-    control: Control, by_ms: int, silent: Sequence[str] | None = None, settle_ms: int = 10_000
-) -> Advanced:
-    return await control.moving.advance(
-        GROUP, by_ms, silent=silent, settle_ms=settle_ms, what=f"advance {by_ms}ms", actor=None
+    control: ControlPlane, by_ms: int, silent: Sequence[str] | None = None, settle_ms: int = 10_000
+) -> ClockAdvanceResult:
+    return await control.clock_commands.advance_clock(
+        GROUP, by_ms, silent=silent, settle_ms=settle_ms, description=f"advance {by_ms}ms", actor=None
     )
 
 
 async def test_who_is_dead_goes_and_the_others_are_stable_again(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob, carol = await members_of(stack, server, "alice", "bob", "carol")
     await bob.die()
@@ -52,7 +52,7 @@ async def test_who_is_dead_goes_and_the_others_are_stable_again(
 
 
 async def test_a_long_time_waits_for_those_who_live_and_lets_the_dead_go(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
     await bob.die()
@@ -65,7 +65,7 @@ async def test_a_long_time_waits_for_those_who_live_and_lets_the_dead_go(
 
 
 async def test_it_stops_for_a_member_that_lives_and_does_not_rejoin_and_names_it(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
     bob.is_mute = True
@@ -85,7 +85,7 @@ async def test_it_stops_for_a_member_that_lives_and_does_not_rejoin_and_names_it
 
 
 async def test_who_is_silent_and_lives_is_a_zombie_and_comes_back_under_a_new_id(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
     await advance(control, SESSION_MS, silent=["bob"])
@@ -96,31 +96,31 @@ async def test_who_is_silent_and_lives_is_a_zombie_and_comes_back_under_a_new_id
 
 
 async def test_a_step_passes_the_next_deadline_and_says_which(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     _, bob = await members_of(stack, server, "alice", "bob")
-    await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
-    stepped = await control.moving.step(GROUP, silent=None, settle_ms=5000, actor=None)
+    await control.clocks.set_clock(GROUP, frozen=True, expires_disconnected=False)
+    stepped = await control.clock_commands.step_clock(GROUP, silent=None, settle_ms=5000, actor=None)
     assert (stepped.fired, stepped.by_ms) == ([], 0)
     await bob.die()
-    stepped = await control.moving.step(GROUP, silent=None, settle_ms=5000, actor=None)
+    stepped = await control.clock_commands.step_clock(GROUP, silent=None, settle_ms=5000, actor=None)
     assert [(fired.timer, fired.member) for fired in stepped.fired] == [("session", "bob")]
     assert 0 < stepped.by_ms <= SESSION_MS
     assert stepped.clock.frozen
 
 
 async def test_a_name_that_is_nobodys_is_refused_and_nothing_moves(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     await members_of(stack, server, "alice")
     with pytest.raises(Problem) as refused:
         await advance(control, 1000, silent=["alcie"])
     assert refused.value.kind is ProblemKind.NO_SUCH_MEMBER
-    assert control.clocks.state(GROUP) is None
+    assert control.clocks.find_state(GROUP) is None
 
 
 async def test_no_more_deadlines_pass_in_one_call_than_may(
-    server: Server, control: Control, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+    server: Server, control: ControlPlane, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(advance_module, "MAX_FIRED", 2)
     members = await members_of(stack, server, "alice", "bob", "carol", "dave")
@@ -134,16 +134,18 @@ async def test_no_more_deadlines_pass_in_one_call_than_may(
     assert len((await advance(control, SESSION_MS)).fired) == 3
 
 
-async def test_a_group_that_nobody_knows_is_refused_unless_it_was_given_a_clock(control: Control) -> None:
+async def test_a_group_that_nobody_knows_is_refused_unless_it_was_given_a_clock(
+    control: ControlPlane,
+) -> None:
     with pytest.raises(Problem) as refused:
         await advance(control, 1000)
     assert refused.value.kind is ProblemKind.NO_SUCH_GROUP
-    await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+    await control.clocks.set_clock(GROUP, frozen=True, expires_disconnected=False)
     assert (await advance(control, 1000)).fired == []
 
 
 async def test_who_has_a_new_connection_lives_also_while_a_fault_wants_heartbeats(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
     Lab(server, control).fault(
@@ -159,7 +161,7 @@ async def test_who_has_a_new_connection_lives_also_while_a_fault_wants_heartbeat
 
 
 async def test_who_has_a_new_connection_lives_also_while_it_is_told_to_rejoin(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, _ = await members_of(stack, server, "alice", "bob")
     await alice.die()  # it comes back, and is busy
@@ -175,7 +177,7 @@ async def test_who_has_a_new_connection_lives_also_while_it_is_told_to_rejoin(
 
 
 async def test_who_has_just_connected_anew_is_given_the_time_to_send_a_heartbeat(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, _, carol = await members_of(stack, server, "alice", "bob", "carol")
     await carol.die()
@@ -192,7 +194,7 @@ async def test_who_has_just_connected_anew_is_given_the_time_to_send_a_heartbeat
 
 
 async def test_who_may_have_connected_anew_and_sends_no_heartbeat_stops_the_clock(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, _ = await members_of(stack, server, "alice", "bob")
     await alice.die()
@@ -208,7 +210,7 @@ async def test_who_may_have_connected_anew_and_sends_no_heartbeat_stops_the_cloc
 
 
 async def test_an_older_connection_of_a_client_of_the_same_name_does_not_make_the_dead_live(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     """Clients that are given no name all have the same."""
     alice, _ = await members_of(stack, server, "alice", "bob")
@@ -251,13 +253,13 @@ class Crowd:
 
 
 async def test_no_member_that_lives_is_evicted_by_500_random_advances(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     chance = random.Random(20261122)
     crowd = Crowd(server, stack, chance)
     evicted: set[str] = set()
 
-    def watch(_: int, event: Event, __: int, ___: object) -> None:
+    def watch(_: int, event: GroupEvent, __: int, ___: object) -> None:
         if isinstance(event, MemberExpired) and not event.pending:
             evicted.add(event.member.client_id)
         elif isinstance(event, MembersEvicted):
@@ -271,7 +273,7 @@ async def test_no_member_that_lives_is_evicted_by_500_random_advances(
         else:
             await asyncio.sleep(chance.choice([0, 0.001, 0.02]))
         if chance.random() < 0.1:
-            await control.clocks.put(GROUP, frozen=chance.random() < 0.5, lets_gone_go=False)
+            await control.clocks.set_clock(GROUP, frozen=chance.random() < 0.5, expires_disconnected=False)
         if chance.random() < 0.05:
             await control.clocks.remove(GROUP)
         await advance(control, chance.choice(SPANS_MS))
@@ -283,34 +285,34 @@ async def test_no_member_that_lives_is_evicted_by_500_random_advances(
     for member in crowd.alive:
         assert ErrorCode.UNKNOWN_MEMBER_ID not in member.told, member.client_id
     await control.clocks.remove(GROUP)
-    assert type(server.runtime.partition_of(GROUP).machine) is Shard
+    assert type(server.runtime.find_partition(GROUP).machine) is GroupShard
 
 
 @pytest.mark.parametrize("count", [10, 40])
 async def test_the_deadlines_of_one_group_cost_the_others_nothing(
-    server: Server, control: Control, monkeypatch: pytest.MonkeyPatch, count: int
+    server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     async with Client(server) as client:
         for number in range(count):
             await join_alone(client, f"group-{number}")
     await until(lambda: not server.connections.open)
-    looks, view = 0, control.clocks.view
+    looks, view = 0, control.clocks.find_group
 
     def counted(group_id: str) -> GroupView | None:
         nonlocal looks
         looks += 1
         return view(group_id)
 
-    monkeypatch.setattr(control.clocks, "view", counted)
-    advanced = await control.moving.advance(
-        None, HOUR_MS, silent=None, settle_ms=5_000, what="advance 1h", actor=None
+    monkeypatch.setattr(control.clocks, "find_group", counted)
+    advanced = await control.clock_commands.advance_clock(
+        None, HOUR_MS, silent=None, settle_ms=5_000, description="advance 1h", actor=None
     )
     assert [fired.timer for fired in advanced.fired if fired.timer != "retention"] == ["session"] * count
     assert looks <= 20 * count
 
 
 async def test_time_that_has_passed_is_told_also_where_the_group_is_given_up_in_the_middle(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     _, bob = await members_of(stack, server, "alice", "bob")
     await bob.die()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.control.clock.text import duration_text
+from coordinator.control.clock.clock_models import format_duration
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from coordinator.control.clock.text import duration_text
     ],
 )
 def test_a_duration_is_told_in_two_units_at_most(ms: int, text: str) -> None:
-    assert duration_text(ms) == text
+    assert format_duration(ms) == text

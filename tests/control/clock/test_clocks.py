@@ -6,22 +6,21 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from coordinator.control.clock import clocks, group_times
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.clock import clock_registry, group_time
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.engine.partition import PartitionState
-from coordinator.group.in_front import InFront
-from coordinator.group.requests import ExpireOffsets
-from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Now
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Context, Now
+from coordinator.group.group_requests import ExpireOffsets, GroupTimerKey, GroupTimerKind
+from coordinator.group.group_shard import ShardDecorator
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest
+from tests.broker.harness import Client, heartbeat_request, join_alone, settings
+from tests.broker.test_group_partitions import active, code, commit, committed
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 from tests.control.serving import controlled
-from tests.engine.held_clock import HeldClock
-from tests.server.harness import Client, heartbeat_request, join_alone, settings
-from tests.server.test_runtime import active, code, commit, committed
+from tests.runtime.held_clock import HeldClock
 from tests.storage.faulty_files import FaultyFiles
 
 HOUR_MS = 3_600_000
@@ -29,16 +28,18 @@ DAY_MS = 24 * HOUR_MS
 SESSION_MS = 45_000
 
 
-async def freeze(control: Control, group_id: str | None = GROUP, *, gone: bool = False) -> None:
-    await control.clocks.put(group_id, frozen=True, lets_gone_go=gone)
+async def freeze(control: ControlPlane, group_id: str | None = GROUP, *, gone: bool = False) -> None:
+    await control.clocks.set_clock(group_id, frozen=True, expires_disconnected=gone)
 
 
-async def run(control: Control, group_id: str | None = GROUP) -> None:
-    await control.clocks.put(group_id, frozen=False, lets_gone_go=False)
+async def run(control: ControlPlane, group_id: str | None = GROUP) -> None:
+    await control.clocks.set_clock(group_id, frozen=False, expires_disconnected=False)
 
 
-async def pass_by(control: Control, by_ms: int, group_id: str | None = GROUP) -> None:
-    await control.moving.advance(group_id, by_ms, silent=None, settle_ms=10_000, what="advance", actor=None)
+async def pass_by(control: ControlPlane, by_ms: int, group_id: str | None = GROUP) -> None:
+    await control.clock_commands.advance_clock(
+        group_id, by_ms, silent=None, settle_ms=10_000, description="advance", actor=None
+    )
 
 
 async def iterations(count: int = 5) -> None:
@@ -49,11 +50,11 @@ async def iterations(count: int = 5) -> None:
 
 def is_bare(server: Server) -> bool:
     """Whether no decorator wraps the shard of the group's partition."""
-    return not isinstance(server.runtime.partition_of(GROUP).machine, InFront)
+    return not isinstance(server.runtime.find_partition(GROUP).machine, ShardDecorator)
 
 
 async def test_frozen_for_an_hour_and_let_run_nobody_expires_at_once(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
     bob.is_mute = True
@@ -62,7 +63,7 @@ async def test_frozen_for_an_hour_and_let_run_nobody_expires_at_once(
     process_time.advance(HOUR_MS)
     await iterations()
     assert there(control) == {"alice", "bob"}
-    state = control.clocks.state(GROUP)
+    state = control.clocks.find_state(GROUP)
     assert state is not None
     assert state.frozen
     assert state.ahead_ms <= -HOUR_MS
@@ -79,7 +80,7 @@ async def test_frozen_for_an_hour_and_let_run_nobody_expires_at_once(
 
 
 async def test_deadlines_keep_the_time_they_had_left_when_a_clock_is_removed(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
     await pass_by(control, 8 * DAY_MS)
@@ -89,8 +90,8 @@ async def test_deadlines_keep_the_time_they_had_left_when_a_clock_is_removed(
     process_time.advance(20_000)
     await control.clocks.remove(GROUP)
     assert is_bare(server)
-    assert control.clocks.state(GROUP) is None
-    assert control.clocks.now_of(GROUP).wall_ms - process_time.now().wall_ms < 1000
+    assert control.clocks.find_state(GROUP) is None
+    assert control.clocks.group_now(GROUP).wall_ms - process_time.now().wall_ms < 1000
     process_time.advance(20_000)
     await iterations()
     assert there(control) == {"alice", "bob"}
@@ -99,7 +100,7 @@ async def test_deadlines_keep_the_time_they_had_left_when_a_clock_is_removed(
 
 
 async def test_heartbeats_of_a_frozen_group_are_answered_and_the_shortcut_is_back_without_a_clock(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     (alice,) = await members_of(stack, server, "alice")
     alice.is_mute = True
@@ -109,19 +110,19 @@ async def test_heartbeats_of_a_frozen_group_are_answered_and_the_shortcut_is_bac
         for _ in range(5):
             assert (await other.call(heartbeat, 3)).error_code == ErrorCode.NONE
         await control.clocks.remove(GROUP)
-        partition = server.runtime.partition_of(GROUP)
+        partition = server.runtime.find_partition(GROUP)
         assert is_bare(server)
-        assert partition.fronts == []
-        assert server.runtime.beat(partition, heartbeat, Context(0, 3, "", ""), waits_for_log=False)
+        assert partition.decorators == []
+        assert server.runtime.try_heartbeat(partition, heartbeat, Context(0, 3, "", ""), waits_for_log=False)
         assert (await other.call(heartbeat, 3)).error_code == ErrorCode.NONE
-    assert server.group_events.now_of is None
+    assert server.group_events.group_now is None
 
 
 async def test_other_groups_of_the_partition_keep_their_time(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
-    partition = server.runtime.partition_of(GROUP)
-    other = next(name for name in map(str, range(100)) if server.runtime.partition_of(name) is partition)
+    partition = server.runtime.find_partition(GROUP)
+    other = next(name for name in map(str, range(100)) if server.runtime.find_partition(name) is partition)
     (alice,) = await members_of(stack, server, "alice")
     stranger = await stack.enter_async_context(LivingMember(server, other, "stranger"))
     await stranger.settled()
@@ -130,7 +131,7 @@ async def test_other_groups_of_the_partition_keep_their_time(
     process_time.advance(SESSION_MS + 1000)
 
     def left() -> bool:
-        view = control.clocks.view(other)
+        view = control.clocks.find_group(other)
         return view is not None and not view.members
 
     await until(left)
@@ -138,7 +139,7 @@ async def test_other_groups_of_the_partition_keep_their_time(
 
 
 async def test_a_new_group_forms_while_its_clock_stands_still(
-    server: Server, control: Control, stack: AsyncExitStack
+    server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     await freeze(control)
     alice, bob = await members_of(stack, server, "alice", "bob")
@@ -146,7 +147,7 @@ async def test_a_new_group_forms_while_its_clock_stands_still(
 
 
 async def test_the_default_clock_is_that_of_all_groups_without_their_own(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     (alice,) = await members_of(stack, server, "alice")
     stranger = await stack.enter_async_context(LivingMember(server, "audit", "stranger"))
@@ -156,17 +157,19 @@ async def test_the_default_clock_is_that_of_all_groups_without_their_own(
     assert control.clocks.is_frozen("whoever comes")
     await pass_by(control, HOUR_MS, None)
     await pass_by(control, HOUR_MS)
-    ahead_ms = [control.clocks.shown(group_id).ahead_ms // 1000 for group_id in (GROUP, "audit", None)]
+    ahead_ms = [
+        control.clocks.describe_clock(group_id).ahead_ms // 1000 for group_id in (GROUP, "audit", None)
+    ]
     assert 7190 <= ahead_ms[0] <= 7200
     assert 3590 <= ahead_ms[1] == ahead_ms[2] <= 3600
-    assert [control.clocks.shown(name).clock for name in (GROUP, "audit", None)] == [
+    assert [control.clocks.describe_clock(name).clock for name in (GROUP, "audit", None)] == [
         "group",
         "default",
         "default",
     ]
     await control.clocks.remove(None)
-    assert control.clocks.state("audit") is None
-    assert control.clocks.state(GROUP) is not None
+    assert control.clocks.find_state("audit") is None
+    assert control.clocks.find_state(GROUP) is not None
     await control.clocks.remove(GROUP)
     assert is_bare(server)
     await iterations(20)
@@ -174,38 +177,42 @@ async def test_the_default_clock_is_that_of_all_groups_without_their_own(
 
 
 async def test_what_was_committed_later_survives_a_reload_and_the_clock_does(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     async with Client(server) as client:
         assert code(await client.call(commit(7, group=GROUP), 2)) == ErrorCode.NONE
-        await control.moving.advance(GROUP, 6 * DAY_MS, silent=[], settle_ms=0, what="", actor=None)
+        await control.clock_commands.advance_clock(
+            GROUP, 6 * DAY_MS, silent=[], settle_ms=0, description="", actor=None
+        )
         assert code(await client.call(commit(8, group=GROUP), 2)) == ErrorCode.NONE
-        await control.moving.advance(GROUP, 3 * DAY_MS, silent=[], settle_ms=0, what="", actor=None)
-        partition = server.runtime.partition_of(GROUP)
-        server.runtime.fire(partition, TimerKey(TimerKind.EXPIRE_OFFSETS))
+        await control.clock_commands.advance_clock(
+            GROUP, 3 * DAY_MS, silent=[], settle_ms=0, description="", actor=None
+        )
+        partition = server.runtime.find_partition(GROUP)
+        server.runtime.fire_timer(partition, GroupTimerKey(GroupTimerKind.EXPIRE_OFFSETS))
         assert await committed(client, GROUP) == 8
-        ahead_ms = control.clocks.shown(GROUP).ahead_ms
-        server.runtime.ownership.reload(partition)
+        ahead_ms = control.clocks.describe_clock(GROUP).ahead_ms
+        server.runtime.lifecycle.reload(partition)
         assert partition.state is PartitionState.LOADING
         await active(server)
         assert not is_bare(server)
         assert await committed(client, GROUP) == 8
-        assert abs(control.clocks.shown(GROUP).ahead_ms - ahead_ms) < 60_000
+        assert abs(control.clocks.describe_clock(GROUP).ahead_ms - ahead_ms) < 60_000
         await control.clocks.remove(GROUP)
         assert is_bare(server)
-        server.runtime.fire(partition, TimerKey(TimerKind.EXPIRE_OFFSETS))
+        server.runtime.fire_timer(partition, GroupTimerKey(GroupTimerKind.EXPIRE_OFFSETS))
         assert await committed(client, GROUP) == 8
         await pass_by(control, 14 * DAY_MS)
         assert await committed(client, GROUP) == -1
 
 
 async def test_members_outlive_a_reload_of_a_frozen_group(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     (alice,) = await members_of(stack, server, "alice")
     await freeze(control)
-    partition = server.runtime.partition_of(GROUP)
-    server.runtime.ownership.reload(partition)
+    partition = server.runtime.find_partition(GROUP)
+    server.runtime.lifecycle.reload(partition)
     await active(server)
     process_time.advance(HOUR_MS)
     await iterations(20)
@@ -213,25 +220,25 @@ async def test_members_outlive_a_reload_of_a_frozen_group(
     assert ErrorCode.UNKNOWN_MEMBER_ID not in alice.told
 
 
-async def test_retention_goes_by_the_time_of_the_group(server: Server, control: Control) -> None:
+async def test_retention_goes_by_the_time_of_the_group(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client:
         times_ms: list[int] = []
         server.group_events.listeners.append(lambda _, __, ___, now: times_ms.append(now.wall_ms))
         for group in (GROUP, "audit"):
             assert code(await client.call(commit(7, group=group), 2)) == ErrorCode.NONE
-        advanced = await control.moving.advance(
-            GROUP, 8 * DAY_MS, silent=[], settle_ms=0, what="advance 8d", actor=None
+        advanced = await control.clock_commands.advance_clock(
+            GROUP, 8 * DAY_MS, silent=[], settle_ms=0, description="advance 8d", actor=None
         )
         (fired,) = advanced.fired
         assert (fired.timer, fired.events) == ("retention", ["OffsetsExpired 1", "GroupDeleted"])
         assert times_ms[-1] - times_ms[0] >= 8 * DAY_MS, "whoever listens is told the time of the group"
         assert await committed(client, GROUP) == -1
         assert await committed(client, "audit") == 7
-        assert (await control.asker.ask("audit", ExpireOffsets("audit"), 0)).partitions == {}
+        assert (await control.group_client.request("audit", ExpireOffsets("audit"), 0)).partitions == {}
 
 
 async def test_members_that_are_gone_expire_although_the_clock_stands_still(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
     await freeze(control, gone=True)
@@ -247,7 +254,7 @@ async def test_members_that_are_gone_expire_although_the_clock_stands_still(
 
 
 async def test_a_member_that_lives_and_is_silent_stays_while_those_that_are_gone_go(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     _, bob = await members_of(stack, server, "alice", "bob")
     await freeze(control, gone=True)
@@ -258,7 +265,7 @@ async def test_a_member_that_lives_and_is_silent_stays_while_those_that_are_gone
 
 
 async def test_who_joined_again_over_its_connection_leaves_a_ghost_that_is_let_go(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
     await freeze(control)
@@ -268,7 +275,7 @@ async def test_who_joined_again_over_its_connection_leaves_a_ghost_that_is_let_g
     process_time.advance(SESSION_MS + 1000)
     await bob.join_anew()
     await until(lambda: len(members(control)) == 3)
-    view = control.clocks.view(GROUP)
+    view = control.clocks.find_group(GROUP)
     assert view is not None
     (hint,) = control.clocks.frozen_hints(view)
     assert f"members/{ghost}/expire" in hint
@@ -279,7 +286,7 @@ async def test_who_joined_again_over_its_connection_leaves_a_ghost_that_is_let_g
 
 
 async def test_who_joined_again_over_a_new_connection_leaves_a_ghost_that_is_let_go(
-    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+    server: Server, control: ControlPlane, process_time: HeldClock, stack: AsyncExitStack
 ) -> None:
     """As librdkafka does when a heartbeat times out: it repeats it over a new connection, then joins anew."""
     alice, bob = await members_of(stack, server, "alice", "bob")
@@ -297,9 +304,9 @@ async def test_who_joined_again_over_a_new_connection_leaves_a_ghost_that_is_let
     await all_settled([alice, bob])
 
 
-def members(control: Control) -> set[str]:
+def members(control: ControlPlane) -> set[str]:
     """The member ids of the group."""
-    view = control.clocks.view(GROUP)
+    view = control.clocks.find_group(GROUP)
     return set() if view is None else {member.name.member_id for member in view.members}
 
 
@@ -308,18 +315,22 @@ async def test_a_restart_loses_the_clock_and_the_log_says_so(caplog: pytest.LogC
     async with controlled(files=files) as (server, control), Client(server) as client:
         assert code(await client.call(commit(6, group=GROUP), 2)) == ErrorCode.NONE
         await freeze(control)
-        await control.moving.advance(GROUP, 6 * DAY_MS, silent=[], settle_ms=0, what="", actor=None)
-        await control.moving.advance(GROUP, 2 * DAY_MS, silent=[], settle_ms=0, what="", actor=None)
+        await control.clock_commands.advance_clock(
+            GROUP, 6 * DAY_MS, silent=[], settle_ms=0, description="", actor=None
+        )
+        await control.clock_commands.advance_clock(
+            GROUP, 2 * DAY_MS, silent=[], settle_ms=0, description="", actor=None
+        )
         assert code(await client.call(commit(7, group=GROUP), 2)) == ErrorCode.NONE
     assert "The clocks of 1 group end with this process and were ahead (billing by 8 d" in caplog.text
     caplog.clear()
     server = Server(settings("/data", files=files))
     server.open()
-    control = Control(server)
+    control = ControlPlane(server)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), 60)
     try:
-        assert control.clocks.state(GROUP) is None
+        assert control.clocks.find_state(GROUP) is None
         assert "Group billing has committed offsets in what is 8 d from now" in caplog.text
         async with Client(server) as client:
             assert await committed(client, GROUP) == 7
@@ -329,9 +340,9 @@ async def test_a_restart_loses_the_clock_and_the_log_says_so(caplog: pytest.LogC
 
 
 async def test_there_are_no_more_clocks_than_there_may_be(
-    control: Control, monkeypatch: pytest.MonkeyPatch
+    control: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clocks, "MAX_CLOCKS", 2)
+    monkeypatch.setattr(clock_registry, "MAX_CLOCKS", 2)
     await freeze(control, "a")
     await freeze(control, "b")
     with pytest.raises(Problem) as refused:
@@ -343,27 +354,31 @@ async def test_there_are_no_more_clocks_than_there_may_be(
 
 
 async def test_members_that_are_gone_are_not_remembered(
-    server: Server, control: Control, monkeypatch: pytest.MonkeyPatch
+    server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_times, "MAX_HEARD", 30)
+    monkeypatch.setattr(group_time, "MAX_HEARD", 30)
     await freeze(control)
     async with Client(server) as client:
         for _ in range(40):
             member_id, generation_id = await join_alone(client, GROUP)
             await client.call(heartbeat_request(GROUP, member_id, generation_id), 3)
-            assert control.clocks.times.heard_ms(GROUP, member_id) is not None
+            assert control.clocks.times.find_heard_ms(GROUP, member_id) is not None
             await client.call(LeaveGroupRequest(group_id=GROUP, member_id=member_id), 2)
 
 
 def test_members_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_times, "MAX_HEARD", 3)
-    times = group_times.GroupTimes()
+    monkeypatch.setattr(group_time, "MAX_HEARD", 3)
+    times = group_time.GroupTimeTable()
     for number in range(5):
-        times.hear(GROUP, f"m{number}", number)
-    assert [times.heard_ms(GROUP, f"m{number}") for number in range(5)] == [0, 1, 2, None, None]
-    times.forget_others(GROUP, {"m1"})
-    times.hear("audit", "m4", 9)
-    assert [times.heard_ms(GROUP, "m0"), times.heard_ms(GROUP, "m1"), times.heard_ms("audit", "m4")] == [
+        times.record_heard(GROUP, f"m{number}", number)
+    assert [times.find_heard_ms(GROUP, f"m{number}") for number in range(5)] == [0, 1, 2, None, None]
+    times.keep_only_members(GROUP, {"m1"})
+    times.record_heard("audit", "m4", 9)
+    assert [
+        times.find_heard_ms(GROUP, "m0"),
+        times.find_heard_ms(GROUP, "m1"),
+        times.find_heard_ms("audit", "m4"),
+    ] == [
         None,
         1,
         9,
@@ -371,7 +386,7 @@ def test_members_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_clock_that_is_held_just_now_is_not_behind(
-    server: Server, control: Control, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+    server: Server, control: ControlPlane, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long it takes to hold it."""
     await members_of(stack, server, "alice")
@@ -379,5 +394,5 @@ async def test_a_clock_that_is_held_just_now_is_not_behind(
     monkeypatch.setattr(
         server.group_clock, "now", lambda: Now(at.monotonic_ms + (tick := next(ticks)), at.wall_ms + tick)
     )
-    state = await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+    state = await control.clocks.set_clock(GROUP, frozen=True, expires_disconnected=False)
     assert (state.frozen, state.ahead_ms) == (True, 0)

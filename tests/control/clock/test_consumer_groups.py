@@ -4,17 +4,17 @@ live are waited for.
 
 import pytest
 
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
+from tests.broker.harness import Client
 from tests.control.clock.living_member import GROUP, there
-from tests.server.harness import Client
 
 SESSION_MS = 45_000
 REVOCATION_MS = 20_000
@@ -37,12 +37,14 @@ async def beat(client: Client, member_id: str, epoch: int, *owned: int, topic_id
     return answer.member_epoch
 
 
-async def test_a_silent_member_is_fenced_and_a_living_one_is_not(server: Server, control: Control) -> None:
+async def test_a_silent_member_is_fenced_and_a_living_one_is_not(
+    server: Server, control: ControlPlane
+) -> None:
     async with Client(server, "alice") as one, Client(server, "bob") as other:
         await beat(one, "a", 0)
         await beat(other, "b", 0)
-        advanced = await control.moving.advance(
-            GROUP, SESSION_MS, silent=["bob"], settle_ms=5000, what="advance", actor=None
+        advanced = await control.clock_commands.advance_clock(
+            GROUP, SESSION_MS, silent=["bob"], settle_ms=5000, description="advance", actor=None
         )
         (fired,) = advanced.fired
         assert (fired.timer, fired.member) == ("session", "bob")
@@ -50,35 +52,35 @@ async def test_a_silent_member_is_fenced_and_a_living_one_is_not(server: Server,
         assert there(control) == {"alice"}
 
 
-async def test_an_expired_member_is_no_member(server: Server, control: Control) -> None:
+async def test_an_expired_member_is_no_member(server: Server, control: ControlPlane) -> None:
     async with Client(server, "alice") as one, Client(server, "bob") as other:
         await beat(one, "a", 0)
         epoch = await beat(other, "b", 0)
-        expired = await control.member_acts.expire(GROUP, "alice", None)
+        expired = await control.member_commands.expire_member(GROUP, "alice", None)
         assert expired.expired == "a"
         assert expired.rebalance is not None
         assert expired.rebalance > epoch
         assert there(control) == {"bob"}
 
 
-async def test_who_lives_and_does_not_give_up_stops_the_clock(server: Server, control: Control) -> None:
-    orders = server.data_plane.catalogue.get("orders")
+async def test_who_lives_and_does_not_give_up_stops_the_clock(server: Server, control: ControlPlane) -> None:
+    orders = server.data_plane.catalogue.find_topic("orders")
     assert orders is not None
     async with Client(server, "alice") as one, Client(server, "bob") as other:
         epoch = await beat(one, "a", 0)
         await beat(other, "b", 0)
-        await control.moving.advance(
-            GROUP, ASSIGNMENT_INTERVAL_MS, silent=[], settle_ms=5000, what="advance", actor=None
+        await control.clock_commands.advance_clock(
+            GROUP, ASSIGNMENT_INTERVAL_MS, silent=[], settle_ms=5000, description="advance", actor=None
         )
         await beat(one, "a", epoch, 0, 1, 2, topic_id=orders.topic_id)
-        await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+        await control.clocks.set_clock(GROUP, frozen=True, expires_disconnected=False)
         with pytest.raises(Problem) as raised:
-            await control.moving.advance(
-                GROUP, SESSION_MS, silent=[], settle_ms=50, what="advance", actor=None
+            await control.clock_commands.advance_clock(
+                GROUP, SESSION_MS, silent=[], settle_ms=50, description="advance", actor=None
             )
         assert raised.value.kind is ProblemKind.CLOCK_STOPPED
         assert "alice" in raised.value.detail
         assert "given up its partitions" in raised.value.detail
-        state = control.clocks.shown(GROUP)
+        state = control.clocks.describe_clock(GROUP)
         assert state.next is not None
         assert (state.next.timer, state.next.member) == ("revocation", "alice")

@@ -4,9 +4,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from coordinator.control.control import Control
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.init_producer_id import InitProducerIdResponse
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
@@ -15,10 +15,10 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from tests.broker.harness import Client, begin_producer
+from tests.broker.test_group_partitions import code, commit
 from tests.control.clock.living_member import GROUP, all_settled, members_of, there
 from tests.control.clock.test_advance import HOUR_MS, advance
-from tests.server.harness import Client, begin_producer
-from tests.server.test_runtime import code, commit
 
 DAY_MS = 24 * HOUR_MS
 FIRST, SECOND, NOTHING = 7, 8, -1
@@ -70,11 +70,11 @@ async def until_stable(client: Client) -> int:
 
 @pytest.mark.parametrize("commits", [True, False])
 async def test_a_transaction_ends_while_the_time_of_its_group_stands_still(
-    server: Server, control: Control, stack: AsyncExitStack, commits: bool
+    server: Server, control: ControlPlane, stack: AsyncExitStack, commits: bool
 ) -> None:
     async with Client(server) as client:
         alice, bob = await members_of(stack, server, "alice", "bob")
-        await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+        await control.clocks.set_clock(GROUP, frozen=True, expires_disconnected=False)
         producer = await leave_pending(client)
         assert await stable(client) == (NOTHING, UNSTABLE)
         await bob.die()
@@ -84,12 +84,14 @@ async def test_a_transaction_ends_while_the_time_of_its_group_stands_still(
         assert await stable(client) == (NOTHING, UNSTABLE), "an hour is over for the group alone"
         await end(client, producer, commits=commits)
         assert await until_stable(client) == (SECOND if commits else NOTHING)
-        state = control.clocks.state(GROUP)
+        state = control.clocks.find_state(GROUP)
         assert state is not None
         assert state.frozen
 
 
-async def test_offsets_with_others_pending_outlive_their_retention(server: Server, control: Control) -> None:
+async def test_offsets_with_others_pending_outlive_their_retention(
+    server: Server, control: ControlPlane
+) -> None:
     """As in Kafka; the end of the transaction makes no difference to when the committed one was committed."""
     async with Client(server) as client:
         assert code(await client.call(commit(FIRST, group=GROUP), 2)) == ErrorCode.NONE

@@ -2,19 +2,20 @@
 
 from collections.abc import Callable
 
-from coordinator.control.ledger.entry import Actor, ActorSeen, EntryResult, LedgerEntry
-from tests.control.waits.stage import GROUP
+from coordinator.control.ledger.ledger_entry import Actor, ActorSilence, EntryResult, LedgerEntry
+from tests.control.diagnosis.staged_group import GROUP
 
 
-class KeptLedger:
-    """A `Ledger`."""
+class FixedLedger:
+    """A `RebalanceSource`."""
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[LedgerEntry], None]] = []
         self.kept: list[LedgerEntry] = []
 
-    def entries(self, group_id: str | None = None, after: int = -1, limit: int = 100) -> list[LedgerEntry]:
-        """See `Ledger`."""
+    def list_entries(
+        self, group_id: str | None = None, after: int = -1, limit: int = 100
+    ) -> list[LedgerEntry]:
         return [entry for entry in self.kept if entry.group_id == group_id and entry.seq > after][:limit]
 
     def close(self, entry: LedgerEntry) -> None:
@@ -39,7 +40,7 @@ def entry(
         client_id=client_id,
         client_host="/127.0.0.1",
         last_heard_ms_ago=None,
-        real=ActorSeen(last_heard_ms_ago=None, connection_closed_ms_ago=None),
+        real=ActorSilence(last_heard_ms_ago=None, connection_closed_ms_ago=None),
     )
     return LedgerEntry(
         seq=seq,

@@ -13,20 +13,19 @@ from typing import Any, Self
 
 import pytest
 
-from coordinator.control.acts import Acts
-from coordinator.control.asking import GroupAsker
+from coordinator.broker.server import Server
+from coordinator.control.diagnosis.group_diagnosis import Explanation, WaitResult, format_explanation
+from coordinator.control.diagnosis.group_snapshot import RebalanceSource
+from coordinator.control.diagnosis.group_waits import GroupWaits
+from coordinator.control.diagnosis.wait_conditions import GroupConditions
+from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.member_connections import MemberConnections
+from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.waits.conditions import Conditions
-from coordinator.control.waits.explanation import Explanation, explanation_text
-from coordinator.control.waits.outlook import Ledger
-from coordinator.control.waits.verdict import Met
-from coordinator.control.waits.waits import Waits
-from coordinator.group.view import GroupView, MemberView
-from coordinator.server.server import Server
+from coordinator.group.group_view import GroupView, MemberView
 from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -34,9 +33,9 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.engine.held_clock import HeldClock
+from tests.broker.harness import Client, heartbeat_request, serving
 from tests.group.subscriptions import subscription
-from tests.server.harness import Client, heartbeat_request, serving
+from tests.runtime.held_clock import HeldClock
 from tests.storage.faulty_files import FaultyFiles
 
 TIMEOUT_S = 60
@@ -174,17 +173,19 @@ class Consumer:
 
 
 class Stage:
-    """See the top of this file."""
-
-    def __init__(self, server: Server, held: HeldClock, stack: AsyncExitStack, ledger: Ledger | None) -> None:
+    def __init__(
+        self, server: Server, held: HeldClock, stack: AsyncExitStack, ledger: RebalanceSource | None
+    ) -> None:
         self.server = server
         self.held = held
-        self.acts = Acts()
+        self.acts = ActionLog()
         self.connections = MemberConnections(server.connections)
-        asker = GroupAsker(server.runtime, server.arrival, server.brokers.ownership)
+        asker = InternalGroupClient(server.runtime, server.arrival, server.brokers.ownership)
         removals = GroupRemovals()
         server.group_events.listeners.append(removals.on_event)
-        self.waits = Waits(server, asker, self.connections, self.acts, lambda _: held.now(), removals, ledger)
+        self.waits = GroupWaits(
+            server, asker, self.connections, self.acts, lambda _: held.now(), removals, ledger
+        )
         self._stack = stack
 
     async def consumer(self, name: str, **settings: Any) -> Consumer:
@@ -193,8 +194,8 @@ class Stage:
 
     def view(self, group: str = GROUP) -> GroupView | None:
         """The group now."""
-        machine = self.server.runtime.partition_of(group).machine
-        return None if machine is None else machine.view(group, self.held.now())
+        machine = self.server.runtime.find_partition(group).machine
+        return None if machine is None else machine.view_group(group, self.held.now())
 
     def member(self, consumer: Consumer) -> MemberView:
         """What the group has of one that it knows."""
@@ -235,7 +236,7 @@ class Stage:
         parts: dict[str, dict[str, list[int]]] = {consumer.member_id: {} for consumer in consumers}
         for topic in sorted({topic for consumer in consumers for topic in consumer.topics}):
             readers = [consumer for consumer in consumers if topic in consumer.topics]
-            found = self.server.data_plane.catalogue.get(topic)
+            found = self.server.data_plane.catalogue.find_topic(topic)
             for number in range(0 if found is None else len(found.partitions)):
                 parts[readers[number % len(readers)].member_id].setdefault(topic, []).append(number)
         return {member_id: assignment(topics) for member_id, topics in parts.items()}
@@ -262,13 +263,13 @@ class Stage:
 
     # Asking
 
-    async def check(self, group: str = GROUP, **conditions: Any) -> Met:
+    async def check(self, group: str = GROUP, **conditions: Any) -> WaitResult:
         """It is so."""
-        return await self.waits.check(group, Conditions(**conditions))
+        return await self.waits.check_conditions(group, GroupConditions(**conditions))
 
-    async def wait(self, group: str = GROUP, within_ms: int = 60_000, **conditions: Any) -> Met:
+    async def wait(self, group: str = GROUP, within_ms: int = 60_000, **conditions: Any) -> WaitResult:
         """It becomes so."""
-        return await self.waits.wait(group, Conditions(**conditions), within_ms)
+        return await self.waits.wait_for_conditions(group, GroupConditions(**conditions), within_ms)
 
     async def unmet(self, group: str = GROUP, within_ms: int = 0, **conditions: Any) -> Problem:
         """It is not so: why."""
@@ -280,8 +281,8 @@ class Stage:
 
     def explain(self, group: str = GROUP) -> Explanation:
         """What is said of it, which can be printed."""
-        explained = self.waits.explain(group)
-        assert all(line.isprintable() for line in explanation_text(explained).splitlines())
+        explained = self.waits.explain_group(group)
+        assert all(line.isprintable() for line in format_explanation(explained).splitlines())
         return explained
 
     def found(self, kind: str, group: str = GROUP) -> str:
@@ -297,7 +298,7 @@ async def staged(
     topics: Sequence[tuple[str, int]] = (("orders", 6),),
     properties: Mapping[str, str] | None = None,
     files: FaultyFiles | None = None,
-    ledger: Ledger | None = None,
+    ledger: RebalanceSource | None = None,
 ) -> AsyncIterator[Stage]:
     """A server whose clock of groups stands still."""
     held = HeldClock(behind_ms=3_600_000)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.oracles.partitions import MOST_BYTES
-from coordinator.control.oracles.violation import OracleName, Severity
+from coordinator.control.consumer_protocol_payloads import MAX_PAYLOAD_BYTES
+from coordinator.control.diagnosis.violation import OracleName, Severity
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from tests.control.oracles.watched import GROUP, Member, Watched, generation, orders, watched
+from tests.control.diagnosis.watched_server import GROUP, Member, Watched, generation, orders, watched
 
 _numbers = itertools.count(1)
 EVERYTHING = orders(0, 1, 2, 3)
@@ -128,7 +128,9 @@ async def test_who_has_no_consumer_protocol_is_not_judged(watch: Watched) -> Non
     assert watch.in_group() == []
 
 
-@pytest.mark.parametrize("metadata", [b"", b"opaque", bytes(MOST_BYTES + 1)], ids=["none", "opaque", "long"])
+@pytest.mark.parametrize(
+    "metadata", [b"", b"opaque", bytes(MAX_PAYLOAD_BYTES + 1)], ids=["none", "opaque", "long"]
+)
 async def test_nobody_knows_what_a_member_reads_whose_subscription_cannot_be_read(
     watch: Watched, metadata: bytes
 ) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.oracles.violation import OracleName, Severity, WrittenOffset
-from coordinator.group.events import TransactionEnded
-from coordinator.group.shard import Shard
-from protocol.errors import ErrorCode
+from coordinator.control.diagnosis.violation import OracleName, Severity, WrittenOffset
+from coordinator.group.group_event_types import TransactionEnded
+from coordinator.group.group_shard import GroupShard
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.init_producer_id import InitProducerIdResponse
 from protocol.messages.leave_group import LeaveGroupRequest
@@ -17,9 +17,16 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.control.oracles.watched import Member, Watched, generation, orders, until_happened, watched
-from tests.server.harness import begin_producer
-from tests.server.transactor import until_answered
+from tests.broker.harness import begin_producer
+from tests.broker.transactor import until_answered
+from tests.control.diagnosis.watched_server import (
+    Member,
+    Watched,
+    generation,
+    orders,
+    until_happened,
+    watched,
+)
 
 ALL = orders(0, 1, 2, 3)
 
@@ -121,7 +128,7 @@ async def test_commits_are_not_watched_where_that_is_off(tmp_path: Path) -> None
     properties = {"oracle.commits": "false"}
     async with watched(tmp_path, properties) as watch, Member(watch, "alice") as alice:
         # Nothing stands in front of the groups.
-        assert {type(part.machine) for part in watch.server.runtime.partitions} == {Shard}
+        assert {type(part.machine) for part in watch.server.runtime.partitions} == {GroupShard}
         await generation({alice: ALL})
         assert await alice.commit(0, 57) == 0
         assert await alice.commit(0, 41) == 0
@@ -249,9 +256,13 @@ async def test_of_a_transaction_that_was_open_at_a_failover_no_writer_is_known(w
         await alice.write(0, 57)
         await alice.end()
         await alice.write(0, 41)
-        partition = watch.server.runtime.partition_of(alice.group)
-        await watch.control.failover.partition(partition.number, 0, 0)
+        partition = watch.server.runtime.find_partition(alice.group)
+        await watch.control.failover.failover_partition(partition.number, 0, 0)
         await alice.end()
-    (found,) = [one for one in watch.of(OracleName.COMMIT_BEYOND_END) if "41" in one.detail]
+    (found,) = [
+        violation
+        for violation in watch.of(OracleName.COMMIT_BEYOND_END)
+        if violation.to and violation.to.offset == 41
+    ]
     assert found.members == []
     assert watch.of(OracleName.COMMIT_WENT_BACK) == []

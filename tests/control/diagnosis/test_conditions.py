@@ -5,8 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from coordinator.control.diagnosis.wait_conditions import (
+    GroupConditions,
+    WaitConditions,
+    build_conditions,
+    parse_within_ms,
+)
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.waits.conditions import Conditions, WaitConditions, conditions_of, within_ms
 
 
 def read(body: Any) -> WaitConditions:
@@ -53,22 +58,22 @@ def test_what_is_misspelt_is_no_body(body: Any) -> None:
 )
 def test_what_means_nothing_is_refused(body: Any, pointer: str, word: str) -> None:
     with pytest.raises(Problem) as raised:
-        conditions_of(read(body))
+        build_conditions(read(body))
     assert raised.value.kind is ProblemKind.BAD_REQUEST
     assert raised.value.fields == {"pointer": pointer}
     assert word in raised.value.detail
 
 
 def test_how_long_is_bounded() -> None:
-    assert within_ms(read({})) == 10_000
-    assert within_ms(read({"within": "10m"})) == 600_000
+    assert parse_within_ms(read({})) == 10_000
+    assert parse_within_ms(read({"within": "10m"})) == 600_000
     with pytest.raises(Problem, match="longer than 10 minutes"):
-        within_ms(read({"within": "11m"}))
+        parse_within_ms(read({"within": "11m"}))
 
 
 def test_a_check_has_no_duration() -> None:
     with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"state": "Stable", "within": "1s"}', type=Conditions)
+        msgspec.json.decode(b'{"state": "Stable", "within": "1s"}', type=GroupConditions)
 
 
 EMPTY: dict[str, Any] = {"clients": [], "absent": [], "owned": [], "owner": {}, "committed": {}}
@@ -77,12 +82,12 @@ EMPTY: dict[str, Any] = {"clients": [], "absent": [], "owned": [], "owner": {}, 
 @pytest.mark.parametrize("field", EMPTY)
 def test_an_empty_list_is_no_condition(field: str) -> None:
     """A test that computes the list need not leave the field out where nothing is in it."""
-    assert conditions_of(read({field: EMPTY[field]})) == []
-    assert len(conditions_of(read({field: EMPTY[field], "state": "Stable"}))) == 1
+    assert build_conditions(read({field: EMPTY[field]})) == []
+    assert len(build_conditions(read({field: EMPTY[field], "state": "Stable"}))) == 1
 
 
 def test_empty_topics_and_an_empty_range_restrict_nothing() -> None:
-    assert len(conditions_of(read({"state": "Stable", "topics": []}))) == 1
+    assert len(build_conditions(read({"state": "Stable", "topics": []}))) == 1
     bodies: list[Any] = [
         {"lag_max": 0, "topics": []},
         {"generation": {}},
@@ -90,4 +95,4 @@ def test_empty_topics_and_an_empty_range_restrict_nothing() -> None:
         {"rebalanced": {}},
     ]
     for body in bodies:
-        assert len(conditions_of(read(body))) == 1, body
+        assert len(build_conditions(read(body))) == 1, body

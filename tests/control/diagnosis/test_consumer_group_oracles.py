@@ -7,27 +7,26 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from coordinator.control.oracles.finding import Finding
-from coordinator.control.oracles.violation import OracleName, Severity
-from coordinator.group.view import GroupView, MemberView
-from coordinator.machine.outcome import Outcome
+from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity
+from coordinator.core.outcome import Outcome
+from coordinator.group.group_view import GroupView, MemberView
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from tests.control.oracles.virtual_watch import VirtualWatch
+from tests.control.diagnosis.virtual_oracles import VirtualOracleContext
 from tests.group.consumer.members import FOO, THREE, Members
 from tests.group.coordinator import GROUP
 
 STEP_MS = 2_000
 
 
-class Watched(VirtualWatch):
+class Watched(VirtualOracleContext):
     """A watch that may see another group than there is."""
 
     def __init__(self, members: "WatchedMembers") -> None:
         super().__init__(lambda: members.shard, lambda: members.now, THREE)
         self.seen: Callable[[GroupView], GroupView] = lambda view: view
 
-    def view(self, group_id: str) -> GroupView | None:
-        view = super().view(group_id)
+    def find_group(self, group_id: str) -> GroupView | None:
+        view = super().find_group(group_id)
         return None if view is None else self.seen(view)
 
 
@@ -46,7 +45,7 @@ class WatchedMembers(Members):
 
 
 def having(view: GroupView, **assigned: tuple[int, ...]) -> GroupView:
-    """The same, where members have other partitions of foo."""
+    """A Stable group whose members have other partitions of foo."""
 
     def other(member: MemberView) -> MemberView:
         part = assigned.get(member.name.member_id)
@@ -66,7 +65,7 @@ def found(seen: Callable[[GroupView], GroupView]) -> dict[OracleName, str]:
     members.enter("b")
     for _ in range(40):
         members.advance(STEP_MS)
-        view = members.shard.view(GROUP, members.now)
+        view = members.shard.view_group(GROUP, members.now)
         assert view is not None
         for member in view.members:
             assert member.consumer is not None
@@ -98,7 +97,7 @@ def kept(
     kept_for_ms: int,
     seen: Callable[[MemberView], MemberView] = lambda member: member,
     rebalance_ms: int = 60_000,
-) -> list[Finding]:
+) -> list[OracleFinding]:
     """The findings about a member that gives up its partitions only after so long, with a rebalance timeout."""
     members = WatchedMembers()
     watch = members.watch
@@ -110,7 +109,7 @@ def kept(
     members.enter("b")
     for at_ms in range(0, 120_000, STEP_MS):
         members.advance(STEP_MS)
-        view = members.shard.view(GROUP, members.now)
+        view = members.shard.view_group(GROUP, members.now)
         assert view is not None
         for member in view.members:
             name, consumer = member.name.member_id, member.consumer

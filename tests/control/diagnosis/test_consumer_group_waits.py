@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from coordinator.control.groups.describe import describe
-from coordinator.control.groups.description import GroupDescription
-from protocol.errors import ErrorCode
+from coordinator.control.admin.group_models import GroupDescription
+from coordinator.control.admin.group_operations import build_group_description
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
-from tests.control.waits.stage import GROUP, Stage, staged
-from tests.server.harness import Client
+from tests.broker.harness import Client
+from tests.control.diagnosis.staged_group import GROUP, Stage, staged
 
 REBALANCE_MS = 60_000
 ASSIGNMENT_INTERVAL_MS = 10_000
@@ -41,7 +41,7 @@ class Modern:
         if self._client is None:
             self._client = (await self._stage.consumer(self.name)).client
         is_first = self.epoch == 0
-        found = self._stage.server.data_plane.catalogue.get("orders")
+        found = self._stage.server.data_plane.catalogue.find_topic("orders")
         assert found is not None
         owned = None
         if is_first or confirms is not None:
@@ -80,7 +80,9 @@ async def handing_over(stage: Stage) -> tuple[Modern, Modern]:
 def described(stage: Stage) -> GroupDescription:
     view = stage.view()
     assert view is not None
-    return describe(view, stage.connections.seen(view), stage.server.topic_images.current(), 0)
+    return build_group_description(
+        view, stage.connections.take_snapshot(view), stage.server.topic_images.get_current(), 0
+    )
 
 
 async def test_a_group_at_rest(stage: Stage) -> None:

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from coordinator.control.waits.explanation import explanation_text
-from protocol.errors import ErrorCode
-from tests.control.waits.stage import SESSION_MS, Stage, staged
-from tests.control.waits.test_guilty import cut_off, names_all
+from coordinator.control.diagnosis.group_diagnosis import format_explanation
+from protocol.error_codes import ErrorCode
+from tests.control.diagnosis.staged_group import SESSION_MS, Stage, staged
+from tests.control.diagnosis.test_failed_waits import cut_off, names_all
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ async def test_a_group_in_order(stage: Stage) -> None:
     assert explained.detail == "billing is Stable since 4.0 s with 2 members (alice, bob) in generation 1."
     assert not explained.findings
     assert not explained.hints
-    assert explanation_text(explained) == f"{explained.detail}\n"
+    assert format_explanation(explained) == f"{explained.detail}\n"
 
 
 async def test_a_group_that_is_none(stage: Stage) -> None:
@@ -44,7 +44,7 @@ async def test_an_empty_group(stage: Stage) -> None:
 
 async def test_every_finding_is_a_line_for_people(stage: Stage) -> None:
     await stage.stable("svc", "svc", rebalance_ms=30_000)
-    lines = explanation_text(stage.explain()).splitlines()
+    lines = format_explanation(stage.explain()).splitlines()
     assert lines[0].startswith("billing is Stable")
     assert any(line.startswith("- ") and line.endswith(".") for line in lines)
     assert any(line.startswith("? ") for line in lines)
@@ -133,4 +133,4 @@ async def test_a_large_group_is_told_in_a_few_lines(stage: Stage) -> None:
     problem = await stage.unmet(members=61)
     assert "and 50 more" in problem.detail
     assert len(problem.detail) < 2_000
-    assert len(explanation_text(stage.explain())) < 4_000
+    assert len(format_explanation(stage.explain())) < 4_000

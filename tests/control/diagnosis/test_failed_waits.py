@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from coordinator.control.diagnosis.wait_conditions import MembersBetween
 from coordinator.control.problem import Problem
-from coordinator.control.waits.conditions import MembersBetween
-from protocol.errors import ErrorCode
-from tests.control.waits.stage import Consumer, Stage, staged
+from protocol.error_codes import ErrorCode
+from tests.control.diagnosis.staged_group import Consumer, Stage, staged
 
 
 @pytest.fixture
@@ -48,7 +48,9 @@ async def cut_off(stage: Stage, consumer: Consumer) -> None:
     """Its process is gone, and the server knows."""
     member = stage.member(consumer)
     await consumer.die()
-    await stage.until(lambda view: not stage.connections.seen(view).is_connected(member), consumer.group)
+    await stage.until(
+        lambda view: not stage.connections.take_snapshot(view).is_connected(member), consumer.group
+    )
 
 
 # Rebalances that do not end
@@ -286,7 +288,7 @@ async def test_stopped_in_a_group_at_rest(stage: Stage) -> None:
     stage.held.advance(20_000)
     assert await alice.heartbeat() is ErrorCode.NONE
     problem = await stage.unmet(committed={"orders-1": 10})
-    owner = stage.waits.sight(bob.group).owners["orders", 1][0].name.client_id
+    owner = stage.waits.take_snapshot(bob.group).owners["orders", 1][0].name.client_id
     names_all(
         problem.detail,
         f"orders-1 has no commit, 10 wanted (its owner is {owner})",

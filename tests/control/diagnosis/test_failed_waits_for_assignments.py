@@ -1,4 +1,4 @@
-"""The same for who reads what: topics, assignments, subscriptions, and groups that cannot be seen at all."""
+"""What a failed wait says of topics, assignments and subscriptions, and of groups that cannot be seen at all."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.engine.partition import PartitionState
-from coordinator.group.view import GroupView
-from tests.control.waits.stage import GROUP, TIMEOUT_S, Stage, assignment, staged
-from tests.control.waits.test_guilty import hinted, names_all
+from coordinator.group.group_view import GroupView
+from coordinator.runtime.coordinator_partition import PartitionState
+from tests.control.diagnosis.staged_group import GROUP, TIMEOUT_S, Stage, assignment, staged
+from tests.control.diagnosis.test_failed_waits import hinted, names_all
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -103,7 +103,11 @@ async def test_more_members_than_partitions(stage: Stage) -> None:
 
 
 def _owners(stage: Stage) -> set[str]:
-    return {owner.name.client_id for owners in stage.waits.sight(GROUP).owners.values() for owner in owners}
+    return {
+        owner.name.client_id
+        for owners in stage.waits.take_snapshot(GROUP).owners.values()
+        for owner in owners
+    }
 
 
 # What cannot be seen
@@ -112,10 +116,10 @@ def _owners(stage: Stage) -> set[str]:
 async def test_loading() -> None:
     async with staged() as stage:
         await stage.stable("alice")
-        partition = stage.server.runtime.partition_of(GROUP)
-        stage.server.runtime.ownership.release(partition, 1, "it moves")
+        partition = stage.server.runtime.find_partition(GROUP)
+        stage.server.runtime.lifecycle.release(partition, 1, "it moves")
         names_all((await stage.unmet(state="Stable")).detail, str(partition.name), "is not here")
-        stage.server.runtime.ownership.take(partition, epoch=2)
+        stage.server.runtime.lifecycle.take(partition, epoch=2)
         assert partition.state is PartitionState.LOADING
         problem = await stage.unmet(state="Stable")
         names_all(problem.detail, "Nothing can be seen of billing", str(partition.name), "is being loaded")
@@ -129,12 +133,12 @@ async def test_loading() -> None:
 async def test_a_group_that_is_not_there_once_all_is_loaded() -> None:
     """Nothing happens to it then; who waits for its absence is told all the same."""
     async with staged(properties={"offsets.topic.num.partitions": "1"}) as stage:
-        partition = stage.server.runtime.partition_of(GROUP)
-        stage.server.runtime.ownership.release(partition, 1, "it moves")
+        partition = stage.server.runtime.find_partition(GROUP)
+        stage.server.runtime.lifecycle.release(partition, 1, "it moves")
         waiting = asyncio.ensure_future(stage.wait(absent=["alice"]))
         await asyncio.sleep(0.01)
         assert not waiting.done(), "nobody knows yet"
-        stage.server.runtime.ownership.take(partition, epoch=2)
+        stage.server.runtime.lifecycle.take(partition, epoch=2)
         met = await asyncio.wait_for(waiting, TIMEOUT_S)
         assert met.group.state == "Dead"
 
@@ -143,12 +147,12 @@ async def test_failed() -> None:
     files = FaultyFiles()
     async with staged(files=files) as stage:
         await stage.stable("alice")
-        partition = stage.server.runtime.partition_of(GROUP)
+        partition = stage.server.runtime.find_partition(GROUP)
         log = partition.log
         assert log is not None
-        stage.server.runtime.ownership.release(partition, 1, "it moves")
+        stage.server.runtime.lifecycle.release(partition, 1, "it moves")
         files.fail("pread", times=1000)
-        stage.server.runtime.ownership.take(partition, epoch=2)
+        stage.server.runtime.lifecycle.take(partition, epoch=2)
         problem = await stage.unmet(state="Stable", within_ms=200)
         names_all(
             problem.detail,
@@ -161,11 +165,11 @@ async def test_failed() -> None:
         assert (await stage.wait(state="Stable")).group.members == 1
 
 
-# What other rooms know
+# Hints of other parts of the control plane
 
 
 async def test_frozen_and_held_are_said_by_those_who_know(stage: Stage) -> None:
-    """The rooms of clocks and of faults give their sentences themselves."""
+    """Clocks and faults provide their own hints."""
 
     def frozen(view: GroupView) -> list[str]:
         return [f"the clock of {view.group_id} stands still: bob cannot expire"]
@@ -173,7 +177,7 @@ async def test_frozen_and_held_are_said_by_those_who_know(stage: Stage) -> None:
     def held(view: GroupView) -> list[str]:
         return ["the fault slow-sync holds the SyncGroup of bob"]
 
-    stage.waits.hint_givers += [frozen, held]
+    stage.waits.hint_providers += [frozen, held]
     await stage.stable("alice")
     problem = await stage.unmet(members=2)
     hinted(problem, "the clock of billing stands still")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.control.oracles.violation import OracleName, Severity
+from coordinator.control.diagnosis.violation import OracleName, Severity
+from coordinator.core.outcome import Outcome
 from coordinator.group.topics_image import NO_TOPICS, TopicImage, TopicsImage
-from coordinator.machine.outcome import Outcome
-from tests.control.oracles.virtual_watch import VirtualWatch
-from tests.control.oracles.watched_story import WatchedStory
+from tests.control.diagnosis.virtual_oracles import VirtualOracleContext
+from tests.control.diagnosis.watched_story import WatchedStory
 from tests.scenarios.test_scenarios import TRANSCRIPTS
 from tests.simulation.client import PARTITIONS
 from tests.simulation.run import Simulation
@@ -33,7 +33,7 @@ TOLD_BY_STORIES = {
 """Members that commit after they were given up or missed a generation: notices."""
 
 
-def found_in(path: Path) -> VirtualWatch:
+def found_in(path: Path) -> VirtualOracleContext:
     """Which topics there are a story does not say, so that no partition is known to be missing."""
     story = WatchedStory(NO_TOPICS)
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -52,7 +52,7 @@ class WatchedShell(Shell):
     def __init__(self, *arguments: Any) -> None:
         self.world, self.wall_offset_ms = arguments[0], 0
         topics = [TopicImage(name, bytes(16), count) for name, count in PARTITIONS.items()]
-        self.watch = VirtualWatch(lambda: self.shard, self.now, TopicsImage(topics))
+        self.watch = VirtualOracleContext(lambda: self.shard, self.now, TopicsImage(topics))
         super().__init__(*arguments)
 
     def _follow(self, cause: Any, waiter: int, outcome: Outcome) -> None:

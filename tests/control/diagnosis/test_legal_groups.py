@@ -5,11 +5,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from coordinator.control.oracles.finding import Finding
-from coordinator.control.oracles.violation import OracleName, Severity
+from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity
+from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicImage, TopicsImage
-from coordinator.group.view import GroupView
-from tests.control.oracles.watched_story import WatchedStory
+from tests.control.diagnosis.watched_story import WatchedStory
 
 DEFAULTS = "session=45s rebalance=5m"
 """Of Java's consumer: session.timeout.ms and max.poll.interval.ms."""
@@ -21,7 +20,7 @@ def story() -> WatchedStory:
     return WatchedStory(TopicsImage([TopicImage("orders", bytes(16), 2)]))
 
 
-def found(story: WatchedStory, oracle: OracleName) -> list[Finding]:
+def found(story: WatchedStory, oracle: OracleName) -> list[OracleFinding]:
     return [finding for finding in story.watch.findings if finding.oracle is oracle]
 
 
@@ -43,11 +42,11 @@ def test_a_rebalance_that_waits_for_a_killed_member_until_its_session_ends(story
         "join alice",
         "advance 36s",
     )
-    view = story.shard.view("g", story.now())
+    view = story.shard.view_group("g", story.now())
     assert view is not None
     assert (view.state, len(view.members)) == ("PreparingRebalance", 3)
     story.play("advance 1s", "sync alice alice=orders:0 carol=orders:1", "sync carol", "advance 5s")
-    view = story.shard.view("g", story.now())
+    view = story.shard.view_group("g", story.now())
     assert view is not None
     assert (view.state, len(view.members)) == ("Stable", 2)
     assert story.watch.findings == []
@@ -78,7 +77,7 @@ def test_a_static_member_that_heartbeats_and_does_not_rejoin_is_a_notice_once(st
     story.play("leave bob")
     for _ in range(30):
         story.play("advance 5s", "heartbeat alice")
-    view = story.shard.view("g", story.now())
+    view = story.shard.view_group("g", story.now())
     assert view is not None
     assert view.state == "PreparingRebalance"
     assert stuck(story) == [Severity.NOTICE]
@@ -101,13 +100,13 @@ def test_a_coordinator_that_does_not_end_a_rebalance_at_its_deadline_is_a_violat
 
 
 def seen_by_oracles(story: WatchedStory, change: Callable[[GroupView], GroupView]) -> None:
-    view_of = story.watch.view
+    view_of = story.watch.find_group
 
     def view(group_id: str) -> GroupView | None:
         view = view_of(group_id)
         return None if view is None else change(view)
 
-    story.watch.view = view  # type: ignore[method-assign]
+    story.watch.find_group = view  # type: ignore[method-assign]
 
 
 def test_standby_replicas_in_the_assignment_are_a_notice(story: WatchedStory) -> None:
@@ -115,7 +114,7 @@ def test_standby_replicas_in_the_assignment_are_a_notice(story: WatchedStory) ->
     story.play("given alice=orders:0,orders:1 bob=orders:0,orders:1 protocols=faust session=30m")
     (finding,) = story.watch.findings
     assert (finding.oracle, finding.severity) == (OracleName.DOUBLE_OWNER, Severity.NOTICE)
-    assert finding.places == [("orders", 0), ("orders", 1)]
+    assert finding.partitions == [("orders", 0), ("orders", 1)]
     assert "faust" in finding.detail
 
 
@@ -124,7 +123,7 @@ def test_two_owners_by_an_assignor_of_kafka_are_a_violation(story: WatchedStory,
     story.play(f"given alice=orders:0,orders:1 bob=orders:1 protocols={assignor} session=30m")
     (finding,) = story.watch.findings
     assert (finding.oracle, finding.severity) == (OracleName.DOUBLE_OWNER, Severity.VIOLATION)
-    assert finding.places == [("orders", 1)]
+    assert finding.partitions == [("orders", 1)]
 
 
 def test_an_assignor_of_another_name_moves_partitions_as_it_likes(story: WatchedStory) -> None:
@@ -142,7 +141,7 @@ def test_an_assignor_of_another_name_moves_partitions_as_it_likes(story: Watched
 
 def test_an_idle_kafkajs_member_has_one_notice_that_names_its_settings(story: WatchedStory) -> None:
     """It sends a heartbeat every 5 s, after an empty fetch, in a session of 6 s."""
-    story.watch.open_connections = lambda: {0}  # type: ignore[method-assign]
+    story.watch.find_open_connections = lambda: {0}  # type: ignore[method-assign]
     story.play("given alice=orders:0,orders:1 session=6s rebalance=60s")
     for _ in range(60):
         for _ in range(5):

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from coordinator import clock
+from coordinator.control.diagnosis import group_history, group_waits
+from coordinator.control.diagnosis.group_waits import read_committed_offsets
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.waits import recollection, waits, watch
-from coordinator.control.waits.committed_offsets import committed_offsets
-from protocol.errors import ErrorCode
+from coordinator.core import clock
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.control.waits.stage import GROUP, Stage, begun, ended, staged
-from tests.server.harness import begin_producer
+from tests.broker.harness import begin_producer
+from tests.control.diagnosis.staged_group import GROUP, Stage, begun, ended, staged
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ async def test_a_thousand_who_ask_for_commits_at_once_are_told_by_one_reading(
 ) -> None:
     (alice,) = await stage.stable("alice")
     await alice.commit({("orders", number): 1 for number in range(6)})
-    read = committed_offsets
+    read = read_committed_offsets
     readings = 0
 
     async def counted(*asked: Any) -> Any:
@@ -57,7 +57,7 @@ async def test_a_thousand_who_ask_for_commits_at_once_are_told_by_one_reading(
         readings += 1
         return await read(*asked)
 
-    monkeypatch.setattr(watch, "committed_offsets", counted)
+    monkeypatch.setattr(group_waits, "read_committed_offsets", counted)
     waiting = [asyncio.ensure_future(stage.wait(committed={"orders-0": 2})) for _ in range(1000)]
     await begun(stage, 1000)
     for one in waiting[500:]:
@@ -78,9 +78,9 @@ async def test_commits_are_waited_for_while_their_partition_moves(flush: str) ->
         before = asyncio.ensure_future(stage.wait(committed={"orders-0": 6}))
         await begun(stage, 2)
         runtime = stage.server.runtime
-        partition = runtime.partition_of(GROUP)
+        partition = runtime.find_partition(GROUP)
         for offset in (7, 9):
-            runtime.ownership.reload(partition)
+            runtime.lifecycle.reload(partition)
             await stage.wait(committed={"orders-0": 5})
             assert not waiting.done()
             await alice.commit({("orders", 0): offset})
@@ -123,7 +123,7 @@ async def test_a_thousand_that_fail(stage: Stage) -> None:
 
 
 async def test_too_many_waiters(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits, "MOST_WAITERS", 2)
+    monkeypatch.setattr(group_waits, "MAX_WAITERS", 2)
     waiting = [asyncio.ensure_future(stage.wait(members=1)) for _ in range(2)]
     await begun(stage, 2)
     with pytest.raises(Problem) as raised:
@@ -138,7 +138,7 @@ async def test_too_many_waiters(stage: Stage, monkeypatch: pytest.MonkeyPatch) -
 async def test_whoever_goes_away_leaves_nothing(stage: Stage) -> None:
     at_rest = len(stage.server.engine.observers)
     (alice,) = await stage.stable("alice")
-    waiters = stage.server.engine.waiters
+    waiters = stage.server.engine.waiter_count
     waiting = [asyncio.ensure_future(stage.wait(committed={"orders-0": 1}, quiet="1h")) for _ in range(10)]
     await begun(stage, 10)
     await alice.commit({("orders", 1): 1})
@@ -147,7 +147,7 @@ async def test_whoever_goes_away_leaves_nothing(stage: Stage) -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
     assert not len(stage.waits)
     assert len(stage.server.engine.observers) == at_rest
-    assert stage.server.engine.waiters == waiters
+    assert stage.server.engine.waiter_count == waiters
     await alice.commit({("orders", 0): 1})
 
 
@@ -169,7 +169,7 @@ async def test_the_end_of_the_server_ends_them(stage: Stage) -> None:
 async def test_nothing_of_groups_is_remembered_for_ever(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recollection, "MOST_GROUPS", 3)
+    monkeypatch.setattr(group_history, "MAX_GROUPS", 3)
     for number in range(6):
         await stage.stable("alice", group=f"group-{number}")
-    assert len(stage.waits.outlook.recollection) == 3
+    assert len(stage.waits.snapshots.histories) == 3

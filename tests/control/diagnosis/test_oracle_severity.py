@@ -7,21 +7,24 @@ from typing import Final
 
 import pytest
 
-from coordinator.console.group_metrics import GroupsCollector
-from coordinator.console.metrics import FiguresCollector
-from coordinator.control.figures.group_figures import AllGroupFigures, GroupFigures
-from coordinator.control.figures.group_history import GroupHistories, GroupHistory
-from coordinator.control.oracles.finding import Finding
-from coordinator.control.oracles.rules import Rules
-from coordinator.control.oracles.violation import Level, OracleName, Severity
-from coordinator.control.oracles.violations import MOST, Violations
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.broker.server_view import ServerView
+from coordinator.control.diagnosis.oracle_service import OracleSet
+from coordinator.control.diagnosis.violation import Level, OracleFinding, OracleName, Severity
+from coordinator.control.diagnosis.violation_log import MAX_VIOLATIONS, ViolationLog
+from coordinator.control.metrics_snapshot import (
+    GroupCounts,
+    GroupCountTable,
+    GroupMetricsSnapshot,
+    SelectedGroupMetrics,
+)
+from coordinator.core.daemon_log import LogLineLimit
+from coordinator.core.outcome import Now
 from coordinator.group.topics_image import NO_TOPICS
-from coordinator.machine.outcome import Now
-from coordinator.server.broker import Broker
-from coordinator.server.line_limit import LineLimit
-from coordinator.server.metrics import Metrics
-from tests.control.oracles.virtual_watch import VirtualWatch
-from tests.control.oracles.watched import watched
+from coordinator.http.group_metrics import GroupsCollector
+from coordinator.http.metric_collectors import ServerMetricsCollector
+from tests.control.diagnosis.virtual_oracles import VirtualOracleContext
+from tests.control.diagnosis.watched_server import watched
 
 CONTROL_PAGE: Final = Path(__file__).parents[3] / "docs" / "control.md"
 VIOLATION, NOTICE = Severity.VIOLATION, Severity.NOTICE
@@ -41,26 +44,26 @@ EXPECTED: Final = {
 
 def finding(
     oracle: OracleName, severity: Severity, *, about: object = "it", group: str = "g", subject: str = ""
-) -> Finding:
-    return Finding(
+) -> OracleFinding:
+    return OracleFinding(
         oracle=oracle,
         severity=severity,
         group_id=group,
         generation_id=1,
-        about=about,
+        identity=about,
         detail="It is so.",
         subject=subject,
     )
 
 
 @pytest.fixture
-def violations() -> Violations:
-    return Violations(Metrics(), LineLimit())
+def violations() -> ViolationLog:
+    return ViolationLog(BrokerMetrics(), LogLineLimit())
 
 
 def declared() -> dict[OracleName, set[Severity]]:
-    watch = VirtualWatch(lambda: None, lambda: Now(0, 0), NO_TOPICS)
-    return {name: set(oracle.severities) for name, oracle in Rules(watch).by_name.items()}
+    watch = VirtualOracleContext(lambda: None, lambda: Now(0, 0), NO_TOPICS)
+    return {name: set(oracle.severities) for name, oracle in OracleSet(watch).by_name.items()}
 
 
 def test_every_oracle_declares_its_severities() -> None:
@@ -79,17 +82,17 @@ async def test_a_notice_counts_as_a_violation_nowhere(
     oracle: OracleName, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "Oracles")
-    histories = GroupHistories()
+    histories = GroupCountTable()
     async with watched(tmp_path) as watch:
         kept = watch.control.oracles.violations
-        kept.listeners.append(histories.found)
+        kept.listeners.append(histories.on_violation)
         for _ in range(3):
-            kept.found(finding(oracle, NOTICE))
-        daemon_counts = dict(samples(FiguresCollector(Broker(watch.server).figures())))
-    (listed,) = kept.after()
+            kept.add_finding(finding(oracle, NOTICE))
+        daemon_counts = dict(samples(ServerMetricsCollector(ServerView(watch.server).collect_metrics())))
+    (listed,) = kept.list_after()
     assert (listed.severity, listed.level, listed.times) == (NOTICE, Level.WARNING, 3)
-    assert kept.after(severity=NOTICE) == [listed]
-    assert kept.after(severity=VIOLATION) == []
+    assert kept.list_after(severity=NOTICE) == [listed]
+    assert kept.list_after(severity=VIOLATION) == []
     assert [(record.levelno, record.name) for record in caplog.records if record.name == "Oracles"] == [
         (logging.INFO, "Oracles")
     ]
@@ -102,7 +105,7 @@ async def test_a_notice_counts_as_a_violation_nowhere(
         assert counts[noticed, oracle.value] == 3
 
 
-def samples(collector: FiguresCollector | GroupsCollector) -> list[tuple[tuple[str, str], float]]:
+def samples(collector: ServerMetricsCollector | GroupsCollector) -> list[tuple[tuple[str, str], float]]:
     """The samples that have an oracle: name and oracle, and the value."""
     return [
         ((sample.name, sample.labels["oracle"]), sample.value)
@@ -112,8 +115,8 @@ def samples(collector: FiguresCollector | GroupsCollector) -> list[tuple[tuple[s
     ]
 
 
-def figures(history: GroupHistory) -> AllGroupFigures:
-    group = GroupFigures(
+def figures(history: GroupCounts) -> SelectedGroupMetrics:
+    group = GroupMetricsSnapshot(
         group_id="g",
         type="classic",
         state="Stable",
@@ -121,19 +124,19 @@ def figures(history: GroupHistory) -> AllGroupFigures:
         is_frozen=False,
         rebalance_open_s=0,
         session_margin=None,
-        history=history,
+        counts=history,
         offsets={},
     )
-    return AllGroupFigures([group], 0, {}, {})
+    return SelectedGroupMetrics([group], 0, {}, {})
 
 
 def test_a_violation_is_logged_as_an_error_and_counts(
-    violations: Violations, caplog: pytest.LogCaptureFixture
+    violations: ViolationLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    histories = GroupHistories()
-    violations.listeners.append(histories.found)
-    violations.found(finding(OracleName.DOUBLE_OWNER, VIOLATION))
-    (listed,) = violations.after(severity=VIOLATION)
+    histories = GroupCountTable()
+    violations.listeners.append(histories.on_violation)
+    violations.add_finding(finding(OracleName.DOUBLE_OWNER, VIOLATION))
+    (listed,) = violations.list_after(severity=VIOLATION)
     assert (listed.severity, listed.level) == (VIOLATION, Level.ERROR)
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     history = histories.by_group["g"]
@@ -141,16 +144,16 @@ def test_a_violation_is_logged_as_an_error_and_counts(
 
 
 def test_a_notice_is_logged_once_for_its_oracle_group_and_member(
-    violations: Violations, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    violations: ViolationLog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coordinator.control.oracles.violations.SAME_WITHIN_MS", 0)
-    monkeypatch.setattr("coordinator.server.line_limit.PERIOD_MS", 0)
+    monkeypatch.setattr("coordinator.control.diagnosis.violation_log.REPEATED_WITHIN_MS", 0)
+    monkeypatch.setattr("coordinator.core.daemon_log.LINE_PERIOD_MS", 0)
     caplog.set_level(logging.INFO, "Oracles")
     for _ in range(5):
         for group in ("g", "h\n"):
             for member in ("alice", "bob"):
                 for about in ("orders-0", "orders-1"):
-                    violations.found(
+                    violations.add_finding(
                         finding(OracleName.COMMIT_WENT_BACK, NOTICE, group=group, about=about, subject=member)
                     )
     lines = [record.getMessage() for record in caplog.records]
@@ -158,14 +161,14 @@ def test_a_notice_is_logged_once_for_its_oracle_group_and_member(
     assert lines[0] == "Notice for group g, commit_went_back: It is so."
     assert len({line for line in lines if line.isprintable()}) == 2
     violations.clear()
-    violations.found(finding(OracleName.COMMIT_WENT_BACK, NOTICE, subject="alice"))
+    violations.add_finding(finding(OracleName.COMMIT_WENT_BACK, NOTICE, subject="alice"))
     assert len(caplog.records) == 5
 
 
-def test_notices_displace_no_violation(violations: Violations) -> None:
-    violations.found(finding(OracleName.DOUBLE_OWNER, VIOLATION))
-    for number in range(2 * MOST):
-        violations.found(finding(OracleName.ZOMBIE_COMMIT, NOTICE, about=number))
-    assert [one.oracle for one in violations.after(severity=VIOLATION)] == [OracleName.DOUBLE_OWNER]
-    assert len(violations.after(limit=2 * MOST)) == MOST
-    assert violations.forgotten == MOST + 1
+def test_notices_displace_no_violation(violations: ViolationLog) -> None:
+    violations.add_finding(finding(OracleName.DOUBLE_OWNER, VIOLATION))
+    for number in range(2 * MAX_VIOLATIONS):
+        violations.add_finding(finding(OracleName.ZOMBIE_COMMIT, NOTICE, about=number))
+    assert [one.oracle for one in violations.list_after(severity=VIOLATION)] == [OracleName.DOUBLE_OWNER]
+    assert len(violations.list_after(limit=2 * MAX_VIOLATIONS)) == MAX_VIOLATIONS
+    assert violations.forgotten == MAX_VIOLATIONS + 1

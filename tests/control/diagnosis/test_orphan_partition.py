@@ -2,11 +2,11 @@
 
 import pytest
 
-from coordinator.control.oracles.violation import OracleName, Severity
+from coordinator.control.diagnosis.violation import OracleName, Severity
 from coordinator.group.topics_image import TopicImage, TopicsImage
-from coordinator.topics.answer import PartitionsAdded
-from tests.control.oracles.virtual_watch import VirtualWatch
-from tests.control.oracles.watched_story import WatchedStory
+from coordinator.topics.data_plane_answer import PartitionsAdded
+from tests.control.diagnosis.virtual_oracles import VirtualOracleContext
+from tests.control.diagnosis.watched_story import WatchedStory
 
 
 def orders(count: int) -> TopicsImage:
@@ -24,7 +24,7 @@ def orphans(story: WatchedStory) -> list[str]:
         f"{topic}-{number}"
         for finding in story.watch.findings
         if finding.oracle is OracleName.ORPHAN_PARTITION
-        for topic, number in finding.places
+        for topic, number in finding.partitions
     ]
 
 
@@ -62,7 +62,7 @@ def test_who_owns_a_partition_has_its_rebalance_timeout_to_hand_it_over(story: W
 def test_partitions_that_came_to_a_group_are_known_to_its_members_in_the_end(story: WatchedStory) -> None:
     story.play("given A=orders:0,orders:1 session=30m", "advance 10m")
     story.watch.topics = orders(3)
-    story.watch.rules.ages.changed([PartitionsAdded("orders", bytes(16), 3)])
+    story.watch.rules.topic_ages.on_topics_changed([PartitionsAdded("orders", bytes(16), 3)])
     story.play("join A", "sync A A=orders:0,orders:1", "advance 299s")
     assert orphans(story) == []
     story.play("advance 1s")
@@ -82,7 +82,7 @@ def test_a_long_lived_group_is_known_to_be_younger_than_its_topics(story: Watche
 def test_growth_long_ago_is_not_forgotten(story: WatchedStory) -> None:
     story.play("given A=orders:0,orders:1 session=30m", "advance 1m")
     story.watch.topics = orders(3)
-    story.watch.rules.ages.changed([PartitionsAdded("orders", bytes(16), 3)])
+    story.watch.rules.topic_ages.on_topics_changed([PartitionsAdded("orders", bytes(16), 3)])
     story.play("advance 20m", "join A", "sync A A=orders:0,orders:1", "advance 5s")
     assert orphans(story) == ["orders-2"]
     assert severities(story) == {Severity.NOTICE}
@@ -90,7 +90,7 @@ def test_growth_long_ago_is_not_forgotten(story: WatchedStory) -> None:
 
 def test_members_of_a_group_that_was_read_back_may_know_less_than_the_topics_say(story: WatchedStory) -> None:
     story.play("given A=orders:0 session=30m")
-    story.watch = VirtualWatch(lambda: story.shard, story.now, orders(2))
+    story.watch = VirtualOracleContext(lambda: story.shard, story.now, orders(2))
     story.play("crash", "advance 4m")
     assert orphans(story) == []
     story.play("advance 1m")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.oracles.violation import OracleName, Severity
-from coordinator.control.oracles.watch import SAMPLE_MS
-from protocol.errors import ErrorCode
+from coordinator.control.diagnosis.oracle import CHECK_PERIOD_MS
+from coordinator.control.diagnosis.violation import OracleName, Severity
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest
-from tests.control.oracles.watched import GROUP, Member, Watched, generation, join, orders, watched
-from tests.engine.held_clock import HeldClock
+from tests.control.diagnosis.watched_server import GROUP, Member, Watched, generation, join, orders, watched
+from tests.runtime.held_clock import HeldClock
 
 ALL = orders(0, 1, 2, 3)
 
@@ -31,18 +31,20 @@ async def watch(tmp_path: Path, held: HeldClock) -> AsyncIterator[Watched]:
 
 async def looked(watch: Watched) -> None:
     """Waits until every look that is due by now was taken: until one that is due later has been."""
-    rules, taken = watch.control.oracles.watch.rules, asyncio.Event()
-    look = rules.look
+    rules, taken = watch.control.oracles.context.oracles, asyncio.Event()
+    look = rules.check_group
 
     def note(oracle: OracleName, group_id: str) -> None:
         look(oracle, group_id)
         if group_id == "looked-at-last":
             taken.set()
 
-    watch.control.oracles.watch.rules.look = note  # type: ignore[method-assign]
-    watch.control.oracles.watch.look_in(OracleName.STUCK_REBALANCE, "looked-at-last", SAMPLE_MS)
+    watch.control.oracles.context.oracles.check_group = note  # type: ignore[method-assign]
+    watch.control.oracles.context.schedule_check(
+        OracleName.STUCK_REBALANCE, "looked-at-last", CHECK_PERIOD_MS
+    )
     await taken.wait()
-    rules.look = look  # type: ignore[method-assign]
+    rules.check_group = look  # type: ignore[method-assign]
 
 
 async def test_a_group_whose_time_was_moved_is_not_stuck_by_that(watch: Watched, held: HeldClock) -> None:

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from coordinator.control.ledger.entry import EntryResult
-from coordinator.control.waits import waits
-from coordinator.control.waits.conditions import GenerationFrom, MembersBetween, Rebalanced
-from protocol.errors import ErrorCode
+from coordinator.control.diagnosis import group_waits
+from coordinator.control.diagnosis.wait_conditions import GenerationFrom, MembersBetween, RebalanceMatch
+from coordinator.control.ledger.ledger_entry import EntryResult
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
 from storage.record import Record
-from tests.control.waits.kept_ledger import KeptLedger, entry
-from tests.control.waits.stage import GROUP, TIMEOUT_S, Stage, begun, ended, staged
-from tests.server.harness import Client
+from tests.broker.harness import Client
+from tests.control.diagnosis.fixed_ledger import FixedLedger, entry
+from tests.control.diagnosis.staged_group import GROUP, TIMEOUT_S, Stage, begun, ended, staged
 
 
 @pytest.fixture
@@ -104,12 +104,12 @@ async def test_commits_that_are_durable(stage: Stage) -> None:
 
 async def test_a_commit_that_the_disk_has_not_taken_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """With log.flush=always: what a wait says is so survives a power cut, or it is not said."""
-    monkeypatch.setattr(waits, "DISK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(group_waits, "DISK_TIMEOUT_S", 0.1)
     async with staged(properties={"log.flush": "always"}) as stage:
         (alice,) = await stage.stable("alice")
-        partition = stage.server.runtime.partition_of(GROUP)
+        partition = stage.server.runtime.find_partition(GROUP)
         with monkeypatch.context() as slow:
-            slow.setattr(stage.server.flusher, "kick", lambda: None)
+            slow.setattr(stage.server.flusher, "start_sync", lambda: None)
             waiting = asyncio.ensure_future(stage.wait(committed={"orders-0": 9}))
             await begun(stage)
             committing = asyncio.ensure_future(alice.commit({("orders", 0): 9}))
@@ -121,7 +121,7 @@ async def test_a_commit_that_the_disk_has_not_taken_is_none(monkeypatch: pytest.
             problem = await stage.unmet(state="Stable")
             assert "All that was asked for is so, but the disk has not confirmed it" in problem.detail
             assert not waiting.done()
-        stage.server.flusher.kick()
+        stage.server.flusher.start_sync()
         await ended(waiting, committing)
 
 
@@ -197,26 +197,26 @@ async def test_what_was_done_on_purpose(stage: Stage) -> None:
     await begun(stage)
     stage.held.on_moved.clear()
     stage.held.advance(5_000)
-    stage.acts.note("clock", "advance 5s", GROUP, "a test")
+    stage.acts.record_action("clock", "advance 5s", GROUP, "a test")
     await ended(waiting)
 
 
 async def test_a_rebalance_that_lasts_a_millisecond() -> None:
     """What was over before anybody looked is in the ledger."""
-    ledger = KeptLedger()
+    ledger = FixedLedger()
     async with staged(ledger=ledger) as stage:
         await stage.stable("alice", "bob")
         ledger.kept.append(entry(5, "session expired", "bob", generation_id=3))
         ledger.kept.append(entry(9, "member joined", "carol", result=EntryResult.OPEN))
-        met = await stage.check(rebalanced=Rebalanced(cause="session expired", client="bob"))
+        met = await stage.check(rebalanced=RebalanceMatch(cause="session expired", client="bob"))
         assert "rebalanced to generation 3 (session expired, by bob)" in met.detail
-        problem = await stage.unmet(rebalanced=Rebalanced(client="bob"), after=5)
+        problem = await stage.unmet(rebalanced=RebalanceMatch(client="bob"), after=5)
         assert "No rebalance by bob has ended after event 5" in problem.detail
-        problem = await stage.unmet(rebalanced=Rebalanced(cause="member left"))
+        problem = await stage.unmet(rebalanced=RebalanceMatch(cause="member left"))
         assert "the last that did was generation 3 (session expired, by bob)" in problem.detail
 
         waiting = asyncio.ensure_future(
-            stage.wait(state="Stable", rebalanced=Rebalanced(client="bob"), after=5)
+            stage.wait(state="Stable", rebalanced=RebalanceMatch(client="bob"), after=5)
         )
         await begun(stage)
         ledger.close(entry(11, "member joined", "carol"))
@@ -228,13 +228,13 @@ async def test_a_rebalance_that_lasts_a_millisecond() -> None:
 
 async def test_a_rebalance_that_is_broken_off_has_ended_once_the_next_one_has() -> None:
     """Whoever expired may join again before the others have their assignments."""
-    ledger = KeptLedger()
+    ledger = FixedLedger()
     async with staged(ledger=ledger) as stage:
         await stage.stable("alice", "bob")
         ledger.kept.append(entry(5, "session expired", "bob", result=EntryResult.FAILED))
-        await stage.unmet(rebalanced=Rebalanced(client="bob"))
+        await stage.unmet(rebalanced=RebalanceMatch(client="bob"))
         waiting = asyncio.ensure_future(
-            stage.wait(rebalanced=Rebalanced(cause="session expired", client="bob"))
+            stage.wait(rebalanced=RebalanceMatch(cause="session expired", client="bob"))
         )
         await begun(stage)
         ledger.close(entry(9, "member joined", "bob"))
@@ -242,11 +242,11 @@ async def test_a_rebalance_that_is_broken_off_has_ended_once_the_next_one_has() 
 
 
 async def test_more_rebalances_than_are_read_at_once() -> None:
-    ledger = KeptLedger()
+    ledger = FixedLedger()
     ledger.kept = [entry(number, "member joined", "carol") for number in range(2500)]
     ledger.kept.append(entry(2500, "member left", "bob"))
     async with staged(ledger=ledger) as stage:
-        await stage.check(rebalanced=Rebalanced(client="bob"))
+        await stage.check(rebalanced=RebalanceMatch(client="bob"))
 
 
 async def test_a_state_that_is_over_again_is_not_met(stage: Stage) -> None:

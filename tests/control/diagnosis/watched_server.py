@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator.control.control import Control
-from coordinator.control.oracles.violation import OracleName, Violation
-from coordinator.engine.group_clock import GroupClock
-from coordinator.group.events import Event, MemberJoined, RebalanceStarted
-from coordinator.machine.outcome import Now
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.diagnosis.violation import OracleName, Violation
+from coordinator.core.outcome import Now
+from coordinator.group.group_event_types import GroupEvent, MemberJoined, RebalanceStarted
+from coordinator.runtime.timers import GroupClock
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -25,7 +25,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.server.harness import TIMEOUT_S, Client, heartbeat_request, settings, sync_request
+from tests.broker.harness import TIMEOUT_S, Client, heartbeat_request, settings, sync_request
 
 GROUP = "billing"
 Places = Sequence[tuple[str, int]]
@@ -36,16 +36,16 @@ class Watched:
     """A server and what watches it."""
 
     server: Server
-    control: Control
+    control: ControlPlane
 
     @property
     def violations(self) -> list[Violation]:
         """All that were found."""
-        return self.control.oracles.violations.after(limit=1000)
+        return self.control.oracles.violations.list_after(limit=1000)
 
     def of(self, oracle: OracleName, group: str = GROUP) -> list[Violation]:
         """Those of one oracle in a group."""
-        return self.control.oracles.violations.after(limit=1000, group_id=group, oracle=oracle)
+        return self.control.oracles.violations.list_after(limit=1000, group_id=group, oracle=oracle)
 
     def in_group(self, group: str = GROUP) -> list[str]:
         """What was found in a group."""
@@ -73,7 +73,7 @@ async def watched(
     """A server that is ready, closed at the end."""
     server = Server(settings(data_dir, properties, topics=topics), group_clock=group_clock)
     server.open()
-    control = Control(server)
+    control = ControlPlane(server)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)
     try:
@@ -173,11 +173,11 @@ class Member(Client):
         return int(answer.topics[0].partitions[0].error_code)
 
 
-async def until_happened(watch: Watched, what: type[Event], ask: Callable[[], None]) -> None:
+async def until_happened(watch: Watched, what: type[GroupEvent], ask: Callable[[], None]) -> None:
     """Asks for something, and waits until it has happened."""
     has_happened = asyncio.Event()
 
-    def hear(_: int, event: Event, __: int, ___: Now) -> None:
+    def hear(_: int, event: GroupEvent, __: int, ___: Now) -> None:
         if type(event) is what:
             has_happened.set()
 

@@ -1,9 +1,9 @@
 """A transcript with oracles."""
 
-from coordinator.group.timer_key import TimerKey
+from coordinator.core.outcome import Outcome
+from coordinator.group.group_requests import GroupTimerKey
 from coordinator.group.topics_image import TopicsImage
-from coordinator.machine.outcome import Outcome
-from tests.control.oracles.virtual_watch import VirtualWatch
+from tests.control.diagnosis.virtual_oracles import VirtualOracleContext
 from tests.scenarios.runner import Story
 
 
@@ -12,7 +12,7 @@ class WatchedStory(Story):
 
     def __init__(self, topics: TopicsImage) -> None:
         self.now_ms = 0
-        self.watch = VirtualWatch(lambda: self.shard, self.now, topics)
+        self.watch = VirtualOracleContext(lambda: self.shard, self.now, topics)
         super().__init__()
 
     def play(self, *commands: str) -> None:
@@ -22,12 +22,10 @@ class WatchedStory(Story):
             self.watch.look()
 
     def follow(self, outcome: Outcome) -> list[str]:
-        """See `Story`."""
         lines = super().follow(outcome)
         self.watch.take(outcome)
         return lines
 
-    def fire(self, key: TimerKey) -> list[str]:
-        """See `Story`."""
+    def fire(self, key: GroupTimerKey) -> list[str]:
         self.watch.look()
         return super().fire(key)

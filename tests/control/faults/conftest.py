@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from coordinator.control.control import Control
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from tests.broker.harness import settings, start
 from tests.control.faults.lab import Lab
-from tests.server.harness import settings, start
 
 ONE_PARTITION = {"offsets.topic.num.partitions": "1"}
 
@@ -21,6 +21,6 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def lab(server: Server) -> AsyncIterator[Lab]:
-    control = Control(server)
+    control = ControlPlane(server)
     yield Lab(server, control)
     control.close()

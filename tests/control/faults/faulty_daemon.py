@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from coordinator.cli import main
-from coordinator.control.control import Control
-from coordinator.control.faults.rule import FaultRule
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.cli.main import main
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.faults.fault_rule import FaultRule
 
 VARIABLE: Final = "FAULTS_OF_A_TEST"
 
@@ -17,10 +17,10 @@ def _listen_with_faults() -> None:
     plain = Server.listen
 
     async def listen(self: Server, *bound: Any) -> None:
-        control = Control(self)
+        control = ControlPlane(self)
         await plain(self, *bound)
         for rule in msgspec.json.decode(os.environ[VARIABLE], type=list[FaultRule]):
-            control.faults.make(rule)
+            control.faults.install_fault(rule)
 
     Server.listen = listen  # type: ignore[method-assign, assignment]
 

@@ -5,17 +5,17 @@ from typing import Any
 
 import msgspec
 
-from coordinator.control.control import Control
-from coordinator.control.faults.rule import FaultRule, FaultStatus
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.faults.fault_rule import FaultRule, FaultStatus
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.server.harness import TIMEOUT_S, Client
+from tests.broker.harness import TIMEOUT_S, Client
 
 
 class Lab:
     """A server and its faults."""
 
-    def __init__(self, server: Server, control: Control) -> None:
+    def __init__(self, server: Server, control: ControlPlane) -> None:
         self.server = server
         self.control = control
         self.faults = control.faults
@@ -25,25 +25,25 @@ class Lab:
         if match is not None:
             fields["match"] = match
         rule = msgspec.json.decode(msgspec.json.encode(fields), type=FaultRule)
-        return self.faults.make(rule).name
+        return self.faults.install_fault(rule).name
 
     async def hit(self, name: str, times: int = 1) -> FaultStatus:
         """Waits until a fault has hit."""
-        return await self.faults.wait(name, times, TIMEOUT_S * 1000)
+        return await self.faults.wait_for_hits(name, times, TIMEOUT_S * 1000)
 
     def status(self, name: str) -> FaultStatus:
-        return self.faults.get(name)
+        return self.faults.get_status(name)
 
     def is_plain(self) -> bool:
         """Whether nothing of a fault is in anybody's way."""
         server = self.server
         return (
             all(endpoint.routes is server.routes for endpoint in server.endpoints)
-            and not self.faults.holding
-            and not self.faults.waiters
-            and server.runtime.append == type(server.runtime.partitions[0]).write
+            and not self.faults.held_count
+            and not self.faults.waiter_count
+            and server.runtime.append == type(server.runtime.partitions[0]).append_buffered
             and server.flusher.submit.__name__ == "submit"
-            and not any(connection.open_answers for connection in server.connections.open)
+            and not any(connection.unanswered_requests for connection in server.connections.open)
         )
 
     async def until_plain(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
 from protocol.apis import APIS, ApiKey
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -27,7 +27,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from tests.server.harness import heartbeat_request, join_request, sync_request
+from tests.broker.harness import heartbeat_request, join_request, sync_request
 
 GROUP = "billing"
 TOPIC_IDS_SINCE = 10
@@ -42,7 +42,7 @@ class Subject(NamedTuple):
 
 
 def _topic_id(subject: Subject, name: str) -> bytes:
-    topic = subject.server.data_plane.catalogue.get(name)
+    topic = subject.server.data_plane.catalogue.find_topic(name)
     assert topic is not None
     return topic.topic_id
 

@@ -7,11 +7,11 @@ import pytest
 
 from coordinator.control.problem import Problem, ProblemKind
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
+from tests.broker.harness import Client, heartbeat_request, join_alone
 from tests.control.faults.lab import Lab
 from tests.control.faults.requests import CASES, GROUP, NAMES, REQUESTS, Subject, errors_of
-from tests.server.harness import Client, heartbeat_request, join_alone
 
 ERROR = "COORDINATOR_NOT_AVAILABLE"
 EVERY_API = pytest.mark.parametrize(("key", "version"), CASES, ids=NAMES)
@@ -57,7 +57,7 @@ async def test_a_hold_is_answered_when_it_is_released(lab: Lab, key: ApiKey, ver
         assert (await other.call(heartbeat_request("nobody", "m", 1), 0)).error_code
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.reader.readexactly(1), 0.01)
-        released = lab.faults.release(name)
+        released = lab.faults.release_fault(name)
         assert (released.released, released.holding) == (1, 0)
         assert ErrorCode.COORDINATOR_NOT_AVAILABLE not in errors_of(key, await client.receive())
         assert (await client.receive()).error_code == ErrorCode.NONE
@@ -101,7 +101,7 @@ async def test_what_is_swallowed_is_never_answered(lab: Lab, key: ApiKey, versio
         client.send(REQUESTS[key](subject, version), version)
         client.send(ListGroupsRequest(), 0)
         assert (await lab.hit(name)).holding == 1
-        lab.faults.remove(name)
+        lab.faults.remove_fault(name)
         assert await client.closed()
         await lab.until_plain()
 
@@ -179,5 +179,5 @@ async def test_ready_made_faults(lab: Lab, name: str) -> None:
 
 async def test_a_fault_that_does_not_exist_is_not_found(lab: Lab) -> None:
     with pytest.raises(Problem) as caught:
-        lab.faults.get("nobody")
+        lab.faults.get_status("nobody")
     assert caught.value.kind is ProblemKind.NO_SUCH_FAULT

@@ -1,10 +1,10 @@
 """Faults on the requests of consumer groups: a member that is refused, one group of several."""
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.broker.harness import Client
 from tests.control.faults.lab import Lab
-from tests.server.harness import Client
 
 
 def joining(group_id: str, instance_id: str | None = None) -> ConsumerGroupHeartbeatRequest:

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem
-from coordinator.engine import partition_logs, refused_partitions
-from coordinator.engine.threads import Threads
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.runtime import partition_lifecycle, refused_partitions
+from coordinator.runtime.worker_threads import WorkerThreads
+from protocol.error_codes import ErrorCode
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
+from tests.broker.test_group_partitions import active, code, commit, committed
 from tests.control.faults.conftest import ONE_PARTITION
 from tests.control.faults.lab import Lab
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
-from tests.server.test_runtime import active, code, commit, committed
 from tests.storage.faulty_files import FaultyFiles
 
 DATA = "/data"
@@ -26,7 +26,7 @@ COMMITS = {"api": "OffsetCommit", "group": "g"}
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_logs, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_lifecycle, "RETRY_S", 0.01)
     monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
 
 
@@ -101,14 +101,14 @@ async def test_a_slow_disk(lab: Lab, at: str) -> None:
         started = asyncio.get_running_loop().time()
         assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
         assert asyncio.get_running_loop().time() - started >= 0.02
-        lab.faults.remove(name)
+        lab.faults.remove_fault(name)
         name = lab.fault(COMMITS, do={"at": at, "delay": "10m"})
         client.send(commit(2), 2)
         client.send(commit(3), 2)
         await lab.hit(name)
         beat = await other.call(heartbeat_request("nobody", "m", 1), 0)
         assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-        lab.faults.remove(name)
+        lab.faults.remove_fault(name)
         assert code(await client.receive()) == ErrorCode.NONE
         assert code(await client.receive()) == ErrorCode.NONE
         assert await committed(client) == 3
@@ -131,7 +131,7 @@ async def test_the_partition_moves_while_the_disk_is_slow(lab: Lab, at: str) -> 
     async with Client(lab.server) as client:
         client.send(commit(1), 2)
         await lab.hit(name)
-        await lab.control.failover.partition(0, 0, 0)
+        await lab.control.failover.failover_partition(0, 0, 0)
         assert code(await client.receive()) == ErrorCode.NOT_COORDINATOR
         assert code(await client.call(commit(2), 2)) == ErrorCode.NONE
         assert await committed(client) == 2
@@ -179,8 +179,8 @@ async def test_what_was_to_meet_a_batch_does_not_meet_another_when_that_is_gone(
         await lab.hit(slow)
         second.send(commit(1, group="bad"), 2)
         await lab.hit(bad)
-        await lab.control.failover.partition(0, 0, 0)
-        lab.faults.remove(slow)
+        await lab.control.failover.failover_partition(0, 0, 0)
+        lab.faults.remove_fault(slow)
         for offset in range(1, 5):
             assert code(await client.call(commit(offset), 2)) == ErrorCode.NONE
     lab.faults.remove_all()
@@ -188,7 +188,7 @@ async def test_what_was_to_meet_a_batch_does_not_meet_another_when_that_is_gone(
 
 async def test_no_answer_waits_for_a_sync_where_none_is_asked_for() -> None:
     async with serving(DATA, {"log.flush": "os"}, files=FaultyFiles()) as server:
-        lab = Lab(server, Control(server))
+        lab = Lab(server, ControlPlane(server))
         with pytest.raises(Problem, match=r"log\.flush=os"):
             lab.fault(COMMITS, do={"at": "after_sync", "crash": "partition"})
         lab.fault(COMMITS, do={"at": "append", "fail": "EIO"})
@@ -217,7 +217,7 @@ async def test_nothing_acknowledged_is_lost_through_faults_at_random(
 
 
 async def test_two_servers_that_share_a_flusher_leave_each_other_their_faults(files: FaultyFiles) -> None:
-    threads = Threads()
+    threads = WorkerThreads()
     plain = threads.flusher.submit
     async with AsyncExitStack() as stack:
         stack.callback(threads.close)
@@ -229,7 +229,7 @@ async def test_two_servers_that_share_a_flusher_leave_each_other_their_faults(fi
             await server.listen()
             stack.push_async_callback(server.close)
             await server.ready.wait()
-            control = Control(server)
+            control = ControlPlane(server)
             stack.callback(control.close)
             labs.append(Lab(server, control))
         one, other = labs
@@ -239,7 +239,7 @@ async def test_two_servers_that_share_a_flusher_leave_each_other_their_faults(fi
             lab.fault(COMMITS, name="bad", times=2, do={"at": "sync", "fail": "EIO"})
         clients[0].send(commit(1), 2)
         await one.hit("late")
-        other.faults.remove("late")
+        other.faults.remove_fault("late")
         assert code(await clients[1].call(commit(1), 2)) == ErrorCode.NOT_COORDINATOR
         assert code(await clients[0].receive()) == ErrorCode.NOT_COORDINATOR
         for lab in labs:

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request
+from tests.broker.test_group_partitions import active, fetch
 from tests.control.faults.lab import Lab
 from tests.control.faults.requests import GROUP
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request
-from tests.server.test_runtime import active, fetch
 
 
 async def test_when_generation_two_forms_the_coordinator_moves(lab: Lab) -> None:

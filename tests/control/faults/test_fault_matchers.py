@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.control.faults.patterns import names_pattern
+from coordinator.control.field_parsers import compile_name_pattern
 from protocol.apis import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request
+from tests.broker.test_group_partitions import commit as simple_commit
 from tests.control.faults.lab import Lab
 from tests.control.faults.requests import GROUP, Subject, commit, errors_of, fetch
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request
-from tests.server.test_runtime import commit as simple_commit
 
 HIT = ErrorCode.NETWORK_EXCEPTION
 DO = {"at": "request", "error": HIT.name}
@@ -195,15 +195,15 @@ async def test_seeds_differ(lab: Lab) -> None:
         async with Client(lab.server) as client:
             answers = [await client.call(simple_commit(n), 2) for n in range(20)]
         hits.add(tuple(errors_of(ApiKey.OFFSET_COMMIT, answer)[0] for answer in answers))
-        lab.faults.remove(name)
+        lab.faults.remove_fault(name)
     assert len(hits) == 5
 
 
 @given(st.text("ab*", max_size=8), st.text("ab", max_size=12))
 def test_a_star_stands_for_anything(pattern: str, name: str) -> None:
     expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
-    assert names_pattern(pattern, "/match/group")(name) == expected
+    assert compile_name_pattern(pattern, "/match/group")(name) == expected
 
 
 def test_a_pattern_of_many_stars_takes_no_time() -> None:
-    assert not names_pattern("*a" * 1000 + "b", "/match/group")("a" * 10_000)
+    assert not compile_name_pattern("*a" * 1000 + "b", "/match/group")("a" * 10_000)

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.console.api import faults as api
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.control.faults import faults as faults_module
-from coordinator.control.faults.rule import FaultRule
+from coordinator.control.faults import fault_registry as faults_module
+from coordinator.control.faults.fault_rule import FaultRule
 from coordinator.control.problem import Problem, ProblemKind
+from coordinator.http.api import fault_routes as api
+from coordinator.http.api.api_route import ApiCall, ApiRoute
 from tests.control.faults.lab import Lab
 
 HOLD = {"at": "request", "hold": True}
@@ -123,13 +123,13 @@ HOLD = {"at": "request", "hold": True}
 async def test_rules(lab: Lab, rule: dict[str, Any], kind: ProblemKind | None, says: str) -> None:
     made = msgspec.json.decode(msgspec.json.encode(rule), type=FaultRule)
     if kind is None:
-        lab.faults.make(made)
+        lab.faults.install_fault(made)
         return
     with pytest.raises(Problem) as caught:
-        lab.faults.make(made)
+        lab.faults.install_fault(made)
     assert caught.value.kind is kind
     assert says in caught.value.detail
-    assert not lab.faults.all()
+    assert not lab.faults.list_faults()
     assert lab.is_plain()
 
 
@@ -174,11 +174,11 @@ async def test_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Problem) as caught:
         lab.fault(name="mine", do=HOLD)
     assert caught.value.kind is ProblemKind.NAME_TAKEN
-    monkeypatch.setattr(faults_module, "MOST_FAULTS", 3)
+    monkeypatch.setattr(faults_module, "MAX_FAULTS", 3)
     with pytest.raises(Problem) as caught:
         lab.fault(do=HOLD)
     assert caught.value.kind is ProblemKind.TOO_MANY
-    assert [fault.name for fault in lab.faults.all()] == ["fault-1", "loading-2", "mine"]
+    assert [fault.name for fault in lab.faults.list_faults()] == ["fault-1", "loading-2", "mine"]
 
 
 async def test_the_calls_that_http_has(lab: Lab) -> None:
@@ -192,7 +192,7 @@ async def test_the_calls_that_http_has(lab: Lab) -> None:
             if route.body is None
             else msgspec.json.decode(msgspec.json.encode(body or {}), type=route.body)
         )
-        answer = await route.handle(lab.control, Call(path=names, query=None, body=made, actor="me"))
+        answer = await route.handle(lab.control, ApiCall(path=names, query=None, body=made, actor="me"))
         assert isinstance(answer, route.answer)
         assert msgspec.json.encode(answer)
         assert route.text is not None

@@ -9,27 +9,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.control.acts import Act
-from coordinator.control.faults import faults as faults_module
-from coordinator.control.faults import seam
-from coordinator.control.faults.rule import FaultRule
+from coordinator.control.faults import fault_injectors
+from coordinator.control.faults import fault_registry as faults_module
+from coordinator.control.faults.fault_rule import FaultRule
+from coordinator.control.operator_actions import OperatorAction
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.engine.partition import PartitionState
-from protocol.errors import ErrorCode
+from coordinator.runtime.coordinator_partition import PartitionState
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest
+from tests.broker.harness import TIMEOUT_S, Client, heartbeat_request, join_alone, join_request, sync_request
+from tests.broker.test_group_partitions import code, committed
+from tests.broker.test_group_partitions import commit as simple_commit
 from tests.control.faults.lab import Lab
 from tests.control.faults.requests import CASES, GROUP, REQUESTS, Subject, commit
-from tests.server.harness import (
-    TIMEOUT_S,
-    Client,
-    heartbeat_request,
-    join_alone,
-    join_request,
-    sync_request,
-)
-from tests.server.test_runtime import code, committed
-from tests.server.test_runtime import commit as simple_commit
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -68,12 +61,12 @@ async def test_answers_never_overtake_each_other(lab: Lab, seed: int) -> None:
 
 def make_or_end(lab: Lab, random: Random) -> None:
     """Does something about faults."""
-    there = [fault.name for fault in lab.faults.all()]
+    there = [fault.name for fault in lab.faults.list_faults()]
     chance = random.random()
     if there and chance < 0.3:
-        lab.faults.release(random.choice(there), only_oldest=random.random() < 0.5)
+        lab.faults.release_fault(random.choice(there), only_oldest=random.random() < 0.5)
     elif there and (chance < 0.45 or len(there) > 10):
-        lab.faults.remove(random.choice(there))
+        lab.faults.remove_fault(random.choice(there))
     else:
         action: dict[str, Any] = random.choice(
             [{"hold": True}, {"delay": random.randrange(4)}, {"error": "REQUEST_TIMED_OUT"}]
@@ -96,7 +89,7 @@ async def test_nothing_of_a_connection_reaches_the_group_behind_a_hold(lab: Lab)
         await lab.hit(name)
         described = await other.call(DescribeGroupsRequest(groups=[GROUP]), 0)
         assert described.groups[0].group_state == "CompletingRebalance"
-        lab.faults.release(name)
+        lab.faults.release_fault(name)
         assert (await alice.receive()).assignment == b"x"
         assert [(await alice.receive()).error_code for _ in range(5)] == [0] * 5
 
@@ -111,7 +104,7 @@ async def test_an_answer_is_held_while_the_coordinator_goes_on(lab: Lab) -> None
         await lab.hit(name)
         described = await bob.call(DescribeGroupsRequest(groups=[GROUP]), 0)
         assert described.groups[0].group_state == "Stable"
-        lab.faults.release(name)
+        lab.faults.release_fault(name)
         assert (await alice.receive()).assignment == b"x"
 
 
@@ -125,7 +118,7 @@ async def test_nothing_is_processed_behind_an_answer_that_is_held(lab: Lab) -> N
         # As many rounds as it takes to read what the other connection has sent.
         for _ in range(3):
             assert await committed(other) == 1
-        lab.faults.release(name)
+        lab.faults.release_fault(name)
         assert [code(await client.receive()), code(await client.receive())] == [0, 0]
         assert await committed(other) == 2
 
@@ -136,9 +129,9 @@ async def test_only_the_oldest_is_released(lab: Lab) -> None:
         for number, client in enumerate((one, two), 1):
             client.send(ListGroupsRequest(), 0)
             await lab.hit(name, number)
-        assert lab.faults.release(name, only_oldest=True).holding == 1
+        assert lab.faults.release_fault(name, only_oldest=True).holding == 1
         assert (await one.receive()).error_code == 0
-        lab.faults.remove(name)
+        lab.faults.remove_fault(name)
         assert (await two.receive()).error_code == 0
     await lab.until_plain()
 
@@ -151,14 +144,14 @@ async def test_a_connection_that_closes_gives_its_slot_back(lab: Lab) -> None:
     async with Client(lab.server) as other, asyncio.timeout(TIMEOUT_S):
         while lab.status(name).holding:
             await other.call(ListGroupsRequest(), 0)
-        lab.faults.remove(name)
+        lab.faults.remove_fault(name)
         assert await committed(other) == -1
     await lab.until_plain()
 
 
 @pytest.mark.parametrize("at", ["request", "answer"])
 async def test_a_hold_ends_by_itself(lab: Lab, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seam, "LONGEST_HOLD_S", 0.02)
+    monkeypatch.setattr(fault_injectors, "LONGEST_HOLD_S", 0.02)
     lab.fault({"api": "OffsetCommit"}, do={"at": at, "hold": True})
     async with Client(lab.server) as client:
         assert code(await client.call(simple_commit(1), 2)) == ErrorCode.NONE
@@ -181,8 +174,8 @@ async def test_the_partition_moves_while_a_commit_is_held(lab: Lab) -> None:
     async with Client(lab.server) as client:
         client.send(simple_commit(1), 2)
         await lab.hit(name)
-        await lab.control.failover.partition(0, 0, 0)
-        lab.faults.release(name)
+        await lab.control.failover.failover_partition(0, 0, 0)
+        lab.faults.release_fault(name)
         assert code(await client.receive()) == ErrorCode.NONE
         assert await committed(client) == 1
 
@@ -215,10 +208,10 @@ async def test_removing_all_faults_leaves_nothing(lab: Lab) -> None:
         await lab.hit(names[0])
         assert (await client.call(heartbeat, 3)).error_code == 0
         assert code(await client.call(commit(subject, 8), 8)) == 0
-        waiting = asyncio.ensure_future(lab.faults.wait(names[0], 5, 60_000))
+        waiting = asyncio.ensure_future(lab.faults.wait_for_hits(names[0], 5, 60_000))
         await asyncio.sleep(0)
-        assert lab.faults.waiters == 1
-        seams = lab.faults._seams
+        assert lab.faults.waiter_count == 1
+        seams = lab.faults._injectors
         assert seams is not None
         kept = weakref.ref(lab.faults._faults[names[0]])
         lab.faults.remove_all()
@@ -243,23 +236,23 @@ async def test_waits_are_bounded_and_say_what_was_met(lab: Lab, monkeypatch: pyt
     async with Client(lab.server) as client:
         await client.call(simple_commit(1), 2)
         with pytest.raises(Problem) as caught:
-            await lab.faults.wait(name, 1, 10)
+            await lab.faults.wait_for_hits(name, 1, 10)
         assert caught.value.kind is ProblemKind.NOT_MET
         assert "has hit 0 times" in caught.value.detail
         assert "matched 1 times" in caught.value.detail
-        monkeypatch.setattr(faults_module, "MOST_WAITERS", 0)
+        monkeypatch.setattr(faults_module, "MAX_WAITERS", 0)
         with pytest.raises(Problem) as caught:
-            await lab.faults.wait(name, 1, 10)
+            await lab.faults.wait_for_hits(name, 1, 10)
         assert caught.value.kind is ProblemKind.TOO_MANY
-    assert not lab.faults.waiters
+    assert not lab.faults.waiter_count
 
 
 async def test_who_waits_for_a_fault_that_another_replaces_is_told(lab: Lab) -> None:
     name = lab.fault({"api": "OffsetCommit"}, do={"at": "request", "hold": True})
-    waiting = asyncio.ensure_future(lab.faults.wait(name, 1, TIMEOUT_S * 1000))
+    waiting = asyncio.ensure_future(lab.faults.wait_for_hits(name, 1, TIMEOUT_S * 1000))
     await asyncio.sleep(0)
     rule = {"name": name, "match": {"api": "SyncGroup"}, "do": {"at": "request", "hold": True}}
-    lab.faults.make(msgspec.convert(rule, FaultRule), replaces=True)
+    lab.faults.install_fault(msgspec.convert(rule, FaultRule), replaces=True)
     with pytest.raises(Problem) as caught:
         await waiting
     assert caught.value.kind is ProblemKind.NO_SUCH_FAULT
@@ -267,8 +260,8 @@ async def test_who_waits_for_a_fault_that_another_replaces_is_told(lab: Lab) -> 
 
 
 async def test_people_are_told_what_holds_a_group_up(lab: Lab) -> None:
-    acts: list[Act] = []
-    lab.control.acts.listeners.append(acts.append)
+    acts: list[OperatorAction] = []
+    lab.control.actions.listeners.append(acts.append)
     async with Client(lab.server, "alice") as alice, Client(lab.server, "bob") as bob:
         member_id, generation_id = await join_alone(alice, GROUP)
         match = {"api": "JoinGroup", "group": GROUP}
@@ -278,10 +271,10 @@ async def test_people_are_told_what_holds_a_group_up(lab: Lab) -> None:
         lab.fault({"api": "Heartbeat"}, name="ghost", do={"at": "request", "error": "UNKNOWN_MEMBER_ID"})
         told = await alice.call(heartbeat_request(GROUP, member_id, generation_id), 3)
         assert told.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-        partition = lab.server.runtime.partition_of(GROUP)
+        partition = lab.server.runtime.find_partition(GROUP)
         assert partition.state is PartitionState.OWNED
         assert partition.machine is not None
-        view = partition.machine.view(GROUP, lab.server.group_clock.now())
+        view = partition.machine.view_group(GROUP, lab.server.group_clock.now())
         assert view is not None
         hints = lab.faults.held_hints(view)
         assert any("slow-join holds the JoinGroup of bob" in hint for hint in hints)

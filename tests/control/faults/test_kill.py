@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from tests.broker.harness import Client, serving
+from tests.broker.test_group_partitions import ONE_PARTITION, code, commit, committed
 from tests.control.faults.faulty_daemon import VARIABLE
 from tests.crash.process import Process
-from tests.server.harness import Client, serving
-from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
 
 SURVIVORS = 5
 """Commits that are acknowledged before the one that meets the fault."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.list_groups import ListGroupsRequest
@@ -14,8 +14,8 @@ from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchReques
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
 from storage.record import Record
+from tests.broker.harness import TIMEOUT_S, Client
 from tests.control.faults.lab import Lab
-from tests.server.harness import TIMEOUT_S, Client
 
 MANY = 5_000
 """Partitions of a request that is decoded in a thread, and answered in steps."""
@@ -50,7 +50,7 @@ async def test_a_request_of_very_many_partitions(lab: Lab, at: str, action: dict
         client.send(ListGroupsRequest(), 0)
         await lab.hit(name)
         if "hold" in action:
-            assert lab.faults.release(name).released == 1
+            assert lab.faults.release_fault(name).released == 1
         answer = await client.receive()
         assert answer.error_code == (ErrorCode.NETWORK_EXCEPTION if "error" in action else 0)
         assert [len(topic.partitions) for topic in answer.topics] == ([] if "error" in action else [MANY])
@@ -82,7 +82,7 @@ async def test_the_data_plane(lab: Lab, at: str, api: str) -> None:
         client.send(request, version)
         client.send(ListGroupsRequest(), 0)
         await lab.hit(name)
-        lab.faults.release(name)
+        lab.faults.release_fault(name)
         assert await client.receive()
         assert (await client.receive()).error_code == 0
 
@@ -107,7 +107,7 @@ async def test_what_has_no_answer_has_none_to_change(lab: Lab) -> None:
         client._sent.pop()
         client.send(ListGroupsRequest(), 0)
         await lab.hit(held)
-        lab.faults.release(held)
+        lab.faults.release_fault(held)
         assert (await client.receive()).error_code == 0
         found = await client.call(fetch_records(), 4)
         assert found.responses[0].partitions[0].high_watermark == 1

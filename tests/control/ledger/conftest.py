@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.control.ledger.told import Told, with_bob_dead
+from tests.control.ledger.observed_coordinator import ObservedCoordinator, with_bob_dead
 
 
 @pytest.fixture
-def group() -> Told:
+def group() -> ObservedCoordinator:
     """Alice leads, carol follows, and bob has just been found dead."""
-    return with_bob_dead(Told())
+    return with_bob_dead(ObservedCoordinator())

@@ -5,15 +5,15 @@ It has a topic "orders" of six partitions; the first member leads and gives each
 
 from collections.abc import Sequence
 
-from coordinator import clock
-from coordinator.control.acts import Acts
-from coordinator.control.ledger.entry import LedgerEntry, MemberStory
-from coordinator.control.ledger.ledger import Ledger
-from coordinator.control.stream.stream import Stream
-from coordinator.group.config import GroupConfig
-from coordinator.group.events import OffsetsCommitted
-from coordinator.machine.outcome import Outcome
-from coordinator.server.metrics import Metrics
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.control.event_stream import EventStream
+from coordinator.control.ledger.ledger_entry import LedgerEntry, MemberTimeline
+from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.operator_actions import ActionLog
+from coordinator.core import clock
+from coordinator.core.outcome import Outcome
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_event_types import OffsetsCommitted
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -21,7 +21,7 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
 
@@ -51,21 +51,20 @@ def assignment(*partitions: int, topic: str = TOPIC) -> bytes:
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=owned), 1)
 
 
-class Told(Coordinator):
-    """See the top of this file. `member_ids` are by short name, the leader first; `generation` is the last one that
-    `form` made."""
+class ObservedCoordinator(Coordinator):
+    """`member_ids` are by short name, the leader first; `generation` is the last one that `form` made."""
 
     def __init__(
         self,
         config: GroupConfig | None = None,
         ledger_bytes: int = MANY_BYTES,
-        stream: Stream | None = None,
+        stream: EventStream | None = None,
         *,
         is_moved: bool = False,
     ) -> None:
         """In: whether its time passes at once, and not as the process's does."""
-        self.acts = Acts()
-        self.ledger = Ledger(
+        self.acts = ActionLog()
+        self.ledger = RebalanceLedger(
             self.acts,
             KnownConnections(),
             lambda topic: PARTITIONS if topic == TOPIC else None,
@@ -74,8 +73,8 @@ class Told(Coordinator):
             real_ns=clock.monotonic_ns if is_moved else lambda: self.now.monotonic_ms * 1_000_000,
             turn=lambda: self._turn,
         )
-        self.stream = stream or Stream()
-        self.metrics = Metrics()
+        self.stream = stream or EventStream()
+        self.metrics = BrokerMetrics()
         self.member_ids: dict[str, str] = {}
         self.instances: dict[str, str | None] = {}
         self.generation = 0
@@ -88,8 +87,8 @@ class Told(Coordinator):
         for event in outcome.events:
             self.metrics.count_event(event)
             if not isinstance(event, OffsetsCommitted):
-                self.ledger.observe(0, event, self._number, self.now)
-                self.stream.observe(0, event, self._number, self.now)
+                self.ledger.on_event(0, event, self._number, self.now)
+                self.stream.on_event(0, event, self._number, self.now)
             self._number += 1
         super().take(outcome)
 
@@ -189,20 +188,20 @@ class Told(Coordinator):
 
     @property
     def entries(self) -> list[LedgerEntry]:
-        return self.ledger.entries(GROUP, limit=10_000)
+        return self.ledger.list_entries(GROUP, limit=10_000)
 
     @property
     def last(self) -> LedgerEntry:
         return self.entries[-1]
 
 
-def story_of(entry: LedgerEntry, client_id: str) -> MemberStory:
+def story_of(entry: LedgerEntry, client_id: str) -> MemberTimeline:
     """What an entry says of the member of a client."""
     (story,) = [story for story in entry.members if story.client_id == client_id]
     return story
 
 
-def with_bob_dead(group: Told) -> Told:
+def with_bob_dead(group: ObservedCoordinator) -> ObservedCoordinator:
     """Alice (the leader), bob and carol have two partitions each; bob has died and is found out just now."""
     group.formed("alice", "bob", "carol")
     group.lead()

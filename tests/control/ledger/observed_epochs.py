@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coordinator.control.acts import Acts
-from coordinator.control.ledger.entry import LedgerEntry
-from coordinator.control.ledger.ledger import Ledger
-from coordinator.group.events import OffsetsCommitted
+from coordinator.control.ledger.ledger_entry import LedgerEntry
+from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.operator_actions import ActionLog
+from coordinator.core.outcome import Outcome
+from coordinator.group.group_event_types import OffsetsCommitted
 from coordinator.group.topics_image import TopicImage, TopicsImage
-from coordinator.machine.outcome import Outcome
-from protocol.errors import ErrorCode
-from tests.control.ledger.told import MANY_BYTES, KnownConnections
-from tests.group.consumer.members import Members, told
+from protocol.error_codes import ErrorCode
+from tests.control.ledger.observed_coordinator import MANY_BYTES, KnownConnections
+from tests.group.consumer.members import Members, read_response
 from tests.group.coordinator import GROUP
 
 REBALANCE_MS = 60_000
@@ -27,14 +27,14 @@ def topic(name: str, number: int, partitions: int = 6) -> TopicImage:
 ORDERS = topic("orders", 1)
 
 
-class EpochsTold(Members):
-    """See the top of this file. It has the topic "orders" of six partitions."""
+class ObservedEpochs(Members):
+    """It has the topic "orders" of six partitions."""
 
     def __init__(self, *topics: TopicImage, ledger_bytes: int = MANY_BYTES) -> None:
         self._turn = self._number = 0
-        self.acts = Acts()
+        self.acts = ActionLog()
         self.topics = TopicsImage(topics or (ORDERS,), version=1)
-        self.ledger = Ledger(
+        self.ledger = RebalanceLedger(
             self.acts,
             KnownConnections(),
             lambda _: None,
@@ -50,13 +50,13 @@ class EpochsTold(Members):
         self._turn = self._number
         for event in outcome.events:
             if not isinstance(event, OffsetsCommitted):
-                self.ledger.observe(0, event, self._number, self.now)
+                self.ledger.on_event(0, event, self._number, self.now)
             self._number += 1
         super().take(outcome)
 
     def entries(self, after: int = -1) -> list[LedgerEntry]:
         """Those of the group."""
-        return self.ledger.entries(GROUP, after, limit=10_000)
+        return self.ledger.list_entries(GROUP, after, limit=10_000)
 
     @property
     def last(self) -> LedgerEntry:
@@ -92,7 +92,7 @@ class Client:
     def step(self, group: Members) -> None:
         """One heartbeat, which says all."""
         self.member_id = self.member_id or f"{self.name}-id"
-        epoch, given = told(
+        epoch, given = read_response(
             group.beat(
                 self.member_id,
                 self.epoch,

@@ -1,15 +1,15 @@
 """What an entry says of one rebalance: who was told when, who came, why it took so long, who got what."""
 
-from coordinator.control.ledger.entry import EntryResult, LedgerEntry, Why
-from coordinator.group.rebalance_facts import RebalanceCause
-from protocol.errors import ErrorCode
+from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, WaitReason
+from coordinator.group.event_details import RebalanceCause
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
-from tests.control.ledger.told import (
+from tests.control.ledger.observed_coordinator import (
     CLOSED_MS,
     HEARD_MS,
     SESSION_MS,
     SUBSCRIPTION,
-    Told,
+    ObservedCoordinator,
     assignment,
     story_of,
     with_bob_dead,
@@ -17,13 +17,13 @@ from tests.control.ledger.told import (
 from tests.group.coordinator import GROUP
 
 
-def longest_of(entry: LedgerEntry) -> tuple[str, int, Why]:
+def longest_of(entry: LedgerEntry) -> tuple[str, int, WaitReason]:
     longest = entry.awaited_longest
     assert longest is not None
     return longest.client_id, longest.ms, longest.why
 
 
-def result_of(group: Told) -> str:
+def result_of(group: ObservedCoordinator) -> str:
     return group.last.result.value
 
 
@@ -31,7 +31,7 @@ def because_of(entry: LedgerEntry) -> str:
     return "" if entry.awaited_longest is None else entry.awaited_longest.because
 
 
-def test_a_dead_member_and_who_took_over(group: Told) -> None:
+def test_a_dead_member_and_who_took_over(group: ObservedCoordinator) -> None:
     group.advance(2_690)
     group.beat("alice")
     group.advance(2)
@@ -51,7 +51,7 @@ def test_a_dead_member_and_who_took_over(group: Told) -> None:
     assert (alice.told_after_ms, alice.rejoined_after_ms, alice.synced_after_ms) == (2_690, 2_692, 2_693)
     assert (carol.told_after_ms, carol.rejoined_after_ms, carol.synced_after_ms) == (2_692, 2_692, 2_692)
     assert (alice.awaited_ms, carol.awaited_ms, bob.awaited_ms) == (2_693, 2_692, 0)
-    assert longest_of(entry) == ("alice", 2_693, Why.TOLD_LATE)
+    assert longest_of(entry) == ("alice", 2_693, WaitReason.TOLD_LATE)
     assert (bob.gone, bob.lost, bob.missed_generations) == ("session expired", ["orders-1", "orders-4"], [4])
     assert (alice.owned, alice.gained, alice.lost) == (
         {"orders": [0, 2, 4]},
@@ -68,7 +68,7 @@ def test_a_dead_member_and_who_took_over(group: Told) -> None:
 
 def test_time_that_the_group_alone_has_had_is_told_apart() -> None:
     """Its clock is years away from the process's: how long a connection was silent comes from the connection."""
-    group = with_bob_dead(Told(is_moved=True))
+    group = with_bob_dead(ObservedCoordinator(is_moved=True))
     actor = group.last.actor
     assert actor is not None
     assert actor.last_heard_ms_ago == SESSION_MS
@@ -81,7 +81,7 @@ def test_time_that_the_group_alone_has_had_is_told_apart() -> None:
     assert group.last.group_time_ms < group.last.started_ms
 
 
-def test_an_open_one_is_shown_as_it_is_now(group: Told) -> None:
+def test_an_open_one_is_shown_as_it_is_now(group: ObservedCoordinator) -> None:
     group.advance(1_000)
     group.beat("alice")
     group.rejoin("alice")
@@ -89,13 +89,13 @@ def test_an_open_one_is_shown_as_it_is_now(group: Told) -> None:
     entry = group.last
     assert (entry.result, entry.real) == (EntryResult.OPEN, None)
     assert (entry.join_ms, entry.sync_ms, entry.total_ms) == (4_000, 0, 4_000)
-    assert longest_of(entry) == ("carol", 4_000, Why.NEVER_TOLD)
+    assert longest_of(entry) == ("carol", 4_000, WaitReason.NEVER_TOLD)
     assert story_of(entry, "carol").told_after_ms is None
     group.beat("carol")
-    assert longest_of(group.last) == ("carol", 4_000, Why.TOLD_BUT_SILENT)
+    assert longest_of(group.last) == ("carol", 4_000, WaitReason.TOLD_BUT_SILENT)
 
 
-def test_a_stable_group_that_awaits_a_sync_is_open_still(group: Told) -> None:
+def test_a_stable_group_that_awaits_a_sync_is_open_still(group: ObservedCoordinator) -> None:
     heard: list[LedgerEntry] = []
     group.ledger.listeners.append(heard.append)
     group.beat("alice", "carol")
@@ -107,36 +107,36 @@ def test_a_stable_group_that_awaits_a_sync_is_open_still(group: Told) -> None:
     assert group.last.awaited_longest is None
     assert not heard
     group.advance(700)
-    assert longest_of(group.last) == ("carol", 700, Why.NEVER_SYNCED)
+    assert longest_of(group.last) == ("carol", 700, WaitReason.NEVER_SYNCED)
     group.ask("carol")
     assert result_of(group) == "stable"
-    assert longest_of(group.last) == ("carol", 700, Why.SYNCED_LATE)
+    assert longest_of(group.last) == ("carol", 700, WaitReason.SYNCED_LATE)
     assert [entry.seq for entry in heard] == [group.last.seq] == [group.ledger.last_seq]
 
 
-def test_told_and_busy(group: Told) -> None:
+def test_told_and_busy(group: ObservedCoordinator) -> None:
     group.advance(500)
     group.beat("alice", "carol")
     group.rejoin("carol")
     group.advance(4_000)
     group.rejoin("alice")
-    assert longest_of(group.last) == ("alice", 4_500, Why.REJOINED_LATE)
+    assert longest_of(group.last) == ("alice", 4_500, WaitReason.REJOINED_LATE)
     assert "poll" in because_of(group.last)
 
 
 def test_nobody_is_blamed_for_time_that_was_moved() -> None:
-    group = with_bob_dead(Told(is_moved=True))
+    group = with_bob_dead(ObservedCoordinator(is_moved=True))
     group.advance(4_000)
     assert "dead" not in because_of(group.last)
     group.beat("alice", "carol")
     group.rejoin("carol")
     group.advance(4_500)
     group.rejoin("alice")
-    assert longest_of(group.last) == ("alice", 8_500, Why.REJOINED_LATE)
+    assert longest_of(group.last) == ("alice", 8_500, WaitReason.REJOINED_LATE)
     assert "poll" not in because_of(group.last)
 
 
-def test_told_by_another_answer_and_late(group: Told) -> None:
+def test_told_by_another_answer_and_late(group: ObservedCoordinator) -> None:
     """Some clients wait before they join again when a SyncGroup says so: that is no busy application."""
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
@@ -146,22 +146,22 @@ def test_told_by_another_answer_and_late(group: Told) -> None:
     group.rejoin("carol")
     group.advance(1_900)
     group.rejoin("alice")
-    assert longest_of(group.last) == ("alice", 1_900, Why.REJOINED_LATE)
+    assert longest_of(group.last) == ("alice", 1_900, WaitReason.REJOINED_LATE)
     assert "held back" in because_of(group.last)
     assert "poll" not in because_of(group.last)
 
 
-def test_the_leader_took_long_to_assign(group: Told) -> None:
+def test_the_leader_took_long_to_assign(group: ObservedCoordinator) -> None:
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
     group.ask("carol")
     group.advance(4_000)
     group.lead()
-    assert longest_of(group.last) == ("alice", 4_000, Why.SYNCED_LATE)
+    assert longest_of(group.last) == ("alice", 4_000, WaitReason.SYNCED_LATE)
     assert "leads" in because_of(group.last)
 
 
-def test_told_and_never_back(group: Told) -> None:
+def test_told_and_never_back(group: ObservedCoordinator) -> None:
     group.rejoin("alice")
     while group.state() == "PreparingRebalance":
         group.beat("carol")
@@ -169,20 +169,20 @@ def test_told_and_never_back(group: Told) -> None:
     group.lead()
     entry = group.last
     assert story_of(entry, "carol").gone == "did not rejoin"
-    assert longest_of(entry)[::2] == ("carol", Why.TOLD_BUT_SILENT)
+    assert longest_of(entry)[::2] == ("carol", WaitReason.TOLD_BUT_SILENT)
     assert story_of(entry, "carol").awaited_ms == entry.join_ms == 60_000
 
 
-def test_never_told(group: Told) -> None:
-    group.acts.note("fault", "hold-carol", GROUP)
+def test_never_told(group: ObservedCoordinator) -> None:
+    group.acts.record_action("fault", "hold-carol", GROUP)
     group.rejoin("alice")
     group.advance(SESSION_MS)
     assert story_of(group.last, "carol").gone == "session expired"
-    assert longest_of(group.last)[::2] == ("carol", Why.NEVER_TOLD)
+    assert longest_of(group.last)[::2] == ("carol", WaitReason.NEVER_TOLD)
     assert "hold-carol" in because_of(group.last)
 
 
-def test_a_member_id_that_nobody_came_back_with(group: Told) -> None:
+def test_a_member_id_that_nobody_came_back_with(group: ObservedCoordinator) -> None:
     pending = group.join(client_id="dave").joined.member_id
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
@@ -195,7 +195,7 @@ def test_a_member_id_that_nobody_came_back_with(group: Told) -> None:
     assert group.last.members_count == 2
 
 
-def test_a_sync_phase_that_is_broken_off_is_an_entry_of_its_own(group: Told) -> None:
+def test_a_sync_phase_that_is_broken_off_is_an_entry_of_its_own(group: ObservedCoordinator) -> None:
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
     group.advance(100)
@@ -213,7 +213,7 @@ def test_a_sync_phase_that_is_broken_off_is_an_entry_of_its_own(group: Told) -> 
 
 
 def test_a_silent_static_member_misses_generations() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     group.come("static", instance="i")
     group.settle()
     group.formed("alice", "bob")
@@ -234,7 +234,7 @@ def test_a_silent_static_member_misses_generations() -> None:
 
 
 def test_a_static_member_that_is_restarted_before_it_has_asked() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     group.formed("alice")
     group.come("static", instance="i")
     group.beat("alice")
@@ -251,15 +251,15 @@ def test_a_static_member_that_is_restarted_before_it_has_asked() -> None:
     assert (group.last.members_count, group.last.gone_count) == (2, 0)
 
 
-def test_told_and_dead(group: Told) -> None:
+def test_told_and_dead(group: ObservedCoordinator) -> None:
     group.beat("carol")
     group.rejoin("alice")
     group.advance(SESSION_MS)
-    assert longest_of(group.last)[::2] == ("carol", Why.TOLD_BUT_SILENT)
+    assert longest_of(group.last)[::2] == ("carol", WaitReason.TOLD_BUT_SILENT)
     assert "died" in because_of(group.last)
 
 
-def test_commits_refused_meanwhile(group: Told) -> None:
+def test_commits_refused_meanwhile(group: ObservedCoordinator) -> None:
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
     carol = group.member_ids["carol"]
@@ -271,10 +271,10 @@ def test_commits_refused_meanwhile(group: Told) -> None:
     assert story_of(group.last, "alice").commits_refused == 0
 
 
-def test_groups_that_are_unloaded(group: Told) -> None:
-    group.ledger.unloaded(1)
+def test_groups_that_are_unloaded(group: ObservedCoordinator) -> None:
+    group.ledger.on_partition_unloaded(1)
     assert result_of(group) == "open"
-    group.ledger.unloaded(0)
+    group.ledger.on_partition_unloaded(0)
     assert result_of(group) == "failed"
     heard: list[LedgerEntry] = []
     group.ledger.listeners.append(heard.append)
@@ -284,7 +284,7 @@ def test_groups_that_are_unloaded(group: Told) -> None:
 
 
 def test_the_last_one_leaves() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     group.formed("alice")
     group.leave(MemberIdentity(member_id=group.member_ids["alice"], reason="done"))
     entry = group.last
@@ -294,7 +294,7 @@ def test_the_last_one_leaves() -> None:
 
 
 def test_bytes_that_are_no_assignment() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     group.come("alice")
     group.settle()
     group.rejoin("alice")
@@ -304,27 +304,27 @@ def test_bytes_that_are_no_assignment() -> None:
 
 
 def test_what_clients_call_themselves_cannot_steer_a_terminal() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     group.formed("alice\x1b[2J")
     assert group.last.actor is not None
     assert group.last.actor.client_id.isprintable()
 
 
-def test_entries_after_a_number_and_the_last_ones(group: Told) -> None:
+def test_entries_after_a_number_and_the_last_ones(group: ObservedCoordinator) -> None:
     entries = group.entries
     assert [entry.result for entry in entries][-1] is EntryResult.OPEN
-    assert group.ledger.entries(GROUP, limit=2) == entries[:2]
-    assert group.ledger.entries(GROUP, last=2) == entries[-2:]
-    assert group.ledger.entries(GROUP, last=1) == entries[-1:]
-    assert group.ledger.entries(GROUP, after=entries[0].seq) == entries[1:]
-    assert group.ledger.entries(None) == entries
-    assert group.ledger.entries("other") == []
-    assert group.ledger.knows(GROUP)
-    assert not group.ledger.knows("other")
+    assert group.ledger.list_entries(GROUP, limit=2) == entries[:2]
+    assert group.ledger.list_entries(GROUP, last=2) == entries[-2:]
+    assert group.ledger.list_entries(GROUP, last=1) == entries[-1:]
+    assert group.ledger.list_entries(GROUP, after=entries[0].seq) == entries[1:]
+    assert group.ledger.list_entries(None) == entries
+    assert group.ledger.list_entries("other") == []
+    assert group.ledger.has_entries(GROUP)
+    assert not group.ledger.has_entries("other")
 
 
 def test_of_a_large_group_only_some_are_named() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     names = [f"c{number}" for number in range(60)]
     group.come(names[0])
     group.settle()
@@ -353,7 +353,7 @@ def test_of_a_large_group_only_some_are_named() -> None:
 
 def test_what_was_over_before_a_rebalance_began_is_no_part_of_it_though_no_time_has_passed() -> None:
     """Nothing passes for a group whose clock is frozen: a static member is restarted, and then somebody joins."""
-    group = Told()
+    group = ObservedCoordinator()
     group.come("alice")
     group.settle()
     group.come("bob", instance="b")

@@ -1,9 +1,9 @@
 """What the ledger says of the epochs of consumer groups (KIP-848)."""
 
-from coordinator.control.ledger.entry import EntryResult, LedgerEntry, MemberStory
-from coordinator.control.ledger.text import entry_text
-from tests.control.ledger.epochs_told import ORDERS, REBALANCE_MS, Client, EpochsTold, topic
-from tests.control.ledger.told import CLOSED_MS, story_of
+from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, MemberTimeline
+from coordinator.control.ledger.ledger_text import format_entry
+from tests.control.ledger.observed_coordinator import CLOSED_MS, story_of
+from tests.control.ledger.observed_epochs import ORDERS, REBALANCE_MS, Client, ObservedEpochs, topic
 from tests.group.coordinator import RANGE
 
 SESSION_MS = 45_000
@@ -13,14 +13,14 @@ def said(entry: LedgerEntry) -> tuple[str, str | None]:
     return entry.cause, None if entry.actor is None else entry.actor.client_id
 
 
-def one_of(*names: str) -> tuple[EpochsTold, list[Client]]:
-    group, clients = EpochsTold(), [Client(name) for name in names]
+def one_of(*names: str) -> tuple[ObservedEpochs, list[Client]]:
+    group, clients = ObservedEpochs(), [Client(name) for name in names]
     for number in range(len(clients)):
         group.settle(*clients[: number + 1])
     return group, clients
 
 
-def changes(story: MemberStory) -> tuple[list[str], list[str]]:
+def changes(story: MemberTimeline) -> tuple[list[str], list[str]]:
     return story.gained, story.lost
 
 
@@ -41,7 +41,7 @@ def test_who_has_to_give_something_up_and_since_when() -> None:
     assert (story.revoking_count, story.revoking_ms, story.member_epoch) == (3, 3_000, 2)
     waiting = story_of(open_entry, "bob")
     assert (waiting.is_new, waiting.missing_count, waiting.reached_after_ms) == (True, 3, None)
-    assert "alice has 3 for 3.00 s" in entry_text(open_entry)
+    assert "alice has 3 for 3.00 s" in format_entry(open_entry)
 
     alice.keeps = False
     group.settle(alice, bob)
@@ -122,7 +122,7 @@ def test_an_epoch_whose_target_was_never_computed_is_overtaken() -> None:
 
 def test_partitions_of_a_topic_that_is_gone_have_its_name() -> None:
     more = topic("payments", 2, 2)
-    group = EpochsTold(ORDERS, more)
+    group = ObservedEpochs(ORDERS, more)
     alice = Client("alice", ("orders", "payments"))
     group.settle(alice)
     group.topics_are(ORDERS)
@@ -135,7 +135,7 @@ def test_partitions_of_a_topic_that_is_gone_have_its_name() -> None:
 
 
 def test_an_expression_that_is_new_and_a_topic_that_fits_it() -> None:
-    group = EpochsTold()
+    group = ObservedEpochs()
     alice = Client("alice", None, regex="ord.*")
     group.settle(alice)
     assert [said(entry) for entry in group.entries()][-1] == ("regular expression resolved", "alice")
@@ -150,7 +150,7 @@ def test_an_expression_that_is_new_and_a_topic_that_fits_it() -> None:
 
 
 def test_a_group_that_is_upgraded_and_downgraded() -> None:
-    group = EpochsTold(topic("foo", 1, 3))
+    group = ObservedEpochs(topic("foo", 1, 3))
     joined = group.join(version=3, client_id="old", protocols=RANGE)
     group.advance(10_000)
     group.sync(joined.joined.member_id, 1, {joined.joined.member_id: b""})
@@ -168,14 +168,14 @@ def test_a_group_that_is_upgraded_and_downgraded() -> None:
 def test_groups_that_are_unloaded() -> None:
     group, (alice,) = one_of("alice")
     Client("bob").step(group)
-    group.ledger.unloaded(0)
+    group.ledger.on_partition_unloaded(0)
     assert group.last.result is EntryResult.FAILED
     alice.step(group)
     assert (group.last.result, said(group.last)) == (EntryResult.FAILED, ("member joined", "bob"))
 
 
 def test_a_ledger_keeps_no_more_than_it_may() -> None:
-    group = EpochsTold(ledger_bytes=8_000)
+    group = ObservedEpochs(ledger_bytes=8_000)
     alice, bob = Client("alice"), Client("bob")
     for _ in range(20):
         group.settle(alice)

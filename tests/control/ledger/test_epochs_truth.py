@@ -8,9 +8,16 @@ from typing import Final
 
 import pytest
 
-from coordinator.control.ledger.entry import EntryResult
+from coordinator.control.ledger.ledger_entry import EntryResult
 from coordinator.group.topics_image import TopicImage
-from tests.control.ledger.epochs_told import INTERVAL_MS, ORDERS, REBALANCE_MS, Client, EpochsTold, topic
+from tests.control.ledger.observed_epochs import (
+    INTERVAL_MS,
+    ORDERS,
+    REBALANCE_MS,
+    Client,
+    ObservedEpochs,
+    topic,
+)
 
 STEPS: Final = 100
 MOST: Final = 5
@@ -22,12 +29,12 @@ Truth = tuple[str, str | None]
 """A cause, and the client whose doing it was."""
 
 
-class Cast:
+class EpochDriver:
     """The members of a group, what they do next, and what the ledger is to say of it."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.group = EpochsTold()
+        self.group = ObservedEpochs()
         self.living: list[Client] = []
         self.by_name: dict[str, TopicImage] = {ORDERS.name: ORDERS}
         self._numbers = itertools.count(1)
@@ -169,16 +176,16 @@ def _turn_to_other(client: Client) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_each_entry_has_the_cause_and_the_actor_that_were_chosen(seed: int) -> None:
-    cast = Cast(seed)
+    driver = EpochDriver(seed)
     after = -1
     for step in range(STEPS):
-        cast.told.clear()
-        cast.told.append(cast.random.choice(cast.possible())())
-        cast.settle()
-        entries = cast.group.entries(after)
+        driver.told.clear()
+        driver.told.append(driver.random.choice(driver.possible())())
+        driver.settle()
+        entries = driver.group.entries(after)
         said = [(one.cause, None if one.actor is None else one.actor.client_id) for one in entries]
-        assert said == cast.told, f"step {step}"
+        assert said == driver.told, f"step {step}"
         assert entries[-1].result in (EntryResult.STABLE, EntryResult.EMPTY), f"step {step}"
         owned = [name for one in entries[-1].members for name in one.owned or ()]
-        assert bool(owned) == bool(cast.living), f"step {step}"
+        assert bool(owned) == bool(driver.living), f"step {step}"
         after = entries[-1].seq

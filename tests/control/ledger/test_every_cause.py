@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from coordinator.control.ledger.entry import EntryResult
-from coordinator.group.rebalance_facts import RebalanceCause
+from coordinator.control.ledger.ledger_entry import EntryResult
+from coordinator.group.event_details import RebalanceCause
 from protocol.messages.leave_group import MemberIdentity
-from tests.control.ledger.told import SUBSCRIPTION, Told, story_of
+from tests.control.ledger.observed_coordinator import SUBSCRIPTION, ObservedCoordinator, story_of
 from tests.group.config import group_config
 
 STEPS = 200
@@ -23,7 +23,7 @@ class Driver:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.group = Told(group_config(group_initial_rebalance_delay_ms=0))
+        self.group = ObservedCoordinator(group_config(group_initial_rebalance_delay_ms=0))
         self._names = 0
 
     def new_name(self) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from coordinator.control.traces.made import made_exporter
+from coordinator.control.ledger.rebalance_trace import create_exporter
 from tests.cli.test_serve import FREE, Daemon
-from tests.control.traces.collector import TIMEOUT_S, collecting
+from tests.control.ledger.trace_collector import TIMEOUT_S, collecting
 from tests.free_ports import free_ports
 
 AT_ONCE = ("-o", "group.initial.rebalance.delay.ms=0", "--topic", "orders:1")
@@ -87,14 +87,15 @@ def test_who_does_not_ask_for_traces_does_not_load_what_makes_them(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     for name, text in without.items():
         monkeypatch.setenv(name, text)
-    assert made_exporter() is None
+    assert create_exporter() is None
 
 
 def test_without_the_extra_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setitem(sys.modules, "coordinator.control.traces.exporter", None)
-    assert made_exporter() is None
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+    assert create_exporter() is None
     (line,) = caplog.messages
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT" in line
     assert "groupd[otel]" in line

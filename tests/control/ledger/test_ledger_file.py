@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.control.ledger.file import LedgerFile
+from coordinator.control.ledger.ledger_storage import LedgerFile
 from storage.files import OsFiles
+from tests.broker.harness import Client, join_alone
 from tests.interop.daemon import Daemon
-from tests.server.harness import Client, join_alone
 from tests.storage.faulty_files import FaultyFiles
 
 PATH = "/ledger.jsonl"
@@ -42,7 +42,7 @@ async def test_when_it_has_grown_it_becomes_the_first_file_before() -> None:
     file = LedgerFile(files, PATH, max_file_bytes=40)
     for number in range(10):
         file.add(b"line number %03d" % number)
-        await file.written()
+        await file.flush()
     await file.close()
     assert lines_of(files) == ["line number 008", "line number 009"]
     assert lines_of(files, f"{PATH}.1") == ["line number 006", "line number 007"]
@@ -84,11 +84,11 @@ async def test_a_failing_disk_harms_nobody_and_is_told_once(caplog: pytest.LogCa
     files = FaultyFiles()
     file = LedgerFile(files, PATH)
     file.add(b"one")
-    await file.written()
+    await file.flush()
     files.fail("write", error=errno.ENOSPC, times=3)
     for _ in range(3):
         file.add(b"lost")
-        await file.written()
+        await file.flush()
     assert file.dropped == 3
     assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 1
     file.add(b"two")
@@ -102,7 +102,7 @@ async def test_a_line_that_was_cut_short_does_not_spoil_the_next() -> None:
     file = LedgerFile(files, PATH)
     files.fail("write", torn_bytes=4)
     file.add(b"lost in parts")
-    await file.written()
+    await file.flush()
     file.add(b"whole")
     await file.close()
     assert lines_of(files) == ["lost", "whole"]

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from coordinator.console.api.ledger import ROUTES, LedgerAnswer, LedgerQuery
-from coordinator.console.api.route import Call
-from coordinator.console.api.stream import StreamQuery, followed, sent
-from coordinator.control.control import Control
-from coordinator.control.ledger.entry import EntryResult, LedgerEntry
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
-from tests.server.harness import (
+from coordinator.http.api.api_route import ApiCall
+from coordinator.http.api.event_stream_routes import StreamQuery, create_following, format_event
+from coordinator.http.api.ledger_routes import ROUTES, LedgerAnswer, LedgerQuery
+from protocol.error_codes import ErrorCode
+from tests.apis.test_consumer_groups import joining
+from tests.broker.harness import (
     TIMEOUT_S,
     Client,
     heartbeat_request,
@@ -24,8 +25,7 @@ from tests.server.harness import (
     settings,
     sync_request,
 )
-from tests.server.test_consumer_groups import joining
-from tests.server.test_runtime import code, commit
+from tests.broker.test_group_partitions import code, commit
 
 OF_GROUP, OF_ALL = ROUTES
 SESSION_MS = 300
@@ -41,8 +41,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def control(server: Server) -> AsyncIterator[Control]:
-    control = Control(server)
+async def control(server: Server) -> AsyncIterator[ControlPlane]:
+    control = ControlPlane(server)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)
     yield control
@@ -51,23 +51,23 @@ async def control(server: Server) -> AsyncIterator[Control]:
 
 
 async def asked(
-    control: Control, group_id: str | None = None, after: object = -1, **query: int
+    control: ControlPlane, group_id: str | None = None, after: object = -1, **query: int
 ) -> LedgerAnswer:
     route, path = (OF_ALL, {}) if group_id is None else (OF_GROUP, {"group": group_id})
-    answer = await route.handle(control, Call(path, LedgerQuery(after=str(after), **query), None, None))
+    answer = await route.handle(control, ApiCall(path, LedgerQuery(after=str(after), **query), None, None))
     assert isinstance(answer, LedgerAnswer)
     return answer
 
 
-async def begun(control: Control, times: int) -> None:
+async def begun(control: ControlPlane, times: int) -> None:
     """Waits until so many rebalances of the group have begun."""
-    with control.stream.follow("billing", frozenset({"RebalanceStarted"}), after=-1) as following:
+    with control.stream.subscribe("billing", frozenset({"RebalanceStarted"}), after=-1) as following:
         for _ in range(times):
             await asyncio.wait_for(anext(following), TIMEOUT_S)
 
 
 async def test_a_member_that_died_and_its_connection(
-    server: Server, control: Control, tmp_path: Path
+    server: Server, control: ControlPlane, tmp_path: Path
 ) -> None:
     closed: asyncio.Queue[LedgerEntry] = asyncio.Queue()
     control.ledger.listeners.append(closed.put_nowait)
@@ -111,16 +111,16 @@ async def test_a_member_that_died_and_its_connection(
     assert (await asked(control, "billing", after=answer.next)).entries == []
     assert OF_GROUP.text is not None
     assert "session expired: bob (127.0.0.1, last heard" in OF_GROUP.text(answer)
-    lines = b"".join(control.ledger.lines("billing"))
+    lines = b"".join(control.ledger.list_lines("billing"))
     assert [json.decode(line)["seq"] for line in lines.splitlines()] == [entry.seq for entry in entries]
     assert control.ledger.file is not None
-    await control.ledger.file.written()
+    await control.ledger.file.flush()
     assert (tmp_path / "ledger.jsonl").read_bytes() == lines
 
 
-async def test_the_epochs_of_a_consumer_group(server: Server, control: Control, tmp_path: Path) -> None:
+async def test_the_epochs_of_a_consumer_group(server: Server, control: ControlPlane, tmp_path: Path) -> None:
     kinds = ["EpochBumped", "MemberReconciled"]
-    with followed(control, StreamQuery(group="billing", kind=kinds), None) as following:
+    with create_following(control, StreamQuery(group="billing", kind=kinds), None) as following:
         async with Client(server, "alice") as alice:
             answer = await alice.call(joining("billing"), 1)
             assert answer.error_code == ErrorCode.NONE
@@ -137,11 +137,11 @@ async def test_the_epochs_of_a_consumer_group(server: Server, control: Control, 
     (story,) = entry.members
     assert (story.member_epoch, story.gained) == (2, ["orders-0", "orders-1", "orders-2"])
     assert control.ledger.file is not None
-    await control.ledger.file.written()
+    await control.ledger.file.flush()
     assert json.decode((tmp_path / "ledger.jsonl").read_bytes(), type=LedgerEntry) == entry
 
 
-async def test_every_group_and_one_that_is_not_there(server: Server, control: Control) -> None:
+async def test_every_group_and_one_that_is_not_there(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client, Client(server) as other:
         await join_alone(client, "a")
         await join_alone(other, "b")
@@ -157,7 +157,7 @@ async def test_every_group_and_one_that_is_not_there(server: Server, control: Co
     assert caught.value.detail.isprintable()
 
 
-async def test_groups_that_are_unloaded_and_read_again(server: Server, control: Control) -> None:
+async def test_groups_that_are_unloaded_and_read_again(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client:
         joined = await client.call(join_request("g"), 3)
         assert joined.error_code == 0
@@ -165,13 +165,15 @@ async def test_groups_that_are_unloaded_and_read_again(server: Server, control: 
         runtime = server.runtime
         closed: asyncio.Queue[LedgerEntry] = asyncio.Queue()
         control.ledger.listeners.append(closed.put_nowait)
-        runtime.ownership.reload(runtime.partition_of("g"))
+        runtime.lifecycle.reload(runtime.find_partition("g"))
         assert (await asked(control, "g")).entries[-1].result is EntryResult.FAILED
         assert (await asyncio.wait_for(closed.get(), TIMEOUT_S)).result is EntryResult.FAILED
 
 
-async def test_the_stream_tells_of_commits_nothing_and_of_all_else(server: Server, control: Control) -> None:
-    with followed(control, StreamQuery(group="g"), None) as following:
+async def test_the_stream_tells_of_commits_nothing_and_of_all_else(
+    server: Server, control: ControlPlane
+) -> None:
+    with create_following(control, StreamQuery(group="g"), None) as following:
         async with Client(server) as client:
             member_id, generation_id = await join_alone(client, "g")
             before = control.stream.last_seq
@@ -187,13 +189,15 @@ async def test_the_stream_tells_of_commits_nothing_and_of_all_else(server: Serve
     ]  # fmt: skip
 
 
-async def test_the_stream_goes_on_from_the_last_event_id(server: Server, control: Control) -> None:
+async def test_the_stream_goes_on_from_the_last_event_id(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client:
         await join_alone(client, "g")
     query = StreamQuery(kind=["GroupStabilized, RebalanceCompleted"], after="10000")
     instance = control.stream.instance
-    with followed(control, query, f"{instance}.0") as following:
-        texts = [sent(await asyncio.wait_for(anext(following), TIMEOUT_S), instance) for _ in range(2)]
+    with create_following(control, query, f"{instance}.0") as following:
+        texts = [
+            format_event(await asyncio.wait_for(anext(following), TIMEOUT_S), instance) for _ in range(2)
+        ]
     for text, kind in zip(texts, ("GroupStabilized", "RebalanceCompleted"), strict=True):
         number, name, data = text.decode().removesuffix("\n\n").split("\n")
         value = json.decode(data.removeprefix("data: "))
@@ -204,14 +208,14 @@ async def test_the_stream_goes_on_from_the_last_event_id(server: Server, control
     ("kind", "last_event_id"), [("GroupStable", None), ("OffsetsCommitted", None), ("", "x")]
 )
 async def test_a_stream_that_cannot_be_is_refused(
-    control: Control, kind: str, last_event_id: str | None
+    control: ControlPlane, kind: str, last_event_id: str | None
 ) -> None:
     with pytest.raises(Problem) as caught:
-        followed(control, StreamQuery(kind=[kind]), last_event_id)
+        create_following(control, StreamQuery(kind=[kind]), last_event_id)
     assert caught.value.kind is ProblemKind.BAD_REQUEST
 
 
-async def test_a_number_of_another_process_is_refused(server: Server, control: Control) -> None:
+async def test_a_number_of_another_process_is_refused(server: Server, control: ControlPlane) -> None:
     """With the daemon numbers begin anew: what was read up to is no place here."""
     async with Client(server, "alice") as alice:
         await join_alone(alice, "billing")

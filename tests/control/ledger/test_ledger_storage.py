@@ -3,37 +3,36 @@
 import gc
 import tracemalloc
 
-from coordinator.control.acts import Acts
-from coordinator.control.ledger.ledger import Ledger
-from coordinator.control.ledger.store import GROUP_OVERHEAD, LedgerStore, Stored
-from coordinator.group.events import (
+from coordinator.control.ledger.ledger_storage import GROUP_OVERHEAD, LedgerStore, StoredEntry
+from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.operator_actions import ActionLog
+from coordinator.core.outcome import Now
+from coordinator.group.event_details import MemberAssignment, MemberName, RebalanceCause, Trigger
+from coordinator.group.group_event_types import (
     AssignmentFetched,
-    Event,
+    GroupEvent,
     GroupStabilized,
     MemberRejoined,
     RebalanceCompleted,
     RebalanceStarted,
     SyncReceived,
 )
-from coordinator.group.member_name import MemberName
-from coordinator.group.rebalance_facts import Assigned, RebalanceCause, Trigger
-from coordinator.machine.outcome import Now
-from tests.control.ledger.told import KnownConnections, assignment
+from tests.control.ledger.observed_coordinator import KnownConnections, assignment
 
 MEMBERS = 1_000
 
 
 def test_the_oldest_entry_of_the_group_that_has_most_goes_first() -> None:
     store = LedgerStore(20_000)
-    store.add(Stored(0, "small", b"x" * 1_000))
+    store.add(StoredEntry(0, "small", b"x" * 1_000))
     for seq in range(1, 40):
-        store.add(Stored(seq, "large", b"x" * 2_000))
+        store.add(StoredEntry(seq, "large", b"x" * 2_000))
         assert store.bytes <= 20_000
-    kept = [entry.seq for entry in store.of_group("large")]
+    kept = [entry.seq for entry in store.list_group("large")]
     assert kept == list(range(40 - len(kept), 40))
     assert len(kept) > 2
-    assert [entry.seq for entry in store.of_group("small")] == [0]
-    assert [entry.seq for entry in store.of_all()] == [0, *kept]
+    assert [entry.seq for entry in store.list_group("small")] == [0]
+    assert [entry.seq for entry in store.list_all()] == [0, *kept]
     assert store.count == len(kept) + 1
     assert store.forgotten == 40 - store.count
 
@@ -41,33 +40,33 @@ def test_the_oldest_entry_of_the_group_that_has_most_goes_first() -> None:
 def test_the_last_two_of_each_group_stay() -> None:
     store = LedgerStore(10 * (GROUP_OVERHEAD + 5_000))
     for seq in range(1_000):
-        store.add(Stored(seq, f"g{seq % 10}", b"x" * 2_000))
-    assert {min(2, len(store.of_group(f"g{number}"))) for number in range(10)} == {2}
+        store.add(StoredEntry(seq, f"g{seq % 10}", b"x" * 2_000))
+    assert {min(2, len(store.list_group(f"g{number}"))) for number in range(10)} == {2}
     for seq in range(1_000, 1_100):
-        store.add(Stored(seq, "other", b"x" * 2_000))
-    assert {len(store.of_group(f"g{number}")) for number in range(10)} == {2}
+        store.add(StoredEntry(seq, "other", b"x" * 2_000))
+    assert {len(store.list_group(f"g{number}")) for number in range(10)} == {2}
 
 
 def test_where_even_those_are_too_much_the_quietest_group_loses_its_own() -> None:
     store = LedgerStore(100_000)
     for seq in range(1_000):
-        store.add(Stored(seq, f"g{seq}", b"x" * 1_000))
+        store.add(StoredEntry(seq, f"g{seq}", b"x" * 1_000))
         assert store.bytes <= 100_000
-    seqs = [entry.seq for entry in store.of_all()]
+    seqs = [entry.seq for entry in store.list_all()]
     assert seqs == list(range(1_000 - len(seqs), 1_000))
 
 
 def test_one_entry_stays_whatever_its_size() -> None:
     store = LedgerStore(10)
-    store.add(Stored(0, "g", b"x" * 1_000))
-    store.add(Stored(1, "g", b"x" * 1_000))
-    assert [entry.seq for entry in store.of_all()] == [1]
+    store.add(StoredEntry(0, "g", b"x" * 1_000))
+    store.add(StoredEntry(1, "g", b"x" * 1_000))
+    assert [entry.seq for entry in store.list_all()] == [1]
 
 
 class Storm:
     """Rebalances of groups of a thousand members, told as a coordinator does."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: RebalanceLedger) -> None:
         self.ledger = ledger
         self.names = [
             MemberName(f"c-{number}-{'0' * 36}", None, f"c-{number}", "/1.2.3.4") for number in range(MEMBERS)
@@ -76,8 +75,8 @@ class Storm:
         self._number = 0
         self._ms = 0
 
-    def tell(self, event: Event) -> None:
-        self.ledger.observe(0, event, self._number, Now(self._ms, self._ms))
+    def tell(self, event: GroupEvent) -> None:
+        self.ledger.on_event(0, event, self._number, Now(self._ms, self._ms))
         self._number += 1
 
     def rebalance(self, group_id: str, generation_id: int) -> None:
@@ -95,7 +94,7 @@ class Storm:
         for name in half:
             self.tell(SyncReceived(group_id, generation_id, name))
         members = tuple(
-            Assigned(name, data, data[::-1] if number % 2 else data)
+            MemberAssignment(name, data, data[::-1] if number % 2 else data)
             for number, (name, data) in enumerate(zip(names, self.assigned, strict=True))
         )
         self.tell(
@@ -110,7 +109,7 @@ class Storm:
 
 def test_a_storm_of_groups_of_a_thousand_members_stays_within_the_bound() -> None:
     most = 32 * 1024
-    ledger = Ledger(Acts(), KnownConnections(), lambda _: MEMBERS, lambda _: Now(0, 0), most)
+    ledger = RebalanceLedger(ActionLog(), KnownConnections(), lambda _: MEMBERS, lambda _: Now(0, 0), most)
     storm = Storm(ledger)
     for group in range(3):
         storm.rebalance(f"g{group}", 1)
@@ -125,6 +124,6 @@ def test_a_storm_of_groups_of_a_thousand_members_stays_within_the_bound() -> Non
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert ledger.store.forgotten > 0
-    assert {entry.group_id for entry in ledger.entries(limit=1_000)} == {"g0", "g1", "g2"}
+    assert {entry.group_id for entry in ledger.list_entries(limit=1_000)} == {"g0", "g1", "g2"}
     # Beside what is kept: three open entries, each with what is noted of a thousand members.
     assert after - before < most + 3 * MEMBERS * 500

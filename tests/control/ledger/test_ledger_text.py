@@ -2,9 +2,9 @@
 
 import re
 
-from coordinator.control.ledger.text import entries_text
+from coordinator.control.ledger.ledger_text import format_entries
 from protocol.messages.leave_group import MemberIdentity
-from tests.control.ledger.told import Told
+from tests.control.ledger.observed_coordinator import ObservedCoordinator
 
 DEAD = re.compile(
     r"#4  \d\d:\d\d:\d\d\.\d{3}  session expired: bob \(10\.0\.0\.1, last heard 10 s before.*connection closed\)"
@@ -14,7 +14,7 @@ DEAD = re.compile(
 )
 
 
-def bob_dies(group: Told) -> str:
+def bob_dies(group: ObservedCoordinator) -> str:
     """What is said of it when all is well again."""
     group.formed("alice", "bob", "carol")
     group.advance(5_000)
@@ -30,22 +30,22 @@ def bob_dies(group: Told) -> str:
     group.ask("carol")
     group.advance(1)
     group.lead()
-    return entries_text(group.ledger.entries(last=1))
+    return format_entries(group.ledger.list_entries(last=1))
 
 
 def test_a_dead_member() -> None:
-    text = bob_dies(Told())
+    text = bob_dies(ObservedCoordinator())
     assert DEAD.fullmatch(text), text
 
 
 def test_time_that_was_moved_is_nobodys_heartbeat_interval() -> None:
-    text = bob_dies(Told(is_moved=True))
+    text = bob_dies(ObservedCoordinator(is_moved=True))
     assert re.search(r"paused 2\.69 s of group time, really \d+ ms\n", text), text
     assert "heartbeat interval" not in text
 
 
 def test_who_was_awaited_for_a_moment_has_no_line() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     group.formed("alice", "bob")
     group.beat("alice", "bob")
     group.come("carol")
@@ -54,19 +54,19 @@ def test_who_was_awaited_for_a_moment_has_no_line() -> None:
     group.rejoin("alice")
     group.settle()
     assert group.last.awaited_longest is not None
-    assert "awaited longest" not in entries_text([group.last])
+    assert "awaited longest" not in format_entries([group.last])
 
 
 def test_every_line_is_of_one_group_and_nothing_steers_the_terminal() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     group.formed("alice\n#9", "bob\x1b[2J")
     group.come("carol")
     group.beat("alice\n#9")
     group.advance(3_000)
-    group.acts.note("fault", "hold\x1b it", None, "a\nb")
+    group.acts.record_action("fault", "hold\x1b it", None, "a\nb")
     leave = MemberIdentity(member_id=group.member_ids["carol"], reason="bye\n")
     group.leave(leave)
-    text = entries_text(group.entries, with_group=True)
+    text = format_entries(group.entries, with_group=True)
     heads = [line for line in text.splitlines() if not line.startswith("    ")]
     assert len(heads) == len(group.entries)
     assert all(line.startswith("orders #") for line in heads)
@@ -74,4 +74,4 @@ def test_every_line_is_of_one_group_and_nothing_steers_the_terminal() -> None:
 
 
 def test_nothing_to_tell() -> None:
-    assert entries_text([]).endswith("\n")
+    assert format_entries([]).endswith("\n")

@@ -1,8 +1,8 @@
 """What was done on purpose is told beside the rebalance that came of it, or was kept from its members by it."""
 
-from coordinator.control.ledger.entry import EntryResult, LedgerEntry
-from coordinator.control.ledger.recent_acts import SHORTLY_MS
-from tests.control.ledger.told import Told
+from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry
+from coordinator.control.ledger.rebalance_triggers import RECENT_MS
+from tests.control.ledger.observed_coordinator import ObservedCoordinator
 from tests.group.coordinator import GROUP
 
 
@@ -10,25 +10,25 @@ def acts_of(entry: LedgerEntry) -> list[tuple[str, str, str | None]]:
     return [(act.kind, act.what, act.by) for act in entry.also]
 
 
-def test_what_was_done_on_purpose_is_told_beside_it(group: Told) -> None:
+def test_what_was_done_on_purpose_is_told_beside_it(group: ObservedCoordinator) -> None:
     group.settle()
-    group.acts.note("clock", "too long ago", GROUP)
-    group.pass_with_heartbeats(SHORTLY_MS + 1, "alice", "carol", step_ms=SHORTLY_MS + 1)
-    group.acts.note("clock", "advance 45s", GROUP, "test_takeover")
-    group.acts.note("clock", "of another group", "other")
+    group.acts.record_action("clock", "too long ago", GROUP)
+    group.pass_with_heartbeats(RECENT_MS + 1, "alice", "carol", step_ms=RECENT_MS + 1)
+    group.acts.record_action("clock", "advance 45s", GROUP, "test_takeover")
+    group.acts.record_action("clock", "of another group", "other")
     group.come("dave")
-    group.acts.note("fault", "slow-sync")
-    group.acts.note("fault", "slow-sync")
+    group.acts.record_action("fault", "slow-sync")
+    group.acts.record_action("fault", "slow-sync")
     group.settle()
     assert acts_of(group.last) == [("clock", "advance 45s", "test_takeover"), ("fault", "slow-sync", None)]
 
 
-def test_what_was_done_belongs_to_the_rebalance_that_it_began(group: Told) -> None:
+def test_what_was_done_belongs_to_the_rebalance_that_it_began(group: ObservedCoordinator) -> None:
     """And not to the next one as well, however soon that comes; every group names what was done to all."""
     group.settle()
-    group.acts.note("clock", "advance 45s")
+    group.acts.record_action("clock", "advance 45s")
     group.come("dave")
-    group.acts.note("fault", "slow-sync", GROUP)
+    group.acts.record_action("fault", "slow-sync", GROUP)
     group.settle()
     group.come("erin")
     group.settle()
@@ -38,23 +38,25 @@ def test_what_was_done_belongs_to_the_rebalance_that_it_began(group: Told) -> No
     ]
 
 
-def test_what_is_done_to_a_stable_group_is_told_with_what_comes_of_it(group: Told) -> None:
+def test_what_is_done_to_a_stable_group_is_told_with_what_comes_of_it(group: ObservedCoordinator) -> None:
     """Carol has not asked for her assignment, so that the entry is open; a clock that is moved ends her time."""
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
     group.lead()
     assert group.last.result is EntryResult.OPEN
-    group.acts.note("clock", "advance 45s", GROUP)
+    group.acts.record_action("clock", "advance 45s", GROUP)
     group.come("dave")
     assert [acts_of(entry) for entry in group.entries[-2:]] == [[], [("clock", "advance 45s", None)]]
 
 
-def test_what_keeps_an_assignment_from_its_member_is_told_with_the_generation(group: Told) -> None:
+def test_what_keeps_an_assignment_from_its_member_is_told_with_the_generation(
+    group: ObservedCoordinator,
+) -> None:
     """The coordinator was done with it before: the answer did not leave."""
     group.settle()
     closed, generation_id = group.last, group.generation_now
-    group.acts.note("fault", "hold holds the answer", GROUP, "a test", generation_id)
-    group.acts.note("fault", "of an earlier one", GROUP, None, generation_id - 1)
+    group.acts.record_action("fault", "hold holds the answer", GROUP, "a test", generation_id)
+    group.acts.record_action("fault", "of an earlier one", GROUP, None, generation_id - 1)
     assert acts_of(group.last) == [*acts_of(closed), ("fault", "hold holds the answer", "a test")]
     assert group.last.seq == closed.seq
     group.come("dave")

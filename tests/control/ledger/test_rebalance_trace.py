@@ -1,10 +1,10 @@
 """Entries of the ledger as spans."""
 
-from coordinator.control.traces.rebalance_trace import Span, trace_of
-from tests.control.ledger.epochs_told import Client
+from coordinator.control.ledger.rebalance_trace import Span, build_trace
+from tests.control.ledger.observed_coordinator import ObservedCoordinator
+from tests.control.ledger.observed_epochs import Client
 from tests.control.ledger.test_epochs import one_of
-from tests.control.ledger.test_text import bob_dies
-from tests.control.ledger.told import Told
+from tests.control.ledger.test_ledger_text import bob_dies
 
 MS = 1_000_000
 
@@ -21,10 +21,10 @@ def took_ms(span: Span) -> int:
 
 
 def test_the_time_of_a_rebalance_is_that_of_who_was_waited_for() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     bob_dies(group)
     entry = group.last
-    root = trace_of(entry)
+    root = build_trace(entry)
     assert (root.start_ns, took_ms(root)) == (entry.started_ms * MS, entry.total_ms)
     assert root.failure is None
     spans = named(root)
@@ -41,9 +41,9 @@ def test_the_time_of_a_rebalance_is_that_of_who_was_waited_for() -> None:
 
 
 def test_a_moved_clock_makes_no_long_trace() -> None:
-    group = Told(is_moved=True)
+    group = ObservedCoordinator(is_moved=True)
     bob_dies(group)
-    root = trace_of(group.last)
+    root = build_trace(group.last)
     assert group.last.real is not None
     assert took_ms(root) == group.last.real.total_ms
     assert root.children == []
@@ -51,15 +51,15 @@ def test_a_moved_clock_makes_no_long_trace() -> None:
 
 
 def test_what_was_broken_off_is_a_failure() -> None:
-    group = Told()
+    group = ObservedCoordinator()
     group.formed("alice", "bob")
     group.beat("alice", "bob")
     group.come("carol")
     group.rejoin("alice")
-    group.ledger.unloaded(0)
+    group.ledger.on_partition_unloaded(0)
     group.formed("dora")
-    broken = next(entry for entry in group.ledger.entries() if entry.result == "failed")
-    assert trace_of(broken).failure is not None
+    broken = next(entry for entry in group.ledger.list_entries() if entry.result == "failed")
+    assert build_trace(broken).failure is not None
 
 
 def test_an_epoch_is_traced_to_whoever_has_its_target_last() -> None:
@@ -72,7 +72,7 @@ def test_an_epoch_is_traced_to_whoever_has_its_target_last() -> None:
     alice.keeps = False
     group.settle(alice, bob)
     entry = group.last
-    spans = named(trace_of(entry))
+    spans = named(build_trace(entry))
     assert spans.keys() == {"compute the target", "reconcile alice", "reconcile bob"}
     assert took_ms(spans["compute the target"]) == entry.join_ms
     for story in entry.members:

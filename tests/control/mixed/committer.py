@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Callable
 
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
-from tests.server.harness import Client
-from tests.server.test_runtime import code, commit, committed, fetch
+from coordinator.broker.server import Server
+from protocol.error_codes import ErrorCode
+from tests.broker.harness import Client
+from tests.broker.test_group_partitions import code, commit, committed, fetch
 
 PATIENCE_S = 0.3
 
 
 class Committer:
-    """See the top of this file. Its group has no members. `heard` is called whenever a commit was acknowledged."""
+    """Its group has no members. `heard` is called whenever a commit was acknowledged."""
 
     def __init__(self, server: Server, group_id: str, heard: Callable[[], None]) -> None:
         self.group_id = group_id

@@ -2,15 +2,15 @@
 
 import asyncio
 
-from coordinator.server.server import Server
+from coordinator.broker.server import Server
+from tests.broker.harness import Client
 from tests.control.clock.living_member import LivingMember
-from tests.server.harness import Client
 
 HURRIED_S, PATIENT_S = 0.5, 30
 
 
 class Survivor(LivingMember):
-    """See the top of this file. `patience_s` is how long it waits for an answer."""
+    """`patience_s` is how long it waits for an answer."""
 
     def __init__(self, server: Server, group_id: str, client_id: str) -> None:
         super().__init__(server, group_id, client_id, rebalance_ms=3_000, session_ms=10_000)

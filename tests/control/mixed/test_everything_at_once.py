@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem
-from coordinator.engine import partition_logs, refused_partitions
-from coordinator.server.server import Server
+from coordinator.runtime import partition_lifecycle, refused_partitions
+from tests.broker.harness import Client, serving
+from tests.broker.test_group_partitions import active, committed
 from tests.control.clock.living_member import until
 from tests.control.faults.lab import Lab
 from tests.control.mixed.committer import Committer
 from tests.control.mixed.survivor import PATIENT_S, Survivor
 from tests.control.serving import controlled
-from tests.server.harness import Client, serving
-from tests.server.test_runtime import active, committed
 from tests.storage.faulty_files import FaultyFiles
 
 GROUPS = ("billing", "audit", "not-there")
@@ -65,14 +65,14 @@ FIRST_CUTS_AT_ONCE, MOST_CUTS_AT_ONCE, CUT_AT_ONCE = 3, 10, 0.2
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_logs, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_lifecycle, "RETRY_S", 0.01)
     monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
 
 
 class Fate:
     """What chance does to a server."""
 
-    def __init__(self, server: Server, control: Control, chance: random.Random) -> None:
+    def __init__(self, server: Server, control: ControlPlane, chance: random.Random) -> None:
         self.lab = Lab(server, control)
         self._server = server
         self._control = control
@@ -93,30 +93,34 @@ class Fate:
 
     def _put(self) -> Any:
         frozen, gone = self._chance.random() < 0.5, self._chance.random() < 0.3
-        return self._control.clocks.put(self._group(None), frozen=frozen, lets_gone_go=frozen and gone)
+        return self._control.clocks.set_clock(
+            self._group(None), frozen=frozen, expires_disconnected=frozen and gone
+        )
 
     def _advance(self) -> Any:
         by_ms, settle_ms = self._chance.choice(SPANS_MS), self._chance.choice([0, 30])
-        return self._control.moving.advance(
-            self._group(None), by_ms, silent=None, settle_ms=settle_ms, what="advance", actor=None
+        return self._control.clock_commands.advance_clock(
+            self._group(None), by_ms, silent=None, settle_ms=settle_ms, description="advance", actor=None
         )
 
     def _step(self) -> Any:
-        return self._control.moving.step(self._group(None), silent=None, settle_ms=10, actor=None)
+        return self._control.clock_commands.step_clock(
+            self._group(None), silent=None, settle_ms=10, actor=None
+        )
 
     def _remove(self) -> Any:
         return self._control.clocks.remove(self._group(None))
 
     def _expire(self) -> Any:
         member = f"member-{self._chance.randrange(5)}"
-        return self._control.member_acts.expire(self._group(), member, None)
+        return self._control.member_commands.expire_member(self._group(), member, None)
 
     def _expire_offsets(self) -> Any:
-        return self._control.retention.expire(self._group(), "+1h", (), None)
+        return self._control.offset_expiry.expire_offsets(self._group(), "+1h", (), None)
 
     def _fail_over(self) -> Any:
         number = self._chance.randrange(len(self._server.runtime.partitions))
-        return self._control.failover.partition(
+        return self._control.failover.failover_partition(
             number, self._chance.choice([0, 10]), self._chance.choice([0, 10])
         )
 
@@ -136,8 +140,8 @@ class Fate:
         self.lab.fault(match, times=times, skip=self._chance.randrange(3), **fields)
 
     async def _release(self) -> None:
-        for status in self._control.faults.all():
-            self._control.faults.release(status.name)
+        for status in self._control.faults.list_faults():
+            self._control.faults.release_fault(status.name)
 
     async def _unfault(self) -> None:
         if self._chance.random() < 0.5:
@@ -152,7 +156,6 @@ class SlowFiles(FaultyFiles):
         self._chance = chance
 
     def call(self, operation: str) -> int:
-        """See `FaultyFiles`."""
         if operation == "fdatasync" and self._chance.random() < SLOW_SYNCS:
             time.sleep(SYNC_S)
         return super().call(operation)
@@ -260,18 +263,18 @@ async def test_nothing_is_lost_or_left_behind(
     for group_id in (*GROUPS, None):
         await control.clocks.remove(group_id)
     check(server)
-    await until(lambda: fate.lab.faults.holding == 0 and not control.failover.under_way)
+    await until(lambda: fate.lab.faults.held_count == 0 and not control.failover.in_progress_count)
     await active(server)
     for committer in committers:
         await committer.stop()
         await committer.check(server)
     await until(lambda: all(member.is_settled.is_set() for member in members))
     assert not control.clocks.times
-    assert all(partition.fronts == [] for partition in server.runtime.partitions)
+    assert all(partition.decorators == [] for partition in server.runtime.partitions)
     for member in members:
         await member.die()
     await fate.lab.until_plain()
-    assert server.engine.waiters == 0
+    assert server.engine.waiter_count == 0
     assert "internal error" not in caplog.text
     assert not [record for record in caplog.records if record.exc_info], caplog.text
     if "log.flush" not in properties:

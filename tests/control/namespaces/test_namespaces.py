@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from coordinator.config.errors import ConfigError
+from coordinator.broker.server import Server
+from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import Address
 from coordinator.config.properties import PROPERTIES, SYNONYMS, Config
-from coordinator.config.sources import PROFILES
-from coordinator.control.namespaces.namespaces import MOST
-from coordinator.control.namespaces.settings import settings_of
+from coordinator.config.setting_sources import PROFILES
+from coordinator.control.event_stream import resolve_event_number
+from coordinator.control.namespaces.namespace_broker import build_settings
+from coordinator.control.namespaces.namespace_registry import MAX_NAMESPACES
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.stream.event_number import number_after
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest
+from tests.apis.test_consumer_groups import joining
+from tests.apis.test_group_configs import INTERVAL, SESSION, alter
+from tests.broker.harness import Client, join_alone, join_request
 from tests.control.serving import controlled
-from tests.server.harness import Client, join_alone, join_request
-from tests.server.test_consumer_groups import joining
-from tests.server.test_group_configs import INTERVAL, SESSION, alter
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -41,10 +41,10 @@ async def test_nothing_is_left_of_a_hundred_namespaces() -> None:
         namespaces = control.namespaces
 
         async def used_and_removed() -> list[weakref.ref[object]]:
-            made = await namespaces.make(None, {"orders": 6}, {}, is_durable=False, by=None)
+            made = await namespaces.create_namespace(None, {"orders": 6}, {}, is_durable=False, by=None)
             async with Client(port=made.server.endpoints[0].port) as client:
                 await join_alone(client, "billing")
-            await namespaces.remove(made.name, None)
+            await namespaces.remove_namespace(made.name, None)
             return [weakref.ref(made), weakref.ref(made.server), weakref.ref(made.control)]
 
         await used_and_removed()
@@ -54,33 +54,36 @@ async def test_nothing_is_left_of_a_hundred_namespaces() -> None:
         gc.collect()
         assert leftovers() == before
         assert [each for each in seen if each() is not None] == []
-        assert namespaces.all() == []
+        assert namespaces.list_namespaces() == []
 
 
 async def test_one_more_than_there_may_be_is_refused_and_they_have_ports_of_their_own() -> None:
     async with controlled() as (_, control):
-        made = [await control.namespaces.make(None, {}, {}, is_durable=False, by=None) for _ in range(MOST)]
-        assert len({each.server.endpoints[0].port for each in made}) == MOST
+        made = [
+            await control.namespaces.create_namespace(None, {}, {}, is_durable=False, by=None)
+            for _ in range(MAX_NAMESPACES)
+        ]
+        assert len({each.server.endpoints[0].port for each in made}) == MAX_NAMESPACES
         with pytest.raises(Problem) as refused:
-            await control.namespaces.make("one-more", {}, {}, is_durable=False, by=None)
+            await control.namespaces.create_namespace("one-more", {}, {}, is_durable=False, by=None)
         assert refused.value.kind is ProblemKind.TOO_MANY
-        await control.namespaces.remove(made[7].name, None)
-        await control.namespaces.make("one-more", {}, {}, is_durable=False, by=None)
+        await control.namespaces.remove_namespace(made[7].name, None)
+        await control.namespaces.create_namespace("one-more", {}, {}, is_durable=False, by=None)
 
 
 async def test_a_namespace_that_nobody_needs_goes_and_one_with_a_connection_stays() -> None:
     async with controlled(properties={"namespace.idle.timeout.ms": "50"}) as (_, control):
         gone = asyncio.Event()
-        control.acts.listeners.append(lambda act: gone.set() if "removed" in act.what else None)
-        kept = await control.namespaces.make("kept", {}, {}, is_durable=False, by=None)
+        control.actions.listeners.append(lambda act: gone.set() if "removed" in act.what else None)
+        kept = await control.namespaces.create_namespace("kept", {}, {}, is_durable=False, by=None)
         async with Client(port=kept.server.endpoints[0].port) as client:
             await join_alone(client, "billing")
-            await control.namespaces.make("idle", {}, {}, is_durable=False, by=None)
+            await control.namespaces.create_namespace("idle", {}, {}, is_durable=False, by=None)
             await asyncio.wait_for(gone.wait(), 60)
-            assert control.namespaces.all() == [kept]
+            assert control.namespaces.list_namespaces() == [kept]
             gone.clear()
         await asyncio.wait_for(gone.wait(), 60)
-        assert control.namespaces.all() == []
+        assert control.namespaces.list_namespaces() == []
 
 
 async def test_ports_come_from_the_range_and_come_back() -> None:
@@ -88,13 +91,13 @@ async def test_ports_come_from_the_range_and_come_back() -> None:
         port = taken.getsockname()[1]
         async with controlled(properties={"namespace.ports": f"{port}-{port}"}) as (_, control):
             with pytest.raises(Problem) as refused:
-                await control.namespaces.make("a", {}, {}, is_durable=False, by=None)
+                await control.namespaces.create_namespace("a", {}, {}, is_durable=False, by=None)
             assert refused.value.kind is ProblemKind.NOT_POSSIBLE
             taken.close()
             for name in ("a", "b"):
-                made = await control.namespaces.make(name, {}, {}, is_durable=False, by=None)
+                made = await control.namespaces.create_namespace(name, {}, {}, is_durable=False, by=None)
                 assert made.server.endpoints[0].port == port
-                await control.namespaces.remove(name, None)
+                await control.namespaces.remove_namespace(name, None)
 
 
 async def test_what_cannot_start_leaves_nothing_behind() -> None:
@@ -108,17 +111,17 @@ async def test_what_cannot_start_leaves_nothing_behind() -> None:
         ]
         for attempt in attempts:
             with pytest.raises(Problem):
-                await control.namespaces.make("a", **attempt, is_durable=False, by=None)
-        assert control.namespaces.all() == []
+                await control.namespaces.create_namespace("a", **attempt, is_durable=False, by=None)
+        assert control.namespaces.list_namespaces() == []
         assert leftovers() == before
-        await control.namespaces.make("a", {}, {}, is_durable=False, by=None)
+        await control.namespaces.create_namespace("a", {}, {}, is_durable=False, by=None)
 
 
 def refusal(server: Server, name: str, value: str) -> ConfigError | None:
     """Why a namespace cannot have a property; None: it can."""
     given, address = {name: value}, Address("", 0)
     try:
-        settings_of(server.settings, given, address, FaultyFiles(), "/d", in_memory=True)
+        build_settings(server.settings, given, address, FaultyFiles(), "/d", in_memory=True)
     except ConfigError as error:
         return error
     return None
@@ -143,7 +146,9 @@ async def test_a_property_acts_in_a_namespace_or_is_refused(monkeypatch: pytest.
             for name in (*PROPERTIES, *SYNONYMS)
         }
         monkeypatch.setattr(Config, "__getattribute__", record)
-        made = await control.namespaces.make("a", {}, {"log.flush": "interval"}, is_durable=False, by=None)
+        made = await control.namespaces.create_namespace(
+            "a", {}, {"log.flush": "interval"}, is_durable=False, by=None
+        )
         async with Client(made.server) as client:
             await client.call(MetadataRequest(topics=[]), 1)
             await client.call(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4)
@@ -168,7 +173,9 @@ async def test_a_property_acts_in_a_namespace_or_is_refused(monkeypatch: pytest.
 async def test_a_property_that_is_refused_is_named_with_the_reason(name: str, says: str) -> None:
     async with controlled() as (_, control):
         with pytest.raises(Problem) as refused:
-            await control.namespaces.make("a", {}, {name: "127.0.0.1:1"}, is_durable=False, by=None)
+            await control.namespaces.create_namespace(
+                "a", {}, {name: "127.0.0.1:1"}, is_durable=False, by=None
+            )
         assert refused.value.kind is ProblemKind.BAD_REQUEST
         assert name in refused.value.detail
         assert says in refused.value.detail
@@ -178,61 +185,64 @@ async def test_a_namespace_is_full_when_its_memory_is_and_no_other_is() -> None:
     properties = {"namespace.max.bytes": str(1024 * 1024)}
     async with controlled(properties=properties) as (_, control):
         small, other = [
-            await control.namespaces.make(name, {"orders": 1}, {}, is_durable=False, by=None) for name in "ab"
+            await control.namespaces.create_namespace(name, {"orders": 1}, {}, is_durable=False, by=None)
+            for name in "ab"
         ]
         files: Any = small.server.settings.files
         files.write("/data/ballast", bytes(files.space("/").usable_bytes))
         with pytest.raises(Problem) as refused:
-            await small.control.topics.make("payments", 1, {}, None)
+            await small.control.topics.create_topic("payments", 1, {}, None)
         assert refused.value.fields["error"] == "KAFKA_STORAGE_ERROR"
-        await other.control.topics.make("payments", 1, {}, None)
+        await other.control.topics.create_topic("payments", 1, {}, None)
 
 
 async def test_a_durable_one_finds_what_was_there_and_a_reset_forgets_it(tmp_path: Path) -> None:
     for by_now in (["orders"], ["orders", "payments"]):
         async with controlled(tmp_path / "data") as (_, control):
-            made = await control.namespaces.make("kept", {}, {}, is_durable=True, by=None)
-            await made.control.topics.make(by_now[-1], 2, {}, None)
-            assert [topic.name for topic in await made.control.topics.all()] == by_now
+            made = await control.namespaces.create_namespace("kept", {}, {}, is_durable=True, by=None)
+            await made.control.topics.create_topic(by_now[-1], 2, {}, None)
+            assert [topic.name for topic in await made.control.topics.list_topics()] == by_now
     async with controlled(tmp_path / "data") as (_, control):
-        made = await control.namespaces.make("kept", {}, {}, is_durable=True, by=None)
-        await control.namespaces.reset("kept", None)
-        assert await made.control.topics.all() == []
-        await control.namespaces.remove("kept", None)
+        made = await control.namespaces.create_namespace("kept", {}, {}, is_durable=True, by=None)
+        await control.namespaces.reset_namespace("kept", None)
+        assert await made.control.topics.list_topics() == []
+        await control.namespaces.remove_namespace("kept", None)
         assert os.listdir(tmp_path / "data.namespaces") == []
 
 
 async def test_whoever_is_connected_is_let_go_by_a_reset_and_comes_back_to_the_same_port() -> None:
     async with controlled() as (_, control):
-        made = await control.namespaces.make("a", {"orders": 2}, {}, is_durable=False, by=None)
+        made = await control.namespaces.create_namespace("a", {"orders": 2}, {}, is_durable=False, by=None)
         port = made.server.endpoints[0].port
         async with Client(port=port) as client:
             await join_alone(client, "billing")
-            await control.namespaces.reset("a", None)
+            await control.namespaces.reset_namespace("a", None)
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                 await client.call(join_request("billing"), 2)
         async with Client(port=port) as client:
             assert made.server.endpoints[0].port == port
-            assert [group.group_id for group in await made.control.groups.summaries()] == []
-            assert [topic.name for topic in await made.control.topics.all()] == ["orders"]
+            assert [group.group_id for group in await made.control.groups.list_groups()] == []
+            assert [topic.name for topic in await made.control.topics.list_topics()] == ["orders"]
             await join_alone(client, "billing")
 
 
 async def test_consumer_groups_rebalance_as_quickly_as_classic_ones() -> None:
     """A classic client sends heartbeats every 3 s by default; a consumer group's members do as the broker says."""
     async with controlled() as (_, control):
-        made = await control.namespaces.make("tests", {"orders": 2}, {}, is_durable=False, by=None)
+        made = await control.namespaces.create_namespace(
+            "tests", {"orders": 2}, {}, is_durable=False, by=None
+        )
         async with Client(port=made.server.endpoints[0].port) as client:
             for member in ("alice", "bob"):
                 assert (await client.call(joining(member_id=member), 1)).heartbeat_interval_ms <= 1000
-                view = made.control.groups.view("billing")
+                view = made.control.groups.get_group("billing")
                 assert view.assignment_epoch == view.generation_id, "the target does not wait for an interval"
             for name, shortest_ms in ((INTERVAL, 100), (SESSION, 200)):
                 assert await alter(client, name, str(shortest_ms)) == (ErrorCode.NONE, None)
             assert (await client.call(joining(member_id="carol"), 1)).heartbeat_interval_ms == 100
             sessions_ms = {
                 member.name.member_id: member.session_timeout_ms
-                for member in made.control.groups.view("billing").members
+                for member in made.control.groups.get_group("billing").members
             }
             assert sessions_ms == {"alice": 45_000, "bob": 45_000, "carol": 200}
 
@@ -244,17 +254,17 @@ async def test_a_clock_that_ends_with_its_namespace_is_logged_only_where_offsets
     caplog.set_level(logging.WARNING)
     async with controlled(tmp_path / "data") as (_, control):
         for end in (
-            lambda: control.namespaces.reset("tests", None),
-            lambda: control.namespaces.remove("tests", None),
+            lambda: control.namespaces.reset_namespace("tests", None),
+            lambda: control.namespaces.remove_namespace("tests", None),
             control.namespaces.close,
         ):
-            if not control.namespaces.all():
-                await control.namespaces.make("tests", {}, {}, is_durable=is_durable, by=None)
-            tests = control.namespaces.get("tests")
+            if not control.namespaces.list_namespaces():
+                await control.namespaces.create_namespace("tests", {}, {}, is_durable=is_durable, by=None)
+            tests = control.namespaces.get_namespace("tests")
             async with Client(port=tests.server.endpoints[0].port) as client:
                 await join_alone(client, "billing")
-                advance = tests.control.moving.advance(
-                    "billing", 60_000, silent=[], settle_ms=0, what="advance 1m", actor=None
+                advance = tests.control.clock_commands.advance_clock(
+                    "billing", 60_000, silent=[], settle_ms=0, description="advance 1m", actor=None
                 )
                 assert (await advance).by_ms == 60_000
             assert caplog.messages == []
@@ -266,11 +276,11 @@ async def test_a_clock_that_ends_with_its_namespace_is_logged_only_where_offsets
 
 async def test_an_event_number_from_before_a_reset_names_the_reset() -> None:
     async with controlled() as (_, control):
-        made = await control.namespaces.make("tests", {}, {}, is_durable=False, by=None)
+        made = await control.namespaces.create_namespace("tests", {}, {}, is_durable=False, by=None)
         number = f"{made.control.stream.instance}.0"
-        await control.namespaces.reset("tests", None)
+        await control.namespaces.reset_namespace("tests", None)
         with pytest.raises(Problem, match="a reset of the namespace") as refused:
-            number_after(made.control.stream, number)
+            resolve_event_number(made.control.stream, number)
         assert refused.value.kind is ProblemKind.RESTARTED
 
 
@@ -292,5 +302,5 @@ async def test_commits_are_checked_in_namespaces_unless_a_property_says_otherwis
             name: text for name, text in server.settings.properties.items() if name not in PROFILES["test"]
         }
         server.settings.properties = without_profile | daemon
-        made = await control.namespaces.make(None, {}, given, is_durable=False, by=None)
+        made = await control.namespaces.create_namespace(None, {}, given, is_durable=False, by=None)
         assert made.server.settings.config.oracle_commits is is_on

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.control.control import Control
-from coordinator.control.recording.recordings import MOST
-from coordinator.control.replay.compared import compare, comparison_text
-from coordinator.control.replay.recorded import read
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.recording.recording_registry import MAX_RECORDINGS
+from coordinator.control.replay.recording_file import read_recording
+from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.offset_commit import (
@@ -17,8 +17,8 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.broker.harness import Client, heartbeat_request, join_alone
 from tests.control.recording.test_recordings import Serving, plays, requests_of, serving
-from tests.server.harness import Client, heartbeat_request, join_alone
 
 __all__ = ["serving"]
 
@@ -33,18 +33,18 @@ def commit(group_id: str, offset: int = 1) -> OffsetCommitRequest:
     )
 
 
-def recorded_groups(control: Control) -> dict[str, str]:
-    return {state.group_id: state.starts for state in control.recordings.all()}
+def recorded_groups(control: ControlPlane) -> dict[str, str]:
+    return {state.group_id: state.starts for state in control.recordings.list_recordings()}
 
 
 def machines(server: Server) -> list[bool]:
     """Of each partition, whether somebody stands in front of its machine."""
-    return [partition.machine is not partition.bare for partition in server.runtime.partitions]
+    return [partition.machine is not partition.undecorated_machine for partition in server.runtime.partitions]
 
 
 async def test_groups_of_every_kind_are_recorded_from_their_first_request_on(serving: Serving) -> None:
     server, control = serving
-    control.recordings.start_new_groups()
+    control.recordings.record_new_groups()
     async with Client(server, "alice") as alice:
         await join_alone(alice, "classic")
         assert (await alice.call(commit("simple"), 8)).topics[0].partitions[0].error_code == ErrorCode.NONE
@@ -65,7 +65,7 @@ async def test_a_group_that_is_there_and_one_that_is_only_asked_about_are_not(se
     server, control = serving
     async with Client(server, "alice") as alice:
         assert (await alice.call(commit("there"), 8)).topics[0].partitions[0].error_code == ErrorCode.NONE
-        control.recordings.start_new_groups()
+        control.recordings.record_new_groups()
         await join_alone(alice, "there")
         await alice.call(DescribeGroupsRequest(groups=["nobody"]), 5)
         await alice.call(heartbeat_request("nobody", "m", 1), 3)
@@ -74,10 +74,10 @@ async def test_a_group_that_is_there_and_one_that_is_only_asked_about_are_not(se
 
 async def test_it_goes_on_through_a_reload(serving: Serving) -> None:
     server, control = serving
-    control.recordings.start_new_groups()
+    control.recordings.record_new_groups()
     async with Client(server, "alice") as alice:
         member_id, generation_id = await join_alone(alice, "g")
-        await control.failover.group("g", 0, 0, 0, None)
+        await control.failover.failover_group("g", 0, 0, 0, None)
         for _ in range(2):
             answer = await alice.call(heartbeat_request("g", member_id, generation_id), 3)
             assert answer.error_code == ErrorCode.NONE
@@ -88,13 +88,13 @@ async def test_it_goes_on_through_a_reload(serving: Serving) -> None:
 
 async def test_a_recording_that_was_asked_for_goes_on_beside_it(serving: Serving) -> None:
     server, control = serving
-    control.recordings.start("g")
-    control.recordings.start_new_groups()
+    control.recordings.start_recording("g")
+    control.recordings.record_new_groups()
     async with Client(server, "alice") as alice:
         await join_alone(alice, "g")
-        control.recordings.drop("g")
+        control.recordings.delete_recording("g")
         await alice.call(commit("h"), 8)
-        control.recordings.drop("h")
+        control.recordings.delete_recording("h")
         await alice.call(commit("i"), 8)
     assert recorded_groups(control) == {"i": "empty"}
     plays(control, "i")
@@ -102,13 +102,13 @@ async def test_a_recording_that_was_asked_for_goes_on_beside_it(serving: Serving
 
 async def test_no_more_than_there_may_be_and_the_rest_is_counted(serving: Serving) -> None:
     server, control = serving
-    control.recordings.start_new_groups()
+    control.recordings.record_new_groups()
     async with Client(server, "alice") as alice:
-        for number in range(MOST + 3):
+        for number in range(MAX_RECORDINGS + 3):
             answer = await alice.call(commit(f"g{number}"), 8)
             assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
-    assert len(recorded_groups(control)) == MOST
-    assert control.recordings.unrecorded == 3
+    assert len(recorded_groups(control)) == MAX_RECORDINGS
+    assert control.recordings.unrecorded_count == 3
 
 
 async def test_a_group_that_cannot_be_recorded_comes_into_being_all_the_same(
@@ -119,24 +119,26 @@ async def test_a_group_that_cannot_be_recorded_comes_into_being_all_the_same(
     def fail(*_: object) -> None:
         raise TypeError("no form")
 
-    control.recordings.start_new_groups()
-    monkeypatch.setattr("coordinator.control.recording.recording.cut", fail)
+    control.recordings.record_new_groups()
+    monkeypatch.setattr("coordinator.control.recording.group_recording.export_group", fail)
     async with Client(server, "alice") as alice:
         await join_alone(alice, "g")
     assert recorded_groups(control) == {}
-    assert control.recordings.unrecorded == 1
+    assert control.recordings.unrecorded_count == 1
     assert [record for record in caplog.records if record.exc_info is not None]
 
 
 async def test_nothing_stands_in_the_way_any_more_when_all_is_dropped(serving: Serving) -> None:
     server, control = serving
-    control.recordings.start_new_groups()
+    control.recordings.record_new_groups()
     assert all(machines(server))
     async with Client(server, "alice") as alice:
         await join_alone(alice, "g")
-        comparison = compare(read(b"".join(control.recordings.pieces("g")).splitlines(keepends=True)))
-        assert comparison.different is None, comparison_text(comparison)
-        control.recordings.drop_all()
+        comparison = compare_recording(
+            read_recording(b"".join(control.recordings.pieces("g")).splitlines(keepends=True))
+        )
+        assert comparison.different is None, format_comparison(comparison)
+        control.recordings.delete_all()
         assert not any(machines(server))
         await alice.call(commit("h"), 8)
     assert recorded_groups(control) == {}

@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.recording.recordings import MOST, USUAL_BYTES
-from coordinator.control.replay.compared import compare, comparison_text
-from coordinator.control.replay.recorded import Recorded, read
-from coordinator.group.in_front import InFront
-from coordinator.group.requests import EndTransaction, Request
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.control.recording.recording_registry import DEFAULT_BYTES, MAX_RECORDINGS
+from coordinator.control.replay.recording_file import RecordingFile, read_recording
+from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
+from coordinator.group.group_requests import EndTransaction, Request
+from coordinator.group.group_shard import ShardDecorator
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -26,10 +26,10 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.broker.harness import Client, heartbeat_request, join_alone
 from tests.control.serving import controlled
-from tests.server.harness import Client, heartbeat_request, join_alone
 
-Serving = tuple[Server, Control]
+Serving = tuple[Server, ControlPlane]
 
 
 @pytest.fixture
@@ -38,21 +38,21 @@ async def serving() -> AsyncIterator[Serving]:
         yield serving
 
 
-def recorded(control: Control, group_id: str) -> Recorded:
-    return read(b"".join(control.recordings.pieces(group_id)).splitlines(keepends=True))
+def recorded(control: ControlPlane, group_id: str) -> RecordingFile:
+    return read_recording(b"".join(control.recordings.pieces(group_id)).splitlines(keepends=True))
 
 
-def plays(control: Control, group_id: str = "g") -> Recorded:
+def plays(control: ControlPlane, group_id: str = "g") -> RecordingFile:
     """The recording of a group, which is played as it was."""
     found = recorded(control, group_id)
-    comparison = compare(found)
-    assert comparison.different is None, comparison_text(comparison)
+    comparison = compare_recording(found)
+    assert comparison.different is None, format_comparison(comparison)
     assert comparison.inputs == found.inputs
     return found
 
 
-def requests_of(found: Recorded) -> list[str]:
-    return [line.said.get("request", line.kind) for line in found.lines]
+def requests_of(found: RecordingFile) -> list[str]:
+    return [line.fields.get("request", line.kind) for line in found.lines]
 
 
 def commit(member_id: str, generation_id: int, offset: int) -> OffsetCommitRequest:
@@ -69,7 +69,7 @@ def commit(member_id: str, generation_id: int, offset: int) -> OffsetCommitReque
 
 async def test_a_life_from_the_first_join_on(serving: Serving) -> None:
     server, control = serving
-    state = control.recordings.start("g")
+    state = control.recordings.start_recording("g")
     assert (state.starts, state.inputs, state.ended) == ("empty", 0, None)
     async with Client(server, "alice") as alice, Client(server, "bob") as bob:
         member_id, generation_id = await join_alone(alice, "g")
@@ -85,7 +85,7 @@ async def test_a_life_from_the_first_join_on(serving: Serving) -> None:
     ]
     assert requests_of(found).count("OffsetCommitRequest") == 3
     assert requests_of(found)[-1] == "LeaveGroupRequest"
-    assert compare(found).generations >= 1
+    assert compare_recording(found).generations >= 1
     assert "another" not in str(found.lines)
 
 
@@ -94,9 +94,9 @@ async def test_a_group_that_is_there_already(serving: Serving) -> None:
     async with Client(server, "alice") as alice:
         member_id, generation_id = await join_alone(alice, "g")
         await alice.call(commit(member_id, generation_id, 7), 8)
-        assert control.recordings.start("g").starts == "snapshot"
+        assert control.recordings.start_recording("g").starts == "snapshot"
         await alice.call(commit(member_id, generation_id, 8), 8)
-        await control.member_acts.expire("g", member_id, None)
+        await control.member_commands.expire_member("g", member_id, None)
     assert "ExpireMember" in requests_of(plays(control))
 
 
@@ -104,7 +104,7 @@ async def test_heartbeats_between_two_other_inputs_are_one_line_for_each_sender(
     server, control = serving
     async with Client(server, "alice") as alice:
         member_id, generation_id = await join_alone(alice, "g")
-        control.recordings.start("g")
+        control.recordings.start_recording("g")
         for _ in range(50):
             assert (await alice.call(heartbeat_request("g", member_id, generation_id), 3)).error_code == 0
         await alice.call(commit(member_id, generation_id, 7), 8)
@@ -117,7 +117,7 @@ async def test_heartbeats_between_two_other_inputs_are_one_line_for_each_sender(
 async def test_what_is_about_several_groups_is_written_as_if_it_were_about_this_one(serving: Serving) -> None:
     server, control = serving
     for group_id in ("g", "h"):
-        control.recordings.start(group_id)
+        control.recordings.start_recording(group_id)
     async with Client(server) as client:
         for group_id in ("g", "h"):
             member_id, _ = await join_alone(client, group_id)
@@ -135,7 +135,7 @@ async def test_what_is_about_several_groups_is_written_as_if_it_were_about_this_
 
 async def test_a_consumer_group_whose_topics_change(serving: Serving) -> None:
     server, control = serving
-    control.recordings.start("g")
+    control.recordings.start_recording("g")
     async with Client(server, "carol") as carol:
 
         async def beat(**fields: object) -> ConsumerGroupHeartbeatRequest:
@@ -168,7 +168,7 @@ async def test_a_consumer_group_whose_topics_change(serving: Serving) -> None:
         await beat(member_id="carol-1", member_epoch=-1)
     found = plays(control)
     assert {"TopicsChanged", "ConsumerGroupHeartbeatRequest"} <= set(requests_of(found))
-    assert compare(found).generations >= 2
+    assert compare_recording(found).generations >= 2
 
 
 async def test_a_group_with_a_clock_of_its_own(serving: Serving) -> None:
@@ -176,9 +176,11 @@ async def test_a_group_with_a_clock_of_its_own(serving: Serving) -> None:
     server, control = serving
     async with Client(server, "alice") as alice:
         member_id, generation_id = await join_alone(alice, "g")
-        await control.clocks.put("g", frozen=True, lets_gone_go=False)
-        control.recordings.start("g")
-        await control.moving.advance("g", 60_000, silent=[member_id], settle_ms=0, what="advance", actor=None)
+        await control.clocks.set_clock("g", frozen=True, expires_disconnected=False)
+        control.recordings.start_recording("g")
+        await control.clock_commands.advance_clock(
+            "g", 60_000, silent=[member_id], settle_ms=0, description="advance", actor=None
+        )
         answer = await alice.call(heartbeat_request("g", member_id, generation_id), 3)
         assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         await control.clocks.remove("g")
@@ -189,28 +191,28 @@ async def test_a_group_with_a_clock_of_its_own(serving: Serving) -> None:
 
 async def test_a_group_that_is_loaded_again(serving: Serving) -> None:
     server, control = serving
-    control.recordings.start("g")
+    control.recordings.start_recording("g")
     async with Client(server, "alice") as alice:
         member_id, generation_id = await join_alone(alice, "g")
         await alice.call(commit(member_id, generation_id, 7), 8)
-        await control.failover.group("g", 0, 0, 0, None)
+        await control.failover.failover_group("g", 0, 0, 0, None)
         assert (await alice.call(heartbeat_request("g", member_id, generation_id), 3)).error_code == 0
     kinds = [line.kind for line in plays(control).lines]
     assert kinds.index("unload") < kinds.index("load")
     assert kinds[-1] in ("request", "beat")
 
 
-async def test_the_tap_is_there_as_long_as_somebody_records(serving: Serving) -> None:
+async def test_the_decorator_is_there_as_long_as_somebody_records(serving: Serving) -> None:
     server, control = serving
-    partition = server.runtime.partition_of("g")
-    control.recordings.start("g")
-    assert isinstance(partition.machine, InFront)
-    assert control.recordings.start("g", 10_000).most_bytes == USUAL_BYTES
-    assert len(partition.fronts) == 1
-    control.recordings.drop("g")
-    assert partition.machine is partition.bare
-    assert partition.fronts == []
-    assert control.recordings.all() == []
+    partition = server.runtime.find_partition("g")
+    control.recordings.start_recording("g")
+    assert isinstance(partition.machine, ShardDecorator)
+    assert control.recordings.start_recording("g", 10_000).most_bytes == DEFAULT_BYTES
+    assert len(partition.decorators) == 1
+    control.recordings.delete_recording("g")
+    assert partition.machine is partition.undecorated_machine
+    assert partition.decorators == []
+    assert control.recordings.list_recordings() == []
     with pytest.raises(Problem) as raised:
         control.recordings.pieces("g")
     assert raised.value.kind is ProblemKind.NO_SUCH_RECORDING
@@ -218,15 +220,15 @@ async def test_the_tap_is_there_as_long_as_somebody_records(serving: Serving) ->
 
 async def test_it_ends_by_itself_when_it_is_full_and_is_played_up_to_there(serving: Serving) -> None:
     server, control = serving
-    control.recordings.start("g", 20_000)
+    control.recordings.start_recording("g", 20_000)
     async with Client(server, "alice") as alice:
         member_id, generation_id = await join_alone(alice, "g")
         for offset in range(100):
             await alice.call(commit(member_id, generation_id, offset), 8)
-    (state,) = control.recordings.all()
+    (state,) = control.recordings.list_recordings()
     assert state.ended is not None
     assert state.bytes <= 20_000
-    assert server.runtime.partition_of("g").fronts == []
+    assert server.runtime.find_partition("g").decorators == []
     found = plays(control)
     assert 10 < found.inputs < 100
     assert found.end == state.ended
@@ -235,20 +237,20 @@ async def test_it_ends_by_itself_when_it_is_full_and_is_played_up_to_there(servi
 async def test_a_group_that_does_not_fit_is_not_recorded(serving: Serving) -> None:
     server, control = serving
     with pytest.raises(Problem) as raised:
-        control.recordings.start("g", 1024)
+        control.recordings.start_recording("g", 1024)
     assert raised.value.kind is ProblemKind.NOT_POSSIBLE
-    assert server.runtime.partition_of("g").fronts == []
+    assert server.runtime.find_partition("g").decorators == []
 
 
 async def test_there_are_not_too_many(serving: Serving) -> None:
     _, control = serving
-    for number in range(MOST):
-        control.recordings.start(f"g{number}")
+    for number in range(MAX_RECORDINGS):
+        control.recordings.start_recording(f"g{number}")
     with pytest.raises(Problem) as raised:
-        control.recordings.start("one more")
+        control.recordings.start_recording("one more")
     assert raised.value.kind is ProblemKind.TOO_MANY
-    control.recordings.drop("g0")
-    control.recordings.start("one more")
+    control.recordings.delete_recording("g0")
+    control.recordings.start_recording("one more")
 
 
 async def test_what_cannot_be_written_ends_the_recording_and_nothing_else(
@@ -259,19 +261,19 @@ async def test_what_cannot_be_written_ends_the_recording_and_nothing_else(
     def fail(*_: object) -> Request:
         raise TypeError("no form")
 
-    control.recordings.start("g")
-    monkeypatch.setattr("coordinator.control.recording.tap.about", fail)
+    control.recordings.start_recording("g")
+    monkeypatch.setattr("coordinator.control.recording.recorded_shard.restrict_request", fail)
     async with Client(server, "alice") as alice:
         await join_alone(alice, "g")
-    (state,) = control.recordings.all()
+    (state,) = control.recordings.list_recordings()
     assert state.ended is not None
     assert [record for record in caplog.records if record.exc_info is not None]
 
 
 async def test_the_end_of_a_transaction_of_other_groups_is_none_of_its_inputs(serving: Serving) -> None:
     _, control = serving
-    control.recordings.start("g")
-    answer = await control.asker.ask("g", EndTransaction(7, 0, 0, is_committed=True), 0)
+    control.recordings.start_recording("g")
+    answer = await control.group_client.request("g", EndTransaction(7, 0, 0, is_committed=True), 0)
     assert answer is ErrorCode.NONE
     await asyncio.sleep(0)
     assert plays(control).inputs == 0

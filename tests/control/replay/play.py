@@ -7,19 +7,19 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-from coordinator.control.replay.compared import compare, comparison_text
-from coordinator.control.replay.recorded import read
-from coordinator.group.consumer import target
+from coordinator.control.replay.recording_file import read_recording
+from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
+from coordinator.group.consumer import target_assignment
 
 
 def main(paths: list[str]) -> int:
     """1 where something else came of one."""
     is_same = True
     for path in map(Path, paths):
-        with patch.object(target, "INLINE_MAX", int(path.parent.name)), path.open("rb") as lines:
-            comparison = compare(read(lines))
+        with patch.object(target_assignment, "INLINE_MAX", int(path.parent.name)), path.open("rb") as lines:
+            comparison = compare_recording(read_recording(lines))
         is_same &= comparison.different is None
-        print(comparison_text(comparison).replace("\n", " "))
+        print(format_comparison(comparison).replace("\n", " "))
     return 0 if is_same else 1
 
 

@@ -3,54 +3,56 @@
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.control.recording.recording import Recording
-from coordinator.control.recording.tap import Tap
-from coordinator.control.replay.recorded import Recorded, read
-from coordinator.group.in_front import InFront
-from coordinator.group.requests import Request
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Context, Now, Outcome
+from coordinator.control.recording.group_recording import GroupRecording
+from coordinator.control.recording.recorded_shard import RecordedShard
+from coordinator.control.replay.recording_file import RecordingFile, read_recording
+from coordinator.core.outcome import Context, Now, Outcome
+from coordinator.group.group_requests import Request
+from coordinator.group.group_shard import GroupShard, ShardDecorator
 
 BYTES = 64 * 1024 * 1024
 START = Now(0, 1_700_000_000_000)
 
 
 class Recorder:
-    """Makes shards, as `Shard` does, and records groups of them through all reloads. In: after how many requests
-    each recording begins."""
+    """Makes shards, as `GroupShard` does, and records groups of them through all reloads. In: after how many
+    requests each recording begins."""
 
     def __init__(
-        self, group_ids: tuple[str, ...], begins_after: int = 0, new_shard: Callable[..., Shard] = Shard
+        self,
+        group_ids: tuple[str, ...],
+        begins_after: int = 0,
+        new_shard: Callable[..., GroupShard] = GroupShard,
     ):
         self._group_ids = group_ids
         self._left = begins_after
         self._new_shard = new_shard
-        self.recordings: list[Recording] = []
+        self.recordings: list[GroupRecording] = []
 
-    def __call__(self, *arguments: Any) -> Shard:
-        return _Tapped(self._new_shard(*arguments), self)
+    def __call__(self, *arguments: Any) -> GroupShard:
+        return _RecordingShard(self._new_shard(*arguments), self)
 
-    def taps(self, shard: Shard, *, is_request: bool) -> Shard | None:
+    def taps(self, shard: GroupShard, *, is_request: bool) -> GroupShard | None:
         """A shard that is recorded; None where it is too early."""
         self._left -= is_request
         if self._left > 0:
             return None
         if not self.recordings:
-            self.recordings = [Recording(name, shard, START, BYTES) for name in self._group_ids]
+            self.recordings = [GroupRecording(name, shard, START, BYTES) for name in self._group_ids]
         for recording in self.recordings:
-            shard = Tap(shard, recording)
+            shard = RecordedShard(shard, recording)
         return shard
 
-    def recorded(self) -> list[Recorded]:
+    def recorded(self) -> list[RecordingFile]:
         """The recordings as they are read from their files."""
-        return [read(lines_of(recording)) for recording in self.recordings]
+        return [read_recording(lines_of(recording)) for recording in self.recordings]
 
 
-class _Tapped(InFront):
+class _RecordingShard(ShardDecorator):
     __slots__ = ("_is_tapped", "_recorder")
 
-    def __init__(self, behind: Shard, recorder: Recorder) -> None:
-        super().__init__(behind)
+    def __init__(self, inner: GroupShard, recorder: Recorder) -> None:
+        super().__init__(inner)
         self._recorder = recorder
         self._is_tapped = False
         self._tap(is_request=False)
@@ -60,11 +62,11 @@ class _Tapped(InFront):
         return super().handle(request, context, now)
 
     def _tap(self, *, is_request: bool) -> None:
-        tapped = None if self._is_tapped else self._recorder.taps(self.behind, is_request=is_request)
+        tapped = None if self._is_tapped else self._recorder.taps(self.inner, is_request=is_request)
         if tapped is not None:
-            self.behind, self.beat, self._is_tapped = tapped, tapped.beat, True
+            self.inner, self.try_heartbeat, self._is_tapped = tapped, tapped.try_heartbeat, True
 
 
-def lines_of(recording: Recording) -> list[bytes]:
+def lines_of(recording: GroupRecording) -> list[bytes]:
     """The lines of its file."""
     return b"".join(recording.pieces()).splitlines(keepends=True)

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from unittest.mock import patch
 
-from coordinator.control.replay.recorded import Recorded
-from coordinator.group.consumer import target
+from coordinator.control.replay.recording_file import RecordingFile
+from coordinator.group.consumer import target_assignment
 from tests.control.replay.recorder import Recorder
 from tests.simulation.consumers.run import ConsumerSimulation
 from tests.simulation.faults import GROUPS
@@ -27,10 +27,10 @@ class Run(NamedTuple):
     @contextmanager
     def core(self) -> Iterator[None]:
         """The core of that run."""
-        with patch.object(target, "INLINE_MAX", self.inline_max):
+        with patch.object(target_assignment, "INLINE_MAX", self.inline_max):
             yield
 
-    def recorded(self) -> list[Recorded]:
+    def recorded(self) -> list[RecordingFile]:
         """Its recordings, as they are read from their files."""
         return self.recorder.recorded()
 
@@ -41,7 +41,7 @@ def run(seed: int, *, of_consumers: bool, begins_after: int = 0, steps: int = ST
     Tests share a run: they may not change its recordings."""
     recorder = Recorder(tuple(GROUPS), begins_after)
     simulation: Simulation | ConsumerSimulation
-    inline_max = target.INLINE_MAX
+    inline_max = target_assignment.INLINE_MAX
     if of_consumers:
         simulation = ConsumerSimulation(seed, shard=recorder)
         inline_max, steps = simulation.inline_max, steps // 2

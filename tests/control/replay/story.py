@@ -2,9 +2,9 @@
 
 from msgspec import json
 
-from coordinator.control.recording.recording import Recording
-from coordinator.control.recording.tap import Tap
-from coordinator.control.replay.recorded import Recorded, read
+from coordinator.control.recording.group_recording import GroupRecording
+from coordinator.control.recording.recorded_shard import RecordedShard
+from coordinator.control.replay.recording_file import RecordingFile, read_recording
 from tests.control.replay.recorder import BYTES, lines_of
 from tests.scenarios.runner import Story
 
@@ -12,23 +12,23 @@ from tests.scenarios.runner import Story
 class RecordedStory(Story):
     """A story of tests/scenarios whose group `g` is recorded."""
 
-    recording: Recording | None = None
+    recording: GroupRecording | None = None
 
     def begin(self) -> list[str]:
         lines = super().begin()
-        self.recording = Recording("g", self.shard, self.now(), BYTES)
-        self.shard = Tap(self.shard, self.recording)
+        self.recording = GroupRecording("g", self.shard, self.now(), BYTES)
+        self.shard = RecordedShard(self.shard, self.recording)
         return lines
 
-    def tell(self, *commands: str) -> Recorded:
+    def tell(self, *commands: str) -> RecordingFile:
         """The recording of these commands."""
         for command in commands:
             self.command(command)
         assert self.recording is not None
-        return read(lines_of(self.recording))
+        return read_recording(lines_of(self.recording))
 
 
-def two_members(*more: str) -> Recorded:
+def two_members(*more: str) -> RecordingFile:
     """A and B join, B falls silent and is given up; then more."""
     return RecordedStory().tell(
         "config delay=3s",
@@ -38,9 +38,9 @@ def two_members(*more: str) -> Recorded:
     )  # fmt: skip
 
 
-def as_lines(recorded: Recorded) -> list[bytes]:
+def as_lines(recorded: RecordingFile) -> list[bytes]:
     """The file that was read."""
     end = {"end": recorded.end, "inputs": recorded.inputs}
     return [
-        json.encode(one) + b"\n" for one in (recorded.header, *(line.said for line in recorded.lines), end)
+        json.encode(one) + b"\n" for one in (recorded.header, *(line.fields for line in recorded.lines), end)
     ]

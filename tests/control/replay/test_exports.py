@@ -7,16 +7,16 @@ from unittest.mock import patch
 
 import pytest
 
-from coordinator.control.replay.changes import BadChange
-from coordinator.control.replay.emit_pytest import pytest_text
-from coordinator.control.replay.emit_scenario import scenario_text
-from coordinator.control.replay.recorded import BadRecording, Recorded
+from coordinator.control.replay.pytest_export import format_pytest
+from coordinator.control.replay.recording_file import BadRecording, RecordingFile
+from coordinator.control.replay.scenario_export import format_scenario
+from coordinator.control.replay.what_if import InvalidChange
 from tests.control.replay.runs import MIDDLE, run
 from tests.control.replay.story import RecordedStory, two_members
 from tests.scenarios.runner import Story
 
 
-def events_of(recorded: Recorded) -> list[tuple[str, object]]:
+def events_of(recorded: RecordingFile) -> list[tuple[str, object]]:
     """What happened in a recording, without ids."""
     return [
         (event["$"].removeprefix("events."), event.get("generation_id"))
@@ -28,12 +28,12 @@ def events_of(recorded: Recorded) -> list[tuple[str, object]]:
 def test_a_scenario_is_the_same_story() -> None:
     """Told once more, recorded once more, the same happens."""
     recorded = two_members("leave A", "fetch A orders:0", "offset-delete A orders:0", "delete admin g")
-    commands = [line[2:] for line in scenario_text(recorded).splitlines() if line.startswith("> ")]
+    commands = [line[2:] for line in format_scenario(recorded).splitlines() if line.startswith("> ")]
     again = RecordedStory().tell(*commands)
     assert events_of(again) == events_of(recorded)
     assert len(events_of(again)) > 15
-    assert [line.said.get("request", line.kind) for line in again.lines] == [
-        line.said.get("request", line.kind) for line in recorded.lines
+    assert [line.fields.get("request", line.kind) for line in again.lines] == [
+        line.fields.get("request", line.kind) for line in recorded.lines
     ]
 
 
@@ -43,7 +43,7 @@ def test_simulated_runs_are_told_as_scenarios() -> None:
     for seed in range(4):
         for recorded in run(seed, of_consumers=False).recorded():
             story = Story()
-            for line in scenario_text(recorded).splitlines():
+            for line in format_scenario(recorded).splitlines():
                 if line.startswith("> "):
                     story.command(line[2:])
                     told += 1
@@ -57,16 +57,16 @@ def test_what_no_scenario_can_tell_is_told() -> None:
         if one.header["start"] != "empty"
     ][:1]
     with pytest.raises(BadRecording, match="new group"):
-        scenario_text(snapshot)
+        format_scenario(snapshot)
     with pytest.raises(BadRecording, match="new group"):
-        pytest_text(snapshot, None)
+        format_pytest(snapshot, None)
     consumers = [one for seed in range(4) for one in run(seed, of_consumers=True).recorded()]
     refused = 0
     for recorded in consumers:
-        if "ConsumerGroupHeartbeatRequest" in [line.said.get("request") for line in recorded.lines]:
+        if "ConsumerGroupHeartbeatRequest" in [line.fields.get("request") for line in recorded.lines]:
             refused += 1
             with pytest.raises(BadRecording, match="consumer group"):
-                scenario_text(recorded)
+                format_scenario(recorded)
     assert refused
 
 
@@ -137,7 +137,7 @@ def ran(text: str) -> Played:
 
 def test_a_test_plays_the_others() -> None:
     pytest.importorskip("confluent_kafka")
-    played = ran(pytest_text(two_members("leave A"), None))
+    played = ran(format_pytest(two_members("leave A"), None))
     assert played.said == [
         ("group", "g"),
         ("real", "127.0.0.1:1"),
@@ -160,11 +160,11 @@ def test_a_test_plays_the_others() -> None:
 
 
 def test_the_real_consumer_may_be_another_and_has_to_be_somebody() -> None:
-    played = ran(pytest_text(two_members(), "B"))
+    played = ran(format_pytest(two_members(), "B"))
     assert ("join", "A", ["orders"]) in played.said
     assert ("expire", "B") in played.said
-    with pytest.raises(BadChange, match="carol"):
-        pytest_text(two_members(), "carol")
+    with pytest.raises(InvalidChange, match="carol"):
+        format_pytest(two_members(), "carol")
 
 
 def test_names_are_no_code() -> None:
@@ -174,5 +174,5 @@ def test_names_are_no_code() -> None:
     recorded = RecordedStory().tell(
         "config delay=0s", join, join, "advance 1s", f"sync {hostile} {hostile}=orders:0"
     )
-    text = pytest_text(recorded, None)
+    text = format_pytest(recorded, None)
     assert ran(text).said[1][0] == "real"

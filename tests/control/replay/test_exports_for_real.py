@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.replay.emit_pytest import pytest_text
+from coordinator.control.replay.pytest_export import format_pytest
 from tests.control.replay.story import RecordedStory
 
 CHECKOUT = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ def test_it_passes_with_a_real_consumer(tmp_path: Path) -> None:
         "leave C", "join A", "sync A A=orders:0,orders:1,orders:2",
     )  # fmt: skip
     path = tmp_path / "test_emitted.py"
-    path.write_text(pytest_text(recorded, None))
+    path.write_text(format_pytest(recorded, None))
     command = [
         *(sys.executable, "-m", "pytest", "-p", "no:randomly", "-q"),
         *("-c", os.devnull, "--rootdir", str(tmp_path), str(path)),

@@ -9,15 +9,14 @@ import pytest
 from msgspec import json
 
 from coordinator import __version__
-from coordinator.control.oracles.violation import OracleName
-from coordinator.control.oracles.watch import OracleConfig
-from coordinator.control.replay.changes import BadChange, Dropped
-from coordinator.control.replay.compared import compare, comparison_text, state_text
-from coordinator.control.replay.emit_pytest import pytest_text
-from coordinator.control.replay.emit_scenario import scenario_text
-from coordinator.control.replay.find import find
-from coordinator.control.replay.recorded import BadRecording, read
-from coordinator.control.replay.what_if import WhatIf
+from coordinator.control.diagnosis.oracle import OracleConfig
+from coordinator.control.diagnosis.violation import OracleName
+from coordinator.control.replay.pytest_export import format_pytest
+from coordinator.control.replay.recording_file import BadRecording, read_recording
+from coordinator.control.replay.replay_comparison import compare_recording, format_comparison, format_state
+from coordinator.control.replay.replay_diagnosis import find_violations
+from coordinator.control.replay.scenario_export import format_scenario
+from coordinator.control.replay.what_if import InputFilter, InvalidChange, WhatIf
 from tests.control.replay.recorder import lines_of
 from tests.control.replay.runs import run
 from tests.control.replay.story import as_lines, two_members
@@ -66,7 +65,7 @@ Spoil = Callable[[list[bytes]], list[bytes]]
 )
 def test_it_is_told(lines: list[bytes], spoil: Spoil, word: str) -> None:
     with pytest.raises(BadRecording) as raised:
-        compare(read(spoil(lines)))
+        compare_recording(read_recording(spoil(lines)))
     assert word in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -74,8 +73,8 @@ def test_it_is_told(lines: list[bytes], spoil: Spoil, word: str) -> None:
 def test_one_of_another_version_is_played_if_that_is_asked_for(lines: list[bytes]) -> None:
     other = [changed(lines[0], groupd="9.9.9"), *lines[1:]]
     with pytest.raises(BadRecording, match=__version__):
-        read(other)
-    assert compare(read(other, any_version=True)).different is None
+        read_recording(other)
+    assert compare_recording(read_recording(other, any_version=True)).different is None
 
 
 def test_whatever_is_in_a_line_it_is_told_or_differs(lines: list[bytes]) -> None:
@@ -88,7 +87,7 @@ def test_whatever_is_in_a_line_it_is_told_or_differs(lines: list[bytes]) -> None
         for _ in range(chance.randint(1, 3)):
             line[chance.randrange(len(line) - 1)] = chance.choice(b'0129{}[]":,$abn')
         try:
-            comparison = compare(read([*lines[:place], bytes(line), *lines[place + 1 :]]))
+            comparison = compare_recording(read_recording([*lines[:place], bytes(line), *lines[place + 1 :]]))
             ends.add("same" if comparison.different is None else "other")
         except BadRecording:
             ends.add("bad")
@@ -127,15 +126,15 @@ def mutated(chance: random.Random, form: Any) -> Any:
 
 
 def played_in_every_way(lines: list[bytes]) -> None:
-    recorded = read(lines)
-    comparison = compare(recorded)
-    assert comparison_text(comparison)
-    assert state_text(comparison)
-    for step in WhatIf(recorded, {}, Dropped(())).steps():
+    recorded = read_recording(lines)
+    comparison = compare_recording(recorded)
+    assert format_comparison(comparison)
+    assert format_state(comparison)
+    for step in WhatIf(recorded, {}, InputFilter(())).play_steps():
         assert step.now
-    find(recorded, OracleName.DOUBLE_OWNER, OracleConfig(5_000, 30_000, oracle_commits=True))
-    assert scenario_text(recorded)
-    assert pytest_text(recorded, None)
+    find_violations(recorded, OracleName.DOUBLE_OWNER, OracleConfig(5_000, 30_000, oracle_commits=True))
+    assert format_scenario(recorded)
+    assert format_pytest(recorded, None)
 
 
 def test_other_values_end_in_a_sentence_too() -> None:
@@ -146,7 +145,7 @@ def test_other_values_end_in_a_sentence_too() -> None:
     for _ in range(rounds):
         place = chance.randrange(len(sound))
         line = json.encode(mutated(chance, json.decode(sound[place]))) + b"\n"
-        with suppress(BadRecording, BadChange):
+        with suppress(BadRecording, InvalidChange):
             played_in_every_way([*sound[:place], line, *sound[place + 1 :]])
             continue
         bad += 1
@@ -157,13 +156,13 @@ def test_a_gap_of_centuries_is_played_to_its_end() -> None:
     """The work does not grow with the time between two inputs."""
     lines = as_lines(two_members("join C", "join C"))
     far = [changed(line, mono_ms=10**14, wall_ms=10**14) for line in lines[-3:-1]]
-    recorded = read([*lines[:-3], *far, lines[-1]])
+    recorded = read_recording([*lines[:-3], *far, lines[-1]])
     for oracle in OracleName:
-        find(
+        find_violations(
             recorded,
             oracle,
             OracleConfig(oracle_orphan_ms=5_000, oracle_stuck_ms=30_000, oracle_commits=True),
         )
     for dropped in ((), ("fire",)):
         with suppress(BadRecording):
-            list(WhatIf(recorded, {}, Dropped(dropped)).steps())
+            list(WhatIf(recorded, {}, InputFilter(dropped)).play_steps())

@@ -5,47 +5,48 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from coordinator.control.replay.compared import compare, comparison_text
-from coordinator.control.replay.recorded import Recorded
-from coordinator.group.classic.open_rebalance import FIRST_REPORT_MS
-from coordinator.group.group import NowOf
-from coordinator.group.requests import Request
-from coordinator.group.shard import Shard
-from coordinator.group.timer_key import TimerKey
-from coordinator.machine.outcome import Context, Now, Outcome
+from coordinator.control.replay.recording_file import RecordingFile
+from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
+from coordinator.core.outcome import Context, Now, Outcome
+from coordinator.group.classic.classic_group import FIRST_REPORT_MS
+from coordinator.group.group_interface import GroupTimeSource
+from coordinator.group.group_requests import GroupTimerKey, Request
+from coordinator.group.group_shard import GroupShard
 from tests.control.replay.runs import run
 
 
 @pytest.fixture(scope="module")
-def recorded() -> Recorded:
+def recorded() -> RecordingFile:
     """With many inputs of all kinds."""
     return max(run(3, of_consumers=False, steps=900).recorded(), key=lambda one: len(one.lines))
 
 
-def test_a_rule_of_time_that_is_another(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_of_time_that_is_another(recorded: RecordingFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """After so long a rebalance says whom it waits for: from the first one that starts on it is otherwise."""
-    name = "coordinator.group.classic.open_rebalance.FIRST_REPORT_MS"
+    name = "coordinator.group.classic.classic_group.FIRST_REPORT_MS"
     monkeypatch.setattr(name, FIRST_REPORT_MS - 1)
-    different = compare(recorded).different
+    different = compare_recording(recorded).different
     assert different is not None
     started = [line.number for line in recorded.lines if "events.RebalanceStarted" in str(line.outcome)]
     assert different.line.number == started[0]
-    fields = comparison_text(compare(recorded)).splitlines()[1:]
+    fields = format_comparison(compare_recording(recorded)).splitlines()[1:]
     assert fields
     assert all("timers" in field for field in fields)
 
 
 @pytest.mark.parametrize("place", [0, 7, 60, 150])
-def test_one_answer_that_is_another(recorded: Recorded, place: int) -> None:
+def test_one_answer_that_is_another(recorded: RecordingFile, place: int) -> None:
     spoilt: list[int] = []
     asked = 0
 
-    class Mutant(Shard):
+    class Mutant(GroupShard):
         def handle(self, request: Request, context: Context, now: Now) -> Outcome:
             return self.spoil(super().handle(request, context, now))
 
-        def fire(self, key: TimerKey, now: Now, now_of: NowOf | None = None) -> Outcome:
-            return self.spoil(super().fire(key, now, now_of))
+        def fire_timer(
+            self, key: GroupTimerKey, now: Now, time_source: GroupTimeSource | None = None
+        ) -> Outcome:
+            return self.spoil(super().fire_timer(key, now, time_source))
 
         def spoil(self, outcome: Outcome) -> Outcome:
             nonlocal asked
@@ -56,35 +57,35 @@ def test_one_answer_that_is_another(recorded: Recorded, place: int) -> None:
             spoilt.append(waiter)
             return structs.replace(outcome, replies=[(waiter + 1_000_000, reply), *others])
 
-    comparison = compare(recorded, Mutant)
+    comparison = compare_recording(recorded, Mutant)
     assert comparison.different is not None
     assert spoilt
-    here: dict[str, Any] = comparison.different.said["out"]
+    here: dict[str, Any] = comparison.different.outcome_fields["out"]
     there: dict[str, Any] = comparison.different.line.outcome["out"]
     assert here["replies"][0][0] == spoilt[0] + 1_000_000
     assert here["replies"][0][1:] == there["replies"][0][1:]
-    text = comparison_text(comparison).splitlines()
+    text = format_comparison(comparison).splitlines()
     assert text[0].startswith(f"input {comparison.different.line.number} ")
     assert len(text) == 2
     assert f"recorded {spoilt[0]}, here {spoilt[0] + 1_000_000}" in text[1]
 
 
-def test_a_heartbeat_that_is_answered_otherwise(recorded: Recorded) -> None:
+def test_a_heartbeat_that_is_answered_otherwise(recorded: RecordingFile) -> None:
     """Also those that are many in one line."""
     beats = 0
 
-    class Deaf(Shard):
+    class Deaf(GroupShard):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            beat = self.beat
-            self.beat = lambda request, context, now_ms: self.count(beat(request, context, now_ms))
+            beat = self.try_heartbeat
+            self.try_heartbeat = lambda request, context, now_ms: self.count(beat(request, context, now_ms))
 
         def count(self, response: object | None) -> object | None:
             nonlocal beats
             beats += response is not None
             return None if beats == 3 else response
 
-    different = compare(recorded, Deaf).different
+    different = compare_recording(recorded, Deaf).different
     assert different is not None
     assert different.line.kind == "beat"
     due = 0
@@ -95,18 +96,20 @@ def test_a_heartbeat_that_is_answered_otherwise(recorded: Recorded) -> None:
             break
 
 
-def test_an_error_that_leaves_the_core_is_a_difference(recorded: Recorded) -> None:
-    class Broken(Shard):
-        def fire(self, key: TimerKey, now: Now, now_of: NowOf | None = None) -> Outcome:
+def test_an_error_that_leaves_the_core_is_a_difference(recorded: RecordingFile) -> None:
+    class Broken(GroupShard):
+        def fire_timer(
+            self, key: GroupTimerKey, now: Now, time_source: GroupTimeSource | None = None
+        ) -> Outcome:
             raise AssertionError("a rule was broken")
 
-    comparison = compare(recorded, Broken)
+    comparison = compare_recording(recorded, Broken)
     assert comparison.different is not None
     assert comparison.different.line.kind == "fire"
-    assert "a rule was broken" in comparison_text(comparison)
+    assert "a rule was broken" in format_comparison(comparison)
 
 
-def test_until_an_input(recorded: Recorded) -> None:
-    comparison = compare(recorded, until=30)
+def test_until_an_input(recorded: RecordingFile) -> None:
+    comparison = compare_recording(recorded, until=30)
     assert comparison.different is None
     assert 30 <= comparison.inputs < recorded.inputs

@@ -2,17 +2,16 @@
 
 from msgspec import json
 
-from coordinator.control.recording.recording import Recording
-from coordinator.control.recording.tap import Tap
-from coordinator.control.replay.compared import compare, comparison_text
-from coordinator.control.replay.recorded import read
-from coordinator.control.replay.scrub import scrubbed
-from coordinator.machine.outcome import Context, Now
+from coordinator.control.recording.group_recording import GroupRecording
+from coordinator.control.recording.recorded_shard import RecordedShard
+from coordinator.control.replay.recording_file import read_recording, scrub_recording
+from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
+from coordinator.core.outcome import Context, Now
 from protocol.consumer_protocol import (
     ConsumerProtocolSubscription,
     decode_subscription,
     encode_subscription,
-    subscribed_topics,
+    find_subscribed_topics,
 )
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.control.replay.recorder import BYTES, lines_of
@@ -24,10 +23,10 @@ HOST = "/10.11.12.13"
 UUID = "00000000-0000-0000-0000-000000000001"
 
 
-def joined(metadata: bytes, protocol_type: str = "consumer") -> Recording:
+def joined(metadata: bytes, protocol_type: str = "consumer") -> GroupRecording:
     """The recording of a group that somebody joins."""
-    recording = Recording("g", new_shard(), Now(0, 1), BYTES)
-    tap = Tap(new_shard(), recording)
+    recording = GroupRecording("g", new_shard(), Now(0, 1), BYTES)
+    tap = RecordedShard(new_shard(), recording)
     for waiter, member_id in enumerate(("", f"a-{UUID}")):
         request = JoinGroupRequest(
             group_id="g",
@@ -44,13 +43,13 @@ def joined(metadata: bytes, protocol_type: str = "consumer") -> Recording:
 def test_user_data_and_hosts_are_gone_and_topics_are_not() -> None:
     metadata = encode_subscription(ConsumerProtocolSubscription(topics=["orders"], user_data=SECRET), 1)
     before = lines_of(joined(metadata))
-    after = list(scrubbed(before))
-    recorded = read(after)
-    assert compare(recorded).different is None, comparison_text(compare(recorded))
-    request = recorded.lines[0].value("body")
+    after = list(scrub_recording(before))
+    recorded = read_recording(after)
+    assert compare_recording(recorded).different is None, format_comparison(compare_recording(recorded))
+    request = recorded.lines[0].decode_field("body")
     scrubbed_metadata = request.protocols[0].metadata
     assert SECRET not in scrubbed_metadata
-    assert subscribed_topics(scrubbed_metadata) == ["orders"]
+    assert find_subscribed_topics(scrubbed_metadata) == ["orders"]
     assert len(decode_subscription(scrubbed_metadata).user_data or b"") == len(SECRET)
     assert HOST[1:] in b"".join(before).decode()
     assert HOST[1:] not in b"".join(after).decode()
@@ -58,10 +57,10 @@ def test_user_data_and_hosts_are_gone_and_topics_are_not() -> None:
 
 def test_what_is_none_of_the_consumer_protocol_is_gone_as_a_whole() -> None:
     for metadata, protocol_type in ((SECRET, "connect"), (SECRET, "consumer")):
-        after = list(scrubbed(lines_of(joined(metadata, protocol_type))))
-        recorded = read(after)
-        assert compare(recorded).different is None
-        assert SECRET not in recorded.lines[0].value("body").protocols[0].metadata
+        after = list(scrub_recording(lines_of(joined(metadata, protocol_type))))
+        recorded = read_recording(after)
+        assert compare_recording(recorded).different is None
+        assert SECRET not in recorded.lines[0].decode_field("body").protocols[0].metadata
 
 
 def test_simulated_runs_play_as_before() -> None:
@@ -70,7 +69,7 @@ def test_simulated_runs_play_as_before() -> None:
             done = run(2, of_consumers=of_consumers, begins_after=begins_after)
             with done.core():
                 for recording in done.recorder.recordings:
-                    after = list(scrubbed(lines_of(recording)))
-                    comparison = compare(read(after))
-                    assert comparison.different is None, comparison_text(comparison)
+                    after = list(scrub_recording(lines_of(recording)))
+                    comparison = compare_recording(read_recording(after))
+                    assert comparison.different is None, format_comparison(comparison)
                     assert "127.0.0.1" not in json.encode(b"".join(after).decode()).decode()

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.control.recording.cut import cut, groups_of, put
-from coordinator.control.recording.forms import Forms, Writer
-from coordinator.control.replay.compared import compare, comparison_text
-from coordinator.group.in_front import InFront
-from coordinator.group.requests import Request
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Context, Now, Outcome
+from coordinator.control.recording.group_state import export_group, get_groups, import_group
+from coordinator.control.recording.json_codec import ValueDecoder, ValueEncoder
+from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
+from coordinator.core.outcome import Context, Now, Outcome
+from coordinator.group.group_requests import Request
+from coordinator.group.group_shard import GroupShard, ShardDecorator
 from tests.control.replay.__main__ import play, record
 from tests.control.replay.runs import MIDDLE, run
 from tests.simulation.consumers.run import ConsumerSimulation
@@ -30,8 +29,8 @@ def test_a_recording_is_played_as_it_was(seed: int, of_consumers: bool, begins_a
     with done.core():
         for recorded in done.recorded():
             assert recorded.end == "it goes on"
-            comparison = compare(recorded)
-            assert comparison.different is None, comparison_text(comparison)
+            comparison = compare_recording(recorded)
+            assert comparison.different is None, format_comparison(comparison)
             assert comparison.inputs == recorded.inputs
 
 
@@ -44,7 +43,7 @@ def test_the_runs_have_all_kinds_of_inputs() -> None:
             for recorded in run(seed, of_consumers=of_consumers, begins_after=MIDDLE).recorded():
                 snapshots += recorded.header["start"] != "empty"
                 kinds |= {line.kind for line in recorded.lines}
-                requests |= {line.said["request"] for line in recorded.lines if line.kind == "request"}
+                requests |= {line.fields["request"] for line in recorded.lines if line.kind == "request"}
     assert snapshots >= SEEDS
     assert kinds == {"request", "fire", "beat", "load", "unload"}
     assert requests >= {
@@ -61,7 +60,7 @@ def test_another_process_plays_it_as_it_was(tmp_path: Path) -> None:
     assert [text for text in said if not text.startswith("identical: ")] == []
 
 
-class _Rebuilt(InFront):
+class _Rebuilt(ShardDecorator):
     """Before each request every group is cut out, written down, read and put into another shard, which then says of
     itself what the first one said."""
 
@@ -71,13 +70,13 @@ class _Rebuilt(InFront):
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         for group_id in GROUPS:
-            said = Writer().form(cut(self.behind, group_id))
-            groups = groups_of(self.behind)
-            other = Shard(groups.config, groups.topics, groups.consumer_config)
-            put(other, group_id, Forms().value(said))
-            assert Writer().form(cut(other, group_id)) == said
-            assert other.view(group_id, now) == self.behind.view(group_id, now)
-            assert other.deadlines(group_id) == self.behind.deadlines(group_id)
+            said = ValueEncoder().encode(export_group(self.inner, group_id))
+            groups = get_groups(self.inner)
+            other = GroupShard(groups.config, groups.topics, groups.consumer_config)
+            import_group(other, group_id, ValueDecoder().decode(said))
+            assert ValueEncoder().encode(export_group(other, group_id)) == said
+            assert other.view_group(group_id, now) == self.inner.view_group(group_id, now)
+            assert other.list_deadlines(group_id) == self.inner.list_deadlines(group_id)
             other.check_invariants()
             type(self).count += 1
         return super().handle(request, context, now)
@@ -87,7 +86,7 @@ class _Rebuilt(InFront):
 def test_a_group_is_rebuilt_as_it_is_at_any_time(kind: type[Simulation | ConsumerSimulation]) -> None:
     _Rebuilt.count = 0
     for seed in (3, 4):
-        kind(seed, shard=lambda *arguments: _Rebuilt(Shard(*arguments))).run(150)
+        kind(seed, shard=lambda *arguments: _Rebuilt(GroupShard(*arguments))).run(150)
     assert _Rebuilt.count > 100
 
 
@@ -95,8 +94,8 @@ def test_a_group_of_which_there_is_nothing_but_who_waits_for_a_target() -> None:
     """Its first member has joined, nothing is written yet, and that is what the recording begins with."""
     done = run(221, of_consumers=True, begins_after=MIDDLE)
     (recorded,) = [one for one in done.recorded() if one.group_id == "g"]
-    cut_out = Forms().value(recorded.header["start"])
+    cut_out = ValueDecoder().decode(recorded.header["start"])
     assert cut_out.soft.awaited is not None
     assert (cut_out.soft.classic, cut_out.soft.consumer, cut_out.durable.consumer) == (None, None, None)
     with done.core():
-        assert compare(recorded).different is None
+        assert compare_recording(recorded).different is None

@@ -4,35 +4,44 @@ from typing import Any
 
 import pytest
 
-from coordinator.control.replay.changes import BadChange, Dropped, changed_properties
-from coordinator.control.replay.player import Played
-from coordinator.control.replay.recorded import Recorded
-from coordinator.control.replay.told import Told
-from coordinator.control.replay.what_if import Added, WhatIf
+from coordinator.control.replay.recording_file import RecordingFile
+from coordinator.control.replay.recording_player import PlayedInput
+from coordinator.control.replay.replay_diagnosis import ReplayLedger
+from coordinator.control.replay.what_if import (
+    AddedInput,
+    InputFilter,
+    InvalidChange,
+    WhatIf,
+    parse_changed_properties,
+)
+from coordinator.core.wire_name import get_wire_name
 from tests.control.replay.runs import MIDDLE, run
 from tests.control.replay.story import two_members
 
 
 @pytest.fixture(scope="module")
-def recorded() -> Recorded:
+def recorded() -> RecordingFile:
     return two_members()
 
 
-def played(recorded: Recorded, *options: str, drop: tuple[str, ...] = ()) -> tuple[list[Any], list[str]]:
+def played(recorded: RecordingFile, *options: str, drop: tuple[str, ...] = ()) -> tuple[list[Any], list[str]]:
     """All steps, and the names of all events."""
-    dropped = Dropped(drop)
-    what_if = WhatIf(recorded, changed_properties(recorded, options), dropped)
-    steps = list(what_if.steps())
-    dropped.check()
+    dropped = InputFilter(drop)
+    what_if = WhatIf(recorded, parse_changed_properties(recorded, options), dropped)
+    steps = list(what_if.play_steps())
+    dropped.check_all_used()
     events = [
-        type(event).__name__ for step in steps if step.outcome is not None for event in step.outcome.events
+        get_wire_name(type(event))
+        for step in steps
+        if step.outcome is not None
+        for event in step.outcome.events
     ]
     return steps, events
 
 
-def test_nothing_is_otherwise_where_nothing_was_changed(recorded: Recorded) -> None:
+def test_nothing_is_otherwise_where_nothing_was_changed(recorded: RecordingFile) -> None:
     steps, events = played(recorded)
-    assert all(isinstance(step, Played) and step.is_same for step in steps)
+    assert all(isinstance(step, PlayedInput) and step.is_same for step in steps)
     assert events.count("MemberExpired") == 1
     assert events.count("RebalanceCompleted") == 2
 
@@ -45,58 +54,58 @@ def test_nor_in_a_simulated_run(of_consumers: bool, begins_after: int) -> None:
         done = run(seed, of_consumers=of_consumers, begins_after=begins_after)
         with done.core():
             for found in done.recorded():
-                steps = list(WhatIf(found, {}, Dropped(())).steps())
-                assert all(isinstance(step, Played) and step.is_same for step in steps)
+                steps = list(WhatIf(found, {}, InputFilter(())).play_steps())
+                assert all(isinstance(step, PlayedInput) and step.is_same for step in steps)
 
 
-def test_a_group_that_may_have_one_member(recorded: Recorded) -> None:
+def test_a_group_that_may_have_one_member(recorded: RecordingFile) -> None:
     _, events = played(recorded, "group.max.size=1")
     assert "JoinRefused" in events
     assert "MemberExpired" not in events
 
 
-def test_a_session_timeout_that_is_refused(recorded: Recorded) -> None:
+def test_a_session_timeout_that_is_refused(recorded: RecordingFile) -> None:
     _, events = played(recorded, "group.min.session.timeout.ms=60000")
     assert set(events) == {"JoinRefused", "HeartbeatRefused", "SyncRefused", "CommitRefused"}
 
 
-def test_a_timer_that_comes_earlier_fires_when_it_is_due(recorded: Recorded) -> None:
+def test_a_timer_that_comes_earlier_fires_when_it_is_due(recorded: RecordingFile) -> None:
     """Without the wait for more members the first generation has one member, before the recording says so."""
     steps, _ = played(recorded, "group.initial.rebalance.delay.ms=1000")
-    added = [step for step in steps if isinstance(step, Added)]
+    added = [step for step in steps if isinstance(step, AddedInput)]
     (first, *_) = added
-    assert first.what.startswith("fire join")
+    assert first.description.startswith("fire join")
     assert first.now.monotonic_ms - recorded.header["mono_ms"] == 1000
 
 
-def test_a_session_that_does_not_end(recorded: Recorded) -> None:
+def test_a_session_that_does_not_end(recorded: RecordingFile) -> None:
     steps, events = played(recorded, drop=("fire B",))
     assert "MemberExpired" not in events
     assert events.count("RebalanceCompleted") == 1
-    assert sum(step.line.count for step in steps if isinstance(step, Played)) < recorded.inputs
+    assert sum(step.line.count for step in steps if isinstance(step, PlayedInput)) < recorded.inputs
 
 
 @pytest.mark.parametrize("words", ["fire heartbeat B", "fire B", "B fire"])
-def test_words_say_which_input(recorded: Recorded, words: str) -> None:
+def test_words_say_which_input(recorded: RecordingFile, words: str) -> None:
     _, events = played(recorded, drop=(words,))
     assert "MemberExpired" not in events
 
 
-def test_the_ledger_says_why_it_is_otherwise(recorded: Recorded) -> None:
+def test_the_ledger_says_why_it_is_otherwise(recorded: RecordingFile) -> None:
     def causes(*drops: str) -> list[str]:
-        what_if = WhatIf(recorded, {}, Dropped(drops))
-        told = Told(what_if.player)
-        for step in what_if.steps():
-            told.hear(step)
-        return [entry.cause for entry in told.entries()]
+        what_if = WhatIf(recorded, {}, InputFilter(drops))
+        told = ReplayLedger(what_if.player)
+        for step in what_if.play_steps():
+            told.on_step(step)
+        return [entry.cause for entry in told.list_entries()]
 
     assert causes() == ["member joined", "session expired"]
     assert causes("fire B") == ["member joined", "leader rejoined"]
 
 
-def test_until_an_input(recorded: Recorded) -> None:
-    steps = list(WhatIf(recorded, {}, Dropped(())).steps(until=4))
-    assert sum(step.line.count for step in steps if isinstance(step, Played)) == 4
+def test_until_an_input(recorded: RecordingFile) -> None:
+    steps = list(WhatIf(recorded, {}, InputFilter(())).play_steps(until=4))
+    assert sum(step.line.count for step in steps if isinstance(step, PlayedInput)) == 4
 
 
 @pytest.mark.parametrize(
@@ -109,12 +118,12 @@ def test_until_an_input(recorded: Recorded) -> None:
         ("group.max.size=0", "group.max.size"),
     ],
 )
-def test_a_property_that_cannot_be_is_told(recorded: Recorded, option: str, word: str) -> None:
-    with pytest.raises(BadChange, match=word):
-        changed_properties(recorded, [option])
+def test_a_property_that_cannot_be_is_told(recorded: RecordingFile, option: str, word: str) -> None:
+    with pytest.raises(InvalidChange, match=word):
+        parse_changed_properties(recorded, [option])
 
 
 @pytest.mark.parametrize("words", ["fire carol", "JoinGroup fire", "99999", " "])
-def test_words_that_say_nothing_of_any_input_are_told(recorded: Recorded, words: str) -> None:
-    with pytest.raises(BadChange):
+def test_words_that_say_nothing_of_any_input_are_told(recorded: RecordingFile, words: str) -> None:
+    with pytest.raises(InvalidChange):
         played(recorded, drop=(words,))

@@ -10,9 +10,9 @@ from protocol.consumer_protocol import (
     TopicPartitions,
     encode_assignment,
 )
-from tests.console.api.api_port import Api, serving_api
-from tests.console.api.test_groups import join
-from tests.server.harness import Client, sync_request
+from tests.broker.harness import Client, sync_request
+from tests.http.api.api_port import Api, serving_api
+from tests.http.api.test_groups import join
 
 PARTITIONS = range(6)
 TEST = {"group.initial.rebalance.delay.ms": "0", "group.consumer.heartbeat.interval.ms": "5000"}
@@ -142,10 +142,10 @@ async def test_who_does_not_fit_is_told_so(api: Api) -> None:
     await stand_in(api, "a", protocols=["range"])
     await wait(api, members=1)
     await stand_in(api, "b", protocols=["sticky"])
-    listed = api.control.stand_ins.all("billing")
+    listed = api.control.stand_ins.list_stand_ins("billing")
     while [each.state for each in listed] != ["member", "failed"]:
         await api.call("POST", f"{BASE}/wait", {"state": "Stable", "within": "30s"})
-        listed = api.control.stand_ins.all("billing")
+        listed = api.control.stand_ins.list_stand_ins("billing")
     assert listed[1].error == "INCONSISTENT_GROUP_PROTOCOL"
     for body, problem in (
         ({"client_id": "a", "topics": ["payments"]}, "name-taken"),

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from tests.distribution.relocated import relocated_root
 from tests.interop.requirement import lacking
 
 REPOSITORY: Final = Path(__file__).parents[3]
@@ -29,7 +30,6 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _VERSION: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 _ENVIRONMENT: Final = "opt/groupd"
 _SITE: Final = f"{_ENVIRONMENT}/lib/{_VERSION}/site-packages"
-_PACKAGES: Final = ("coordinator", "protocol", "storage")
 _ALTERNATIVES: Final = ("awk", "which")
 """Commands that Debian installs as links of update-alternatives."""
 _ETC: Final = ("nsswitch.conf", "login.defs", "default/useradd", "debian_version", "ssl/openssl.cnf")
@@ -204,26 +204,22 @@ def _lay_out_python(root: Path) -> Iterator[Mount]:
 def _lay_out_build_stage(root: Path) -> Path:
     environment = root / _ENVIRONMENT
     site = root / _SITE
-    for directory in (environment / "bin", *(site / package for package in _PACKAGES)):
+    for directory in (environment / "bin", site / "groupd"):
         directory.mkdir(parents=True)
     (environment / "pyvenv.cfg").write_text("home = /usr/local/bin\ninclude-system-site-packages = false\n")
     (environment / "bin/python3").symlink_to("/usr/local/bin/python3")
     command = environment / "bin/groupd"
-    command.write_text("#!/opt/groupd/bin/python3\nfrom coordinator.cli import main\n\nmain()\n")
+    command.write_text("#!/opt/groupd/bin/python3\nfrom groupd.coordinator.cli.main import main\n\nmain()\n")
     command.chmod(0o755)
     targets = [mount.target for mount in _environment_mounts() if "/dependencies-" in mount.target]
     for target in targets:
         (root / target.lstrip("/")).mkdir()
     (site / "dependencies.pth").write_text("\n".join(targets))
-    # pip compiles the modules of a package that it installs.
-    compiled = [str(REPOSITORY / package) for package in _PACKAGES]
-    subprocess.run([sys.executable, "-m", "compileall", "-q", *compiled], check=True)
     return root
 
 
 def _environment_mounts() -> Iterator[Mount]:
-    for package in _PACKAGES:
-        yield Mount(str(REPOSITORY / package), f"/{_SITE}/{package}")
+    yield Mount(str(relocated_root() / "groupd"), f"/{_SITE}/groupd")
     places = [path for path in sys.path if path.endswith("site-packages") and os.path.isdir(path)]
     for n, path in enumerate(places):
         yield Mount(path, f"/{_ENVIRONMENT}/lib/dependencies-{n}")

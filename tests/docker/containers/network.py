@@ -9,7 +9,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -124,9 +124,16 @@ class PortForwarder:
         with target.entered():
             upstream = socket.socket()
         upstream.setblocking(False)
-        with connection, upstream, suppress(OSError):
-            await self._loop.sock_connect(upstream, connect)
-            await asyncio.gather(self._pump(connection, upstream), self._pump(upstream, connection))
+        with connection, upstream:
+            try:
+                await self._loop.sock_connect(upstream, connect)
+                # Neither socket may be closed while a pump waits for it: the loop would watch a later socket with
+                # the same number in its place.
+                async with asyncio.TaskGroup() as pumps:
+                    pumps.create_task(self._pump(connection, upstream))
+                    pumps.create_task(self._pump(upstream, connection))
+            except* OSError:
+                pass  # a reset connection ends
 
     async def _pump(self, source: socket.socket, target: socket.socket) -> None:
         while data := await self._loop.sock_recv(source, _CHUNK):

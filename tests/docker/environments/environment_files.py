@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from tests.docker.containers.image import Mount
 from tests.docker.environments.public_environments import MountedFile, PublicEnvironment
-from tests.server.tls.certificates import Identity, java_truststore
+from tests.security.server.certificates import Identity, java_truststore
 
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"

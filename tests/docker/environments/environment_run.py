@@ -63,6 +63,27 @@ _SHELLS: Final = frozenset({"sh", "/bin/sh", "bash", "/bin/bash"})
 _CONSOLE_CONSUMER: Final = "kafka-console-consumer"
 
 
+@dataclass(frozen=True, slots=True)
+class ClientPlace:
+    """A place for clients: a network, the file that is /etc/hosts there, and the name of the host."""
+
+    network: NetworkNamespace
+    hosts: Path
+    hostname: str
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """Return the command that runs a program there. The program keeps the process id of the command."""
+        script = "\n".join(
+            (
+                f"mount --bind {shlex.quote(str(self.hosts))} /etc/hosts",
+                f"echo {shlex.quote(self.hostname)} >/proc/sys/kernel/hostname",
+                'exec "$@"',
+            )
+        )
+        enter = ("nsenter", f"--net={self.network.path}", "unshare", "--mount", "--uts")
+        return [*enter, "sh", "-ec", script, "sh", *words]
+
+
 @dataclass
 class _Service:
     """A broker service that runs: its address in the networks of the others."""
@@ -74,15 +95,12 @@ class _Service:
     container: Container | None = None
     data_volumes: list[Path] = field(default_factory=list)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names by which other containers reach it."""
-        hostname = (self.broker.hostname,) if self.broker.hostname else ()
-        return tuple(dict.fromkeys((self.broker.service, *hostname, *self.broker.aliases)))
-
 
 class EnvironmentRun:
-    """Runs a set-up once. `measure` returns a line for each step that fails."""
+    """Runs a set-up once. `measure` returns a line for each step that fails.
+
+    `start_brokers`, `execute` and `open_place` serve a test that runs programs of its own beside the brokers.
+    """
 
     def __init__(
         self, environment: PublicEnvironment, image: Image, forwarder: PortForwarder, directory: Path
@@ -99,7 +117,7 @@ class EnvironmentRun:
         ]
         proxies = [client for client in environment.clients if client.role == "proxy"]
         self._proxies = {client.service: f"127.0.2.{n}" for n, client in enumerate(proxies, 1)}
-        names = [name for service in self._services for name in service.names]
+        names = [name for service in self._services for name in service.broker.names]
         addresses = [host for client in environment.clients for host in _addresses(client)]
         hosts = dict.fromkeys(["localhost", LOCALHOST, *names, *addresses])
         self._files = EnvironmentFiles.write(environment, hosts, directory / "files")
@@ -107,8 +125,7 @@ class EnvironmentRun:
 
     def measure(self) -> list[str]:
         """Run the steps in their order; return the failures."""
-        for service in self._services:
-            self._start(service)
+        self.start_brokers()
         if all(service.container is not None for service in self._services):
             for service in self._services:
                 self._check_health(service)
@@ -121,6 +138,31 @@ class EnvironmentRun:
             if service.container is not None and "Warning:" in service.container.output:
                 self._fail(f"log of {service.broker.service}", service.container.output)
         return self._failures
+
+    def start_brokers(self) -> list[str]:
+        """Start the broker services in their order; return the failures."""
+        for service in self._services:
+            self._start(service)
+        return self._failures
+
+    def execute(self, line: str) -> str:
+        """Run a line of a shell in the container of the first broker; return its output."""
+        container = self._services[0].container
+        assert container is not None, "start_brokers comes first"
+        result = container.execute(("sh", "-c", line))
+        assert result.exit_code == 0, _describe((line,), result)
+        return result.output
+
+    def open_place(self, hostname: str) -> ClientPlace:
+        """Return a new network of a container with this name."""
+        network = self._new_network()
+        self._connect(network)
+        return self._place(network, f"{LOCALHOST} {hostname}\n{self._hosts()}", hostname)
+
+    def _place(self, network: NetworkNamespace, hosts: str, hostname: str = "localhost") -> ClientPlace:
+        path = self._directory / f"hosts-{self._networks.index(network)}"
+        path.write_text(hosts)
+        return ClientPlace(network, path, hostname)
 
     def close(self) -> None:
         """End all containers and networks."""
@@ -145,14 +187,14 @@ class EnvironmentRun:
         texts = [broker.setting(name) for name in ("LISTENERS", "ADVERTISED_LISTENERS")]
         published = [int(port.rpartition(":")[2]) for port in broker.ports]
         told = [int(port) for text in texts for port in _PORT.findall(text)]
-        names = (broker.service, broker.hostname, *broker.aliases)
         bootstrap = [
             int(address.rpartition(":")[2])
             for client in self._environment.clients
             for address in client.bootstrap
-            if address.rpartition(":")[0] in names
+            if address.rpartition(":")[0] in broker.names
         ]
-        return tuple(dict.fromkeys((_DEFAULT_PORT, *published, *told, *bootstrap)))
+        ports = (_DEFAULT_PORT, *published, *told, *bootstrap)
+        return tuple(dict.fromkeys(port + n for port in ports for n in range(broker.brokers)))
 
     def _connect(self, network: NetworkNamespace) -> None:
         """Let a network of containers reach every broker, and the proxies in front of them.
@@ -166,7 +208,7 @@ class EnvironmentRun:
         for client in self._environment.clients:
             for address in client.bootstrap if client.role == "proxy" else ():
                 host, port = _split(address)
-                service = next(each for each in self._services if host in each.names)
+                service = next(each for each in self._services if host in each.broker.names)
                 listen = (self._proxies[client.service], port)
                 self._forwarder.forward(network, listen, service.network, (service.address, port))
 
@@ -193,7 +235,7 @@ class EnvironmentRun:
         return [host for host in hosts if host[0].isdigit() and not host.startswith("127.")]
 
     def _hosts(self) -> str:
-        entries = [(service.address, " ".join(service.names)) for service in self._services]
+        entries = [(service.address, " ".join(service.broker.names)) for service in self._services]
         entries += [(address, name) for name, address in self._proxies.items()]
         return "".join(f"{address} {names}\n" for address, names in [(LOCALHOST, "localhost"), *entries])
 
@@ -356,13 +398,10 @@ class EnvironmentRun:
                 "config": self._client_config(client, ",".join(bootstrap)),
             }
             checks[json.dumps(check)] = (f"client {client.service} at {bootstrap[0]}", check)
-        path = self._directory / f"hosts-{place}"
-        path.write_text(f"{LOCALHOST} localhost\n" if place == _HOST else self._hosts())
-        words = ["nsenter", f"--net={network.path}", "unshare", "--mount", "sh", "-ec"]
-        words += [f'mount --bind {shlex.quote(str(path))} /etc/hosts && exec "$@"', "sh"]
-        words += [sys.executable, "-m", "tests.docker.environments.stock_client"]
+        hosts = f"{LOCALHOST} localhost\n" if place == _HOST else self._hosts()
+        program = (sys.executable, "-m", "tests.docker.environments.stock_client")
         done = subprocess.run(
-            words,
+            self._place(network, hosts).command(program),
             input=json.dumps([check for _, check in checks.values()]),
             stdout=subprocess.PIPE,
             text=True,
@@ -379,9 +418,9 @@ class EnvironmentRun:
         host, port = _split(client.bootstrap[0]) if client.bootstrap else ("", 0)
         for service in self._services:
             published = {entry.split(":")[-2] for entry in service.broker.ports}
-            if host in service.names or (client.service == _HOST and str(port) in published):
-                clusters = [each.broker.cluster for each in self._services]
-                return clusters.count(service.broker.cluster)
+            if host in service.broker.names or (client.service == _HOST and str(port) in published):
+                brokers = [each.broker for each in self._services]
+                return sum(each.brokers for each in brokers if each.cluster == service.broker.cluster)
         return 1
 
     def _initial_topics(self) -> Mapping[str, int]:
@@ -411,7 +450,7 @@ class EnvironmentRun:
             config |= {
                 "sasl.mechanism": client.mechanism,
                 "sasl.username": name,
-                "sasl.password": users.get(name, "no password is known"),
+                "sasl.password": client.password or users.get(name, "no password is known"),
             }
         return config
 

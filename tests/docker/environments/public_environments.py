@@ -2,8 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -72,7 +72,7 @@ class BrokerService:
     Other containers reach it by `service`, `hostname` and `aliases`. `ports` have the form HOST:CONTAINER. Where a
     `dockerfile` builds from the Kafka image, `build` has its instructions besides FROM and ENV. Services with the
     same `cluster` form one Kafka cluster. `command` and `entrypoint` are None where the file sets none.
-    `entrypoint_lines` are the commands of a long entry point.
+    `entrypoint_lines` are the commands of a long entry point. With a recipe the service may run several brokers.
     """
 
     service: str
@@ -90,6 +90,13 @@ class BrokerService:
     volumes: tuple[VolumeMount, ...]
     healthcheck: HealthCheck | None
     cluster: str
+    brokers: int = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which other containers reach it."""
+        hostname = (self.hostname,) if self.hostname else ()
+        return tuple(dict.fromkeys((self.service, *hostname, *self.aliases)))
 
     def setting(self, name: str) -> str:
         """Return a variable without its prefix, KAFKA_ or Bitnami's KAFKA_CFG_; empty if it is not set."""
@@ -149,7 +156,8 @@ class MountedFile:
 class KafkaClient:
     """A client of the cluster and the addresses that it bootstraps to. `service` is `host` outside of containers.
 
-    Tests with Testcontainers have no fixed address: `bootstrap` is empty.
+    Tests with Testcontainers have no fixed address: `bootstrap` is empty. A client without a `password` has the one
+    of a JAAS file.
     """
 
     service: str
@@ -159,6 +167,7 @@ class KafkaClient:
     security: str
     mechanism: str | None
     username: str | None
+    password: str | None
     waits_for_health: bool
     environment: Mapping[str, str] | None
 
@@ -182,8 +191,55 @@ class FailureCause:
 
 
 @dataclass(frozen=True, slots=True)
+class Recipe:
+    """Changes of docs/docker.md with which a set-up works that does not work by the image name alone.
+
+    With a `command`, the first service of each cluster runs it, replaces the other services, and has their names as
+    aliases. It publishes `ports`, or the ports of all services if the recipe names none, and gets the variables
+    of `environment`. Containers of commands get the variables of `run_environment`. `replacements` maps texts in
+    commands to their new texts.
+    """
+
+    command: tuple[str, ...] | None
+    ports: tuple[str, ...]
+    environment: Mapping[str, str]
+    run_environment: Mapping[str, str]
+    replacements: Mapping[str, str]
+
+    def merge_brokers(self, brokers: tuple[BrokerService, ...]) -> tuple[BrokerService, ...]:
+        """Return the services with the changes."""
+        if self.command is None:
+            return brokers
+        clusters = {
+            broker.cluster: [each for each in brokers if each.cluster == broker.cluster] for broker in brokers
+        }
+        return tuple(self._merge(*services) for services in clusters.values())
+
+    def _merge(self, first: BrokerService, *others: BrokerService) -> BrokerService:
+        services = (first, *others)
+        return replace(
+            first,
+            command=self.command,
+            aliases=(*first.aliases, *(name for other in others for name in other.names)),
+            ports=self.ports or tuple(port for service in services for port in service.ports),
+            environment={**first.environment, **self.environment},
+            brokers=len(services),
+        )
+
+    def change_run(self, run: CommandRun) -> CommandRun:
+        """Return commands with the changes."""
+        lines = run.lines
+        for old, new in self.replacements.items():
+            lines = tuple(line.replace(old, new) for line in lines)
+        return replace(run, lines=lines, environment={**(run.environment or {}), **self.run_environment})
+
+
+@dataclass(frozen=True, slots=True)
 class PublicEnvironment:
-    """A public set-up, the result with groupd's image (`today`), and the causes of a failure."""
+    """A public set-up, the result with groupd's image (`today`), and the causes of a failure.
+
+    It fails by the image name alone and works with the `recipe`, if it has one.
+    """
 
     name: str
     repository: str
@@ -201,6 +257,16 @@ class PublicEnvironment:
     runs: tuple[CommandRun, ...]
     files: tuple[MountedFile, ...]
     clients: tuple[KafkaClient, ...]
+    recipe: Recipe | None
+
+    def apply_recipe(self) -> "PublicEnvironment":
+        """Return the set-up with the changes of its recipe."""
+        assert self.recipe is not None
+        return replace(
+            self,
+            brokers=self.recipe.merge_brokers(self.brokers),
+            runs=tuple(map(self.recipe.change_run, self.runs)),
+        )
 
     @property
     def works(self) -> bool:
@@ -282,10 +348,14 @@ class _Fields:
     def optional_texts(self, name: str) -> tuple[str, ...] | None:
         return self.texts(name) if name in self._left else None
 
-    def variables(self, name: str) -> Mapping[str, str]:
+    def texts_by_name(self, name: str) -> Mapping[str, str]:
         values = self._left.pop(name, {})
         if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
             raise self.invalid(f"{name} must be a table of texts")
+        return values
+
+    def variables(self, name: str) -> Mapping[str, str]:
+        values = self.texts_by_name(name)
         for variable in values:
             if _VARIABLE.fullmatch(variable) is None:
                 raise self.invalid(f"{name} has a name that no variable can have: {variable}")
@@ -350,12 +420,17 @@ def _read_environment(table: Table, causes: Mapping[str, FailureCause]) -> Publi
         runs=fields.tables("run", _read_run),
         files=fields.tables("files", _read_file),
         clients=fields.tables("client", _read_client),
+        recipe=fields.optional_table("recipe", _read_recipe),
     )
     fields.close()
     if not environment.brokers or not environment.clients:
         raise fields.invalid("it must have a broker and a client")
     if environment.works == bool(environment.causes):
         raise fields.invalid("it must have causes if it does not work, and only then")
+    if environment.works and environment.recipe is not None:
+        raise fields.invalid("it must not have a recipe if it works without one")
+    if environment.recipe is not None:
+        _check_replacements(fields, environment.recipe, environment.runs)
     if (environment.testcontainers is not None) != (environment.kind == "testcontainers"):
         raise fields.invalid("testcontainers belongs to the kind testcontainers, and only there")
     return environment
@@ -428,6 +503,23 @@ def _read_run(fields: _Fields) -> CommandRun:
     )
 
 
+def _read_recipe(fields: _Fields) -> Recipe:
+    return Recipe(
+        command=fields.optional_texts("command"),
+        ports=fields.texts("ports", _PORTS),
+        environment=fields.variables("environment"),
+        run_environment=fields.variables("run_environment"),
+        replacements=fields.texts_by_name("replacements"),
+    )
+
+
+def _check_replacements(fields: _Fields, recipe: Recipe, runs: Iterable[CommandRun]) -> None:
+    lines = [line for run in runs for line in run.lines]
+    for old in recipe.replacements:
+        if not any(old in line for line in lines):
+            raise fields.invalid(f"replacements has a text that no command has: {old}")
+
+
 def _read_file(fields: _Fields) -> MountedFile:
     found = MountedFile(
         path=fields.text("path"),
@@ -455,6 +547,7 @@ def _read_client(fields: _Fields) -> KafkaClient:
         security=fields.choice("security", _SECURITY, "PLAINTEXT"),
         mechanism=fields.optional_text("mechanism"),
         username=fields.optional_text("username"),
+        password=fields.optional_text("password"),
         waits_for_health=fields.flag("waits_for_health"),
         environment=fields.optional_variables("environment"),
     )

@@ -1,7 +1,8 @@
 """A stock client: `python -m tests.docker.environments.stock_client` reads checks from standard input and prints
 their failures, both as JSON. It runs in the network namespace of the place that it stands for.
 
-For each address a client connects, creates a topic, produces a record and consumes it in a group.
+For each address a client connects, creates a topic with a partition for each broker, produces a record to each
+partition and consumes them in a group.
 """
 
 import json
@@ -39,20 +40,20 @@ def check(brokers: int, topics: dict[str, int], config: dict[str, str]) -> str:
         if found is None or len(found.partitions) != partitions:
             return f"the topic {name} does not have {partitions} partitions"
     topic = f"check-{uuid.uuid4().hex}"
-    admin.create_topics([NewTopic(topic, 1)], request_timeout=_CONNECT_S)[topic].result(TIMEOUT_S)
+    admin.create_topics([NewTopic(topic, brokers)], request_timeout=_CONNECT_S)[topic].result(TIMEOUT_S)
     producer = Producer(quiet)
-    producer.produce(topic, b"record")
+    for partition in range(brokers):
+        producer.produce(topic, b"record", partition=partition)
     if producer.flush(_CONNECT_S):
-        return "the record is not acknowledged"
+        return "a record is not acknowledged"
     consumer = Consumer({**quiet, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:
-        message = consumer.poll(TIMEOUT_S)
+        messages = consumer.consume(brokers, TIMEOUT_S)
     finally:
         consumer.close()
-    if message is None:
-        return "the group gets no record"
-    return "" if message.value() == b"record" else f"the group gets {message.error() or message.value()}"
+    values = [message.value() for message in messages if message.error() is None]
+    return "" if values == [b"record"] * brokers else f"the group gets {values} of {brokers} records"
 
 
 def run(checks: list[dict[str, Any]]) -> list[str]:

@@ -1,4 +1,7 @@
-"""Each public set-up with groupd's image in place of Kafka's gives the result that environments.toml states."""
+"""Each public set-up with groupd's image in place of Kafka's gives the result that environments.toml states.
+
+A set-up that needs more than the image name works with its recipe.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,10 +24,13 @@ def run(
     environment_run.close()
 
 
+ENVIRONMENTS = load_environments()
+
+
 @pytest.mark.parametrize(
     ("environment", "run"),
-    [(each, each) for each in load_environments().values()],
-    ids=list(load_environments()),
+    [(each, each) for each in ENVIRONMENTS.values()],
+    ids=list(ENVIRONMENTS),
     indirect=["run"],
 )
 def test_the_image_replaces_kafka(environment: PublicEnvironment, run: EnvironmentRun) -> None:
@@ -37,3 +43,13 @@ def test_the_image_replaces_kafka(environment: PublicEnvironment, run: Environme
     ]
     assert unexplained == []
     assert causes == set(environment.causes)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [each.apply_recipe() for each in ENVIRONMENTS.values() if each.recipe],
+    ids=[name for name, each in ENVIRONMENTS.items() if each.recipe],
+    indirect=True,
+)
+def test_the_image_replaces_kafka_with_the_recipe(run: EnvironmentRun) -> None:
+    assert run.measure() == []

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docker.containers.image import REPOSITORY
 from tests.docker.environments.public_environments import (
     FAMILIES,
     FILE,
@@ -81,6 +82,17 @@ def test_no_repository_has_more_than_its_share(environments: Iterable[PublicEnvi
     assert max(map(repositories.count, repositories)) <= MAXIMUM_OF_A_REPOSITORY
 
 
+def test_the_guide_states_how_many_work(environments: Iterable[PublicEnvironment]) -> None:
+    sets = list(environments)
+    guide = " ".join((REPOSITORY / "docs/docker.md").read_text().split())
+    works = sum(each.works for each in sets)
+    with_recipe = sum(each.recipe is not None for each in sets)
+    assert f"runs {len(sets)} public set-ups" in guide
+    assert f"{works} work by the change of the image name alone" in guide
+    assert f"{with_recipe} more work with the changes of this page" in guide
+    assert f"{len(sets) - works - with_recipe} does not work" in guide
+
+
 @pytest.mark.parametrize(
     ("old", "new", "place", "field"),
     [
@@ -92,6 +104,7 @@ def test_no_repository_has_more_than_its_share(environments: Iterable[PublicEnvi
         ('ports = ["9093:9093"]', 'ports = ["9093"]', "kafka-ssl, broker 1:", "ports"),
         ('kind = "keystore", format = "PKCS12"', 'kind = "keystore"', "kafka-ssl, files 1:", "format"),
         ('name = "kafka-cluster"', 'name = "kafka-ssl"', "kafka-ssl:", "name"),
+        ('"--zookeeper zookeeper0:2181"', '"--zookeeper nowhere"', "kafka-ui:", "nowhere"),
     ],
 )
 def test_an_invalid_field_is_named_with_its_place(

@@ -1,15 +1,15 @@
 """Whom a group waits for, and until when."""
 
-from coordinator.group.classic.awaited import awaited
-from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
+from coordinator.group.event_details import AwaitedMember, AwaitedRequest
+from coordinator.group.group_view import find_awaited_members
 from tests.group.ask import named
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import CHANGED, new_generation, stable_group, sync_all
 
 
-def whom(coordinator: Coordinator) -> tuple[Awaited, ...]:
-    return awaited(coordinator.shard._groups.classic[GROUP], coordinator.now.monotonic_ms)
+def whom(coordinator: Coordinator) -> tuple[AwaitedMember, ...]:
+    return find_awaited_members(coordinator.shard._groups.classic[GROUP], coordinator.now.monotonic_ms)
 
 
 def test_a_stable_group_waits_for_nobody() -> None:
@@ -23,7 +23,7 @@ def test_members_that_have_not_rejoined_are_awaited_until_their_session_ends() -
     leader, follower = stable_group(coordinator)
     coordinator.join(leader)
     coordinator.advance(4_000)
-    assert whom(coordinator) == (Awaited(named(follower), AwaitedRequest.JOIN, 4_000, 6_000, 6_000),)
+    assert whom(coordinator) == (AwaitedMember(named(follower), AwaitedRequest.JOIN, 4_000, 6_000, 6_000),)
 
 
 def test_one_that_is_heard_is_awaited_until_the_rebalance_timeout_at_most() -> None:
@@ -46,7 +46,7 @@ def test_with_nobody_else_there_only_its_session_ends_the_wait_for_a_static_memb
     coordinator.sync(first, 1, {})
     coordinator.sync(second, 1)
     coordinator.leave_alone(first)
-    assert whom(coordinator) == (Awaited(named(second, "b"), AwaitedRequest.JOIN, 0, 10_000, 10_000),)
+    assert whom(coordinator) == (AwaitedMember(named(second, "b"), AwaitedRequest.JOIN, 0, 10_000, 10_000),)
 
 
 def test_a_pending_member_is_awaited_until_its_id_is_forgotten() -> None:
@@ -57,7 +57,7 @@ def test_a_pending_member_is_awaited_until_its_id_is_forgotten() -> None:
     coordinator.join(leader)
     coordinator.advance(2_000)
     name = named(pending, client_id="late")
-    assert whom(coordinator) == (Awaited(name, AwaitedRequest.FIRST_JOIN, 3_000, 3_000, 3_000),)
+    assert whom(coordinator) == (AwaitedMember(name, AwaitedRequest.FIRST_JOIN, 3_000, 3_000, 3_000),)
 
 
 def test_an_initial_rebalance_waits_for_time_and_not_for_anybody() -> None:

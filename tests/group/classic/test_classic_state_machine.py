@@ -1,7 +1,7 @@
 import pytest
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.state import MEANINGS, TRANSITIONS, ClassicGroupState
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_state_machine import MEANINGS, TRANSITIONS, ClassicGroupState
 from docs import generate_state_machine
 
 

@@ -1,4 +1,4 @@
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.group.coordinator import Coordinator
 from tests.group.stories import stable_group
 

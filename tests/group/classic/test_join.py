@@ -1,7 +1,7 @@
-from coordinator.group.events import JoinRefused, MemberIdRequired, MemberJoined
-from protocol.errors import ErrorCode
+from coordinator.group.group_event_types import JoinRefused, MemberIdRequired, MemberJoined
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
-from protocol.records import GroupMetadataKey, GroupMetadataValue
+from protocol.records.group_record_schemas import GroupMetadataKey, GroupMetadataValue
 from tests.group.ask import named
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, START, Coordinator
@@ -15,12 +15,12 @@ def test_a_dynamic_member_gets_an_id_first_and_joins_with_it() -> None:
     member_id = ask.joined.member_id
     assert member_id.startswith("billing-")
     assert len(member_id) == len("billing-") + 36
-    assert coordinator.told(MemberIdRequired) == [
+    assert coordinator.find_events(MemberIdRequired) == [
         MemberIdRequired(GROUP, 0, named(member_id, client_id="billing"), "Empty")
     ]
     assert coordinator.describe().members == []
     assert coordinator.join(member_id, client_id="billing").is_parked
-    (joined,) = coordinator.told(MemberJoined)
+    (joined,) = coordinator.find_events(MemberJoined)
     assert (joined.member, joined.pending) == (named(member_id, client_id="billing"), True)
 
 
@@ -152,7 +152,7 @@ def test_a_full_group_refuses_new_members_and_keeps_its_own() -> None:
     leader, follower = stable_group(coordinator)
     response = coordinator.join().joined
     assert (response.error_code, response.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-    assert coordinator.told(JoinRefused)[-1].error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert coordinator.find_events(JoinRefused)[-1].error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert coordinator.join(follower).joined.error_code == ErrorCode.NONE
     assert coordinator.join(leader).is_parked
 

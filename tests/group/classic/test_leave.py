@@ -1,8 +1,8 @@
 import pytest
 
-from coordinator.group.events import MemberLeft, RebalanceStarted
-from coordinator.group.rebalance_facts import RebalanceCause
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_event_types import MemberLeft, RebalanceStarted
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 from tests.group.ask import WHO, Ask, named
 from tests.group.coordinator import GROUP, Coordinator
@@ -32,12 +32,14 @@ def test_one_bad_entry_does_not_stop_the_others() -> None:
     assert ask.answer(LeaveGroupResponse).members[3] == MemberResponse(
         member_id="", group_instance_id="instance-0", error_code=0
     )
-    assert coordinator.told(MemberLeft) == [
+    assert coordinator.find_events(MemberLeft) == [
         MemberLeft(GROUP, 1, named(follower), "scaling down", False, *WHO),
         MemberLeft(GROUP, 1, named(static, "instance-0"), "not provided", False, *WHO),
         MemberLeft(GROUP, 1, named(pending), "not provided", True, *WHO),
     ]
-    starts = [e for e in coordinator.told(RebalanceStarted) if e.trigger.cause is RebalanceCause.MEMBER_LEFT]
+    starts = [
+        e for e in coordinator.find_events(RebalanceStarted) if e.trigger.cause is RebalanceCause.MEMBER_LEFT
+    ]
     assert len(starts) == 1
     assert follower in starts[0].trigger.reason
     assert coordinator.join(leader).joined.generation_id == 2

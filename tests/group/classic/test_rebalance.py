@@ -1,6 +1,7 @@
 import pytest
 
-from coordinator.group.events import (
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_event_types import (
     GroupEmptied,
     GroupStabilized,
     LeaderReplaced,
@@ -8,19 +9,18 @@ from coordinator.group.events import (
     RebalanceStalled,
     RebalanceStarted,
 )
-from coordinator.group.rebalance_facts import RebalanceCause
-from coordinator.group.timer_key import TimerKey, TimerKind
-from protocol.errors import ErrorCode
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
-from protocol.records import GroupMetadataValue
+from protocol.records.group_record_schemas import GroupMetadataValue
 from tests.group.ask import named
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group, sync_all
 from tests.group.subscriptions import subscription
 
-JOIN = TimerKey(TimerKind.JOIN, GROUP)
-SYNC = TimerKey(TimerKind.SYNC, GROUP)
+JOIN = GroupTimerKey(GroupTimerKind.JOIN, GROUP)
+SYNC = GroupTimerKey(GroupTimerKind.SYNC, GROUP)
 
 
 def test_an_empty_group_waits_the_initial_delay_though_everyone_is_there() -> None:
@@ -112,7 +112,7 @@ def test_dynamic_members_that_do_not_rejoin_are_evicted_at_the_rebalance_timeout
     coordinator.advance(4_000)
     assert ask.joined.generation_id == 2
     assert [one.member_id for one in ask.joined.members] == [leader]
-    assert coordinator.told(MembersEvicted) == [
+    assert coordinator.find_events(MembersEvicted) == [
         MembersEvicted(GROUP, 1, (named(follower),), "join", silent_ms=(4_000,), connection_ids=(0,))
     ]
     assert coordinator.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
@@ -154,7 +154,7 @@ def test_a_leader_that_does_not_rejoin_is_replaced_by_the_oldest_member_that_did
         coordinator.heartbeat(leader, 1)
     assert {ask.joined.leader for ask in asks} == {second}
     assert len(asks[1].joined.members) == 2
-    assert coordinator.told(LeaderReplaced) == [LeaderReplaced(GROUP, 1, named(second), leader)]
+    assert coordinator.find_events(LeaderReplaced) == [LeaderReplaced(GROUP, 1, named(second), leader)]
 
 
 def test_silent_static_members_stay_and_hold_the_group_when_nobody_else_is_left() -> None:
@@ -164,7 +164,7 @@ def test_silent_static_members_stay_and_hold_the_group_when_nobody_else_is_left(
     for _ in range(9):
         coordinator.advance(7_500)
         assert coordinator.heartbeat(static, 1) is ErrorCode.REBALANCE_IN_PROGRESS
-    assert coordinator.told(RebalanceStalled)
+    assert coordinator.find_events(RebalanceStalled)
     assert coordinator.state() == "PreparingRebalance"
     ask = coordinator.join(static, instance="instance-0")
     assert ask.joined.generation_id == 2
@@ -176,7 +176,7 @@ def test_a_stalled_rebalance_ends_when_the_session_of_the_last_silent_member_doe
     coordinator.leave_alone(dynamic)
     coordinator.advance(10_000)
     assert coordinator.state() == "Empty"
-    assert coordinator.told(GroupEmptied) == [GroupEmptied(GROUP, 2)]
+    assert coordinator.find_events(GroupEmptied) == [GroupEmptied(GROUP, 2)]
 
 
 def test_a_stalled_rebalance_of_members_with_hardly_a_rebalance_timeout_does_not_spin() -> None:
@@ -187,7 +187,7 @@ def test_a_stalled_rebalance_of_members_with_hardly_a_rebalance_timeout_does_not
     sync_all(coordinator, members, 1)
     coordinator.leave(MemberIdentity(member_id="", group_instance_id="a"))
     coordinator.advance(9_000)
-    assert 1 <= len(coordinator.told(RebalanceStalled)) <= 20
+    assert 1 <= len(coordinator.find_events(RebalanceStalled)) <= 20
 
 
 def test_a_silent_static_member_gets_a_place_in_the_next_generation() -> None:
@@ -209,10 +209,10 @@ def test_members_that_never_sync_are_removed_after_the_rebalance_timeout() -> No
         coordinator.advance(7_500)
         coordinator.heartbeat(leader, 1)
         coordinator.heartbeat(follower, 1)
-    assert coordinator.told(MembersEvicted) == [
+    assert coordinator.find_events(MembersEvicted) == [
         MembersEvicted(GROUP, 1, (named(follower),), "sync", silent_ms=(7_500,), connection_ids=(0,))
     ]
-    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SYNC_EXPIRED
+    assert coordinator.find_events(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SYNC_EXPIRED
     assert coordinator.join(leader).joined.generation_id == 2
 
 
@@ -288,7 +288,7 @@ def test_an_emptied_group_is_recorded_with_its_next_generation() -> None:
     coordinator = Coordinator()
     (member,) = stable_group(coordinator, 1)
     coordinator.leave_alone(member)
-    assert coordinator.told(GroupEmptied) == [GroupEmptied(GROUP, 2)]
+    assert coordinator.find_events(GroupEmptied) == [GroupEmptied(GROUP, 2)]
     value = coordinator.records[-1].value
     assert value == GroupMetadataValue(
         protocol_type="consumer",
@@ -314,11 +314,11 @@ def test_a_timer_that_was_cancelled_or_moved_does_nothing_when_it_fires_all_the_
     leader, follower = stable_group(coordinator)
     coordinator.fire(JOIN)
     coordinator.fire(SYNC)
-    coordinator.fire(TimerKey(TimerKind.HEARTBEAT, GROUP, "stranger"))
-    coordinator.fire(TimerKey(TimerKind.JOIN, "nobody's"))
-    coordinator.fire(TimerKey(TimerKind.SYNC, "nobody's"))
-    coordinator.fire(TimerKey(TimerKind.HEARTBEAT, "nobody's", leader))
-    coordinator.fire(TimerKey(TimerKind.HEARTBEAT, GROUP, leader))
+    coordinator.fire(GroupTimerKey(GroupTimerKind.HEARTBEAT, GROUP, "stranger"))
+    coordinator.fire(GroupTimerKey(GroupTimerKind.JOIN, "nobody's"))
+    coordinator.fire(GroupTimerKey(GroupTimerKind.SYNC, "nobody's"))
+    coordinator.fire(GroupTimerKey(GroupTimerKind.HEARTBEAT, "nobody's", leader))
+    coordinator.fire(GroupTimerKey(GroupTimerKind.HEARTBEAT, GROUP, leader))
     assert coordinator.state() == "Stable"
     ask = coordinator.join(leader)
     coordinator.fire(JOIN)
@@ -334,7 +334,7 @@ def test_the_start_of_a_rebalance_says_why() -> None:
     ask = coordinator.join(instance="i-1", reason="I am new")
     newcomer = coordinator.describe().members[-1].member_id
     assert ask.is_parked
-    event = coordinator.told(RebalanceStarted)[-1]
+    event = coordinator.find_events(RebalanceStarted)[-1]
     assert (event.state, event.generation_id, event.trigger.cause) == (
         "Stable",
         1,
@@ -347,7 +347,7 @@ def test_the_start_of_a_rebalance_says_why() -> None:
 def test_the_end_of_a_join_phase_is_told() -> None:
     coordinator = Coordinator()
     leader, _ = new_generation(coordinator)
-    assert coordinator.told(GroupStabilized) == [GroupStabilized(GROUP, 1, 2, leader, "range")]
+    assert coordinator.find_events(GroupStabilized) == [GroupStabilized(GROUP, 1, 2, leader, "range")]
 
 
 def test_one_member_of_a_large_group_gets_the_list_of_all() -> None:

@@ -1,20 +1,20 @@
 """What a rebalance tells of itself: while it lasts, and at its end."""
 
-from coordinator.group.classic.open_rebalance import FIRST_REPORT_MS
-from coordinator.group.events import RebalanceCompleted, RebalanceWaits
-from coordinator.group.rebalance_facts import Assigned, Departure, DepartureCause, RebalanceCause
-from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.group.classic.classic_group import FIRST_REPORT_MS
+from coordinator.group.event_details import Departure, DepartureCause, MemberAssignment, RebalanceCause
+from coordinator.group.group_event_types import RebalanceCompleted, RebalanceWaits
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
 from protocol.messages.leave_group import MemberIdentity
 from tests.group.ask import named
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import new_generation, stable_group, sync_all
 
-REPORT = TimerKey(TimerKind.REPORT, GROUP)
+REPORT = GroupTimerKey(GroupTimerKind.REPORT, GROUP)
 
 
 def completed(coordinator: Coordinator) -> RebalanceCompleted:
-    return coordinator.told(RebalanceCompleted)[-1]
+    return coordinator.find_events(RebalanceCompleted)[-1]
 
 
 def stay(coordinator: Coordinator, duration_ms: int, *members: str, generation: int = 1) -> None:
@@ -30,14 +30,14 @@ def test_a_rebalance_that_lasts_tells_whom_it_waits_for() -> None:
     leader, follower = stable_group(coordinator)
     coordinator.join(leader)
     stay(coordinator, FIRST_REPORT_MS - 1_000, follower)
-    assert not coordinator.told(RebalanceWaits)
+    assert not coordinator.find_events(RebalanceWaits)
     stay(coordinator, 41_000, follower)
-    told = coordinator.told(RebalanceWaits)
-    assert [event.waited_ms for event in told] == [10_000, 20_000, 40_000]
-    assert [event.left_ms for event in told] == [50_000, 40_000, 20_000]
-    assert {one.member for event in told for one in event.awaited} == {named(follower)}
-    assert told[0].trigger is not None
-    assert told[0].trigger.cause is RebalanceCause.LEADER_REJOINED
+    events = coordinator.find_events(RebalanceWaits)
+    assert [event.waited_ms for event in events] == [10_000, 20_000, 40_000]
+    assert [event.left_ms for event in events] == [50_000, 40_000, 20_000]
+    assert {one.member for event in events for one in event.awaited} == {named(follower)}
+    assert events[0].trigger is not None
+    assert events[0].trigger.cause is RebalanceCause.LEADER_REJOINED
     coordinator.join(follower)
     sync_all(coordinator, [leader, follower], 2)
     assert REPORT not in coordinator.timers
@@ -48,7 +48,7 @@ def test_one_that_lasts_for_an_hour_tells_of_it_less_and_less_often() -> None:
     leader, follower = stable_group(coordinator)
     coordinator.join(leader, rebalance=7_200_000)
     stay(coordinator, 3_600_000, follower)
-    waited_s = [event.waited_ms // 1_000 for event in coordinator.told(RebalanceWaits)]
+    waited_s = [event.waited_ms // 1_000 for event in coordinator.find_events(RebalanceWaits)]
     assert waited_s == [10, 20, 40, 80, 160, 320, *range(620, 3_600, 300)]
 
 
@@ -56,14 +56,14 @@ def test_an_initial_rebalance_tells_that_it_waits_for_others_to_come() -> None:
     coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=15_000))
     coordinator.join(version=3)
     coordinator.advance(14_000)
-    (event,) = coordinator.told(RebalanceWaits)
+    (event,) = coordinator.find_events(RebalanceWaits)
     assert (event.is_initial, event.members, event.awaited, event.left_ms) == (True, 1, (), 5_000)
 
 
 def test_a_short_initial_rebalance_is_no_news() -> None:
     coordinator = Coordinator()
     stable_group(coordinator, 3)
-    assert not coordinator.told(RebalanceWaits)
+    assert not coordinator.find_events(RebalanceWaits)
 
 
 def test_a_leader_that_does_not_assign_is_told_of() -> None:
@@ -71,7 +71,7 @@ def test_a_leader_that_does_not_assign_is_told_of() -> None:
     leader, follower = new_generation(coordinator)
     coordinator.sync(follower, 1)
     stay(coordinator, 10_000, leader)
-    (event,) = coordinator.told(RebalanceWaits)
+    (event,) = coordinator.find_events(RebalanceWaits)
     assert event.state == "CompletingRebalance"
     assert [one.member for one in event.awaited] == [named(leader)]
 
@@ -81,12 +81,12 @@ def test_a_stable_group_tells_who_does_not_ask_for_its_assignment() -> None:
     leader, follower = new_generation(coordinator)
     coordinator.sync(leader, 1, {leader: b"all"})
     stay(coordinator, 10_000, leader, follower)
-    (event,) = coordinator.told(RebalanceWaits)
+    (event,) = coordinator.find_events(RebalanceWaits)
     assert (event.state, event.trigger, event.waited_ms, event.left_ms) == ("Stable", None, 10_000, 50_000)
     assert [one.member for one in event.awaited] == [named(follower)]
     coordinator.sync(follower, 1)
     stay(coordinator, 30_000, leader, follower)
-    assert len(coordinator.told(RebalanceWaits)) == 1
+    assert len(coordinator.find_events(RebalanceWaits)) == 1
 
 
 def test_attempts_of_one_rebalance_do_not_put_the_report_off() -> None:
@@ -98,7 +98,7 @@ def test_attempts_of_one_rebalance_do_not_put_the_report_off() -> None:
         for member in members:
             coordinator.join(member)
         members.append(newcomer.joined.member_id)
-    (event,) = coordinator.told(RebalanceWaits)
+    (event,) = coordinator.find_events(RebalanceWaits)
     assert (event.waited_ms, event.attempts) == (10_000, 2)
 
 
@@ -106,13 +106,13 @@ def test_a_report_that_fires_too_early_or_for_nobody_is_none() -> None:
     coordinator = Coordinator()
     leader, _ = stable_group(coordinator)
     coordinator.fire(REPORT)
-    coordinator.fire(TimerKey(TimerKind.REPORT, "nobody's"))
+    coordinator.fire(GroupTimerKey(GroupTimerKind.REPORT, "nobody's"))
     coordinator.join(leader)
     coordinator.advance(5_000)
     coordinator.fire(REPORT)
-    assert not coordinator.told(RebalanceWaits)
+    assert not coordinator.find_events(RebalanceWaits)
     coordinator.advance(5_000)
-    assert coordinator.told(RebalanceWaits)
+    assert coordinator.find_events(RebalanceWaits)
 
 
 def test_the_first_rebalance_is_summed_up_with_who_got_what() -> None:
@@ -124,7 +124,8 @@ def test_the_first_rebalance_is_summed_up_with_who_got_what() -> None:
     assert event.trigger.cause is RebalanceCause.MEMBER_JOINED
     assert event.trigger.actor == named(leader)
     assert event.members == tuple(
-        Assigned(named(member), None, b"for " + member.encode(), RANGE[0][1]) for member in (leader, follower)
+        MemberAssignment(named(member), None, b"for " + member.encode(), RANGE[0][1])
+        for member in (leader, follower)
     )
     assert event.gone == ()
     assert event.ended_ms - event.started_ms == event.join_ms + event.sync_ms == 6_000
@@ -177,7 +178,7 @@ def test_a_rebalance_that_begins_again_has_one_summary() -> None:
     coordinator.join(leader)
     coordinator.join(follower)
     sync_all(coordinator, [leader, follower, newcomer.joined.member_id], 2)
-    (event,) = coordinator.told(RebalanceCompleted)
+    (event,) = coordinator.find_events(RebalanceCompleted)
     assert (event.attempts, event.generation_id) == (2, 2)
     assert event.trigger.actor == named(leader)
     assert event.latest.actor == named(newcomer.joined.member_id, client_id="new")
@@ -198,9 +199,9 @@ def test_a_group_that_empties_is_summed_up_too() -> None:
 def test_a_restarted_static_member_is_no_rebalance_and_neither_gone_nor_new_in_the_next() -> None:
     coordinator = Coordinator()
     leader, _ = stable_group(coordinator, 2, static=1)
-    before = len(coordinator.told(RebalanceCompleted))
+    before = len(coordinator.find_events(RebalanceCompleted))
     successor = coordinator.join(instance="instance-0").joined.member_id
-    assert len(coordinator.told(RebalanceCompleted)) == before
+    assert len(coordinator.find_events(RebalanceCompleted)) == before
     coordinator.join(leader)
     coordinator.join(successor, instance="instance-0")
     sync_all(coordinator, [leader], 2)

@@ -1,7 +1,7 @@
-from coordinator.group.events import MemberExpired, RebalanceStarted
-from coordinator.group.rebalance_facts import RebalanceCause
-from coordinator.group.timer_key import TimerKey, TimerKind
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_event_types import MemberExpired, RebalanceStarted
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
+from protocol.error_codes import ErrorCode
 from tests.group.ask import named
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
@@ -16,10 +16,10 @@ def test_a_silent_member_expires_after_its_session_timeout_and_the_rest_rebalanc
     coordinator.advance(4_999)
     assert coordinator.state() == "Stable"
     coordinator.advance(1)
-    assert coordinator.told(MemberExpired) == [
+    assert coordinator.find_events(MemberExpired) == [
         MemberExpired(GROUP, 1, named(follower), False, is_new=False, silent_ms=10_000, timeout_ms=10_000)
     ]
-    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SESSION_EXPIRED
+    assert coordinator.find_events(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SESSION_EXPIRED
     assert coordinator.heartbeat(leader, 1) is ErrorCode.REBALANCE_IN_PROGRESS
     assert coordinator.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -30,8 +30,8 @@ def test_heartbeats_keep_a_member_for_ever_with_one_timer() -> None:
     for _ in range(100):
         coordinator.advance(3_000)
         assert coordinator.heartbeat(member, 1) is ErrorCode.NONE
-    assert [key for key in coordinator.timers if key.kind is TimerKind.HEARTBEAT] == [
-        TimerKey(TimerKind.HEARTBEAT, GROUP, member)
+    assert [key for key in coordinator.timers if key.kind is GroupTimerKind.HEARTBEAT] == [
+        GroupTimerKey(GroupTimerKind.HEARTBEAT, GROUP, member)
     ]
     coordinator.advance(9_999)
     assert coordinator.state() == "Stable"
@@ -71,7 +71,7 @@ def test_a_pending_member_expires_and_lets_a_rebalance_go_on() -> None:
     assert ask.is_parked
     coordinator.advance(1)
     assert ask.joined.generation_id == 2
-    assert coordinator.told(MemberExpired) == [
+    assert coordinator.find_events(MemberExpired) == [
         MemberExpired(GROUP, 1, named(pending), True, is_new=False, silent_ms=6_000, timeout_ms=6_000)
     ]
     assert coordinator.join(pending).error is ErrorCode.UNKNOWN_MEMBER_ID
@@ -83,7 +83,7 @@ def test_the_expiry_of_a_pending_member_does_not_rebalance_a_stable_group() -> N
     coordinator.join(session=6_000)
     coordinator.heartbeat(member, 1)
     coordinator.advance(6_000)
-    assert coordinator.told(MemberExpired)
+    assert coordinator.find_events(MemberExpired)
     assert coordinator.state() == "Stable"
 
 

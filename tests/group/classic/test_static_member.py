@@ -1,12 +1,12 @@
-from coordinator.group.events import (
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_event_types import (
     MemberFenced,
     RebalanceAvoided,
     RebalanceStarted,
     StaticMemberReplaced,
 )
-from coordinator.group.rebalance_facts import RebalanceCause
-from protocol.errors import ErrorCode
-from protocol.records import GroupMetadataValue
+from protocol.error_codes import ErrorCode
+from protocol.records.group_record_schemas import GroupMetadataValue
 from tests.group.ask import named
 from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import CHANGED, new_generation, stable_group
@@ -28,10 +28,10 @@ def test_a_restarted_follower_carries_on_without_a_rebalance() -> None:
     assert (response.members, response.skip_assignment) == ([], False)
     assert response.member_id != follower
     assert coordinator.sync(response.member_id, 1).synced.assignment == b"for " + follower.encode()
-    assert coordinator.told(RebalanceAvoided) == [
+    assert coordinator.find_events(RebalanceAvoided) == [
         RebalanceAvoided(GROUP, 1, named(response.member_id, "instance-1"))
     ]
-    assert coordinator.told(StaticMemberReplaced) == [
+    assert coordinator.find_events(StaticMemberReplaced) == [
         StaticMemberReplaced(GROUP, 1, named(response.member_id, "instance-1"), follower, "Stable")
     ]
     assert coordinator.state() == "Stable"
@@ -75,7 +75,7 @@ def test_the_predecessor_is_fenced_everywhere() -> None:
     assert coordinator.commit(old, 1, instance="instance-1") is fenced
     response = coordinator.join(old, instance="instance-1").joined
     assert (response.error_code, response.member_id) == (fenced, old)
-    assert coordinator.told(MemberFenced)[0] == MemberFenced(
+    assert coordinator.find_events(MemberFenced)[0] == MemberFenced(
         GROUP, 1, named(old, "instance-1"), new, "heartbeat"
     )
     assert coordinator.heartbeat(old, 1) is ErrorCode.UNKNOWN_MEMBER_ID
@@ -85,7 +85,7 @@ def test_a_predecessor_that_waits_to_join_is_answered_with_its_own_id() -> None:
     coordinator = Coordinator()
     first = coordinator.join(instance="i")
     second = coordinator.join(instance="i")
-    old = coordinator.told(StaticMemberReplaced)[0].old_member_id
+    old = coordinator.find_events(StaticMemberReplaced)[0].old_member_id
     response = first.joined
     assert (response.error_code, response.member_id) == (ErrorCode.FENCED_INSTANCE_ID, old)
     assert (response.leader, response.protocol_name) == ("", None)
@@ -99,7 +99,9 @@ def test_a_predecessor_that_waits_to_sync_is_answered_and_the_group_rebalances()
     waiting = coordinator.sync(static, 1, instance="instance-0")
     ask = coordinator.join(instance="instance-0")
     assert waiting.synced.error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.STATIC_MEMBER_REPLACED
+    assert (
+        coordinator.find_events(RebalanceStarted)[-1].trigger.cause is RebalanceCause.STATIC_MEMBER_REPLACED
+    )
     coordinator.join(leader)
     assert ask.joined.generation_id == 2
 

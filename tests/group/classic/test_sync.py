@@ -1,8 +1,8 @@
-from coordinator.group.events import AssignmentApplied, AssignmentReceived, RebalanceStarted
-from coordinator.group.rebalance_facts import RebalanceCause
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import RebalanceCause
+from coordinator.group.group_event_types import AssignmentApplied, AssignmentReceived, RebalanceStarted
+from protocol.error_codes import ErrorCode
 from protocol.messages.sync_group import SyncGroupResponse
-from protocol.records import GroupMetadataKey, GroupMetadataValue
+from protocol.records.group_record_schemas import GroupMetadataKey, GroupMetadataValue
 from tests.group.ask import named
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, RANGE, Coordinator
@@ -19,7 +19,7 @@ def test_followers_wait_for_the_leader_and_everyone_gets_its_part() -> None:
         error_code=ErrorCode.NONE, protocol_type="consumer", protocol_name="range", assignment=b"F"
     )
     assert ask.synced.assignment == b"L"
-    assert coordinator.told(AssignmentApplied) == [AssignmentApplied(GROUP, 1, 2)]
+    assert coordinator.find_events(AssignmentApplied) == [AssignmentApplied(GROUP, 1, 2)]
 
 
 def test_a_follower_that_comes_after_the_leader_is_answered_at_once() -> None:
@@ -65,7 +65,7 @@ def test_members_that_the_leader_leaves_out_get_nothing_and_strangers_are_ignore
     coordinator.sync(leader, 1, {leader: b"L", "stranger": b"S"})
     assert waiting.synced.assignment == b""
     assert waiting.synced.error_code == ErrorCode.NONE
-    assert coordinator.told(AssignmentReceived) == [
+    assert coordinator.find_events(AssignmentReceived) == [
         AssignmentReceived(GROUP, 1, named(leader), 2, 0, (follower,), ("stranger",))
     ]
 
@@ -127,5 +127,5 @@ def test_a_group_too_large_for_a_record_of_the_log_starts_over() -> None:
     assert (waiting.error, ask.error) == (ErrorCode.UNKNOWN_SERVER_ERROR,) * 2
     assert coordinator.records == records
     assert coordinator.describe().group_state == "PreparingRebalance"
-    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.ASSIGNMENT_TOO_LARGE
+    assert coordinator.find_events(RebalanceStarted)[-1].trigger.cause is RebalanceCause.ASSIGNMENT_TOO_LARGE
     assert {member.member_assignment for member in coordinator.describe().members} == {b""}

@@ -6,7 +6,7 @@ from protocol.consumer_protocol import (
     decode_assignment,
     encode_assignment,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.group.ask import Ask
 from tests.group.consumer.members import Members
 

@@ -11,10 +11,10 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
 from tests.group.ask import Ask
-from tests.group.consumer.members import Members, told
+from tests.group.consumer.members import Members, read_response
 
 
 @dataclass
@@ -39,7 +39,7 @@ class ConsumerClient:
             instance=self.instance,
             rebalance=60_000,
         )
-        epoch, given = told(ask)
+        epoch, given = read_response(ask)
         if isinstance(epoch, ErrorCode):
             assert epoch in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH), given
             self.epoch, self.owned = 0, {}

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from coordinator.group.consumer.config import ConsumerGroupConfig
-from coordinator.group.consumer.regular_expressions import REGEX_WORK
-from coordinator.group.consumer.target import TARGET_WORK, TargetWork, compute_target
-from coordinator.group.requests import TopicsChanged
+from coordinator.core.outcome import Context, Outcome, Work, WorkDone
+from coordinator.group.consumer.regex_resolution import REGEX_WORK
+from coordinator.group.consumer.target_assignment import TARGET_WORK, TargetWork, compute_target
+from coordinator.group.group_config import ConsumerGroupConfig
+from coordinator.group.group_requests import TopicsChanged
 from coordinator.group.topics_image import TopicImage, TopicsImage
-from coordinator.machine.outcome import Context, Outcome, Work, WorkDone
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -64,7 +64,7 @@ class Members(Coordinator):
     def topics_are(self, *topics: TopicImage) -> None:
         """Topics are made, grow and go."""
         before, self.topics = self.topics, TopicsImage(topics, self.topics.version + 1)
-        self.tell(TopicsChanged(self.topics, before.gone_in(self.topics)))
+        self.tell(TopicsChanged(self.topics, before.find_deleted(self.topics)))
 
     def beat(
         self,
@@ -107,11 +107,11 @@ class Members(Coordinator):
     ) -> tuple[object, object]:
         """Send the first heartbeat of a member."""
         given: dict[str, object] = {"rebalance": 60_000, "owned": {}, **more}
-        return told(self.beat(member_id, 0, names=names, **given))  # type: ignore[arg-type]
+        return read_response(self.beat(member_id, 0, names=names, **given))  # type: ignore[arg-type]
 
     def say(self, member_id: str, epoch: int, **more: object) -> tuple[object, object]:
         """Send a heartbeat; what comes back."""
-        return told(self.beat(member_id, epoch, **more))  # type: ignore[arg-type]
+        return read_response(self.beat(member_id, epoch, **more))  # type: ignore[arg-type]
 
     def described(self, group: str = GROUP) -> ConsumerGroupDescribeResponseGroup:
         """Describe a consumer group."""
@@ -125,7 +125,7 @@ class Members(Coordinator):
         return described.group_state, described.group_epoch, described.assignment_epoch
 
 
-def told(ask: Ask) -> tuple[object, object]:
+def read_response(ask: Ask) -> tuple[object, object]:
     """What a member was told: its epoch and its assignment, None without one; or an error and its text."""
     response = ask.answer(ConsumerGroupHeartbeatResponse)
     if response.error_code != ErrorCode.NONE:

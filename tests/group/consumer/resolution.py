@@ -1,7 +1,7 @@
 """Regular expressions, resolved as whoever does the work does it."""
 
-from coordinator.group.consumer.regular_expressions import MatchesTooMuch, RegexWork, resolve_regexes
-from coordinator.machine.outcome import Work, WorkDone
+from coordinator.core.outcome import Work, WorkDone
+from coordinator.group.consumer.regex_resolution import MatchesTooMuch, RegexWork, resolve_regexes
 
 
 def resolved(work: Work) -> WorkDone:

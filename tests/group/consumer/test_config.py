@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.group.consumer.config import (
+from coordinator.group.group_config import (
     ASSIGNMENT_INTERVAL,
     HEARTBEAT_INTERVAL,
     SESSION_TIMEOUT,
@@ -13,13 +13,13 @@ from tests.group.config import consumer_group_config
 
 
 def test_a_group_without_configs_has_the_times_of_the_broker() -> None:
-    assert consumer_group_config().times({}) == ConsumerGroupTimes(45_000, 5000, 1000)
+    assert consumer_group_config().resolve_times({}) == ConsumerGroupTimes(45_000, 5000, 1000)
 
 
 def test_a_group_has_times_of_its_own() -> None:
     own = {SESSION_TIMEOUT: "50000", HEARTBEAT_INTERVAL: "6000", ASSIGNMENT_INTERVAL: "0"}
-    assert consumer_group_config().times(own) == ConsumerGroupTimes(50_000, 6000, 0)
-    assert consumer_group_config().times({HEARTBEAT_INTERVAL: "6000"}) == ConsumerGroupTimes(
+    assert consumer_group_config().resolve_times(own) == ConsumerGroupTimes(50_000, 6000, 0)
+    assert consumer_group_config().resolve_times({HEARTBEAT_INTERVAL: "6000"}) == ConsumerGroupTimes(
         45_000, 6000, 1000
     )
 
@@ -29,11 +29,15 @@ def test_times_beyond_the_bounds_of_the_broker_are_the_nearest_within(
     text: str, times: tuple[int, int, int]
 ) -> None:
     own = dict.fromkeys((SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL), text)
-    assert consumer_group_config().times(own) == times
+    assert consumer_group_config().resolve_times(own) == times
 
 
 def test_configs_that_are_no_consumer_group_s_change_nothing() -> None:
-    assert consumer_group_config().times({"share.session.timeout.ms": "50000"}) == (45_000, 5000, 1000)
+    assert consumer_group_config().resolve_times({"share.session.timeout.ms": "50000"}) == (
+        45_000,
+        5000,
+        1000,
+    )
 
 
 @pytest.mark.parametrize(

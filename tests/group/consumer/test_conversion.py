@@ -1,9 +1,9 @@
 """Groups that become consumer groups and classic ones again, with members in them."""
 
-from coordinator.group.consumer.events import ConsumerMemberFenced, FenceCause
+from coordinator.group.group_event_types import ConsumerMemberFenced, FenceCause
 from coordinator.group.topics_image import TopicImage
 from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions, encode_subscription
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.group.config import consumer_group_config
 from tests.group.consumer.classic import INITIAL_DELAY_MS, partitions_of, stable_member
 from tests.group.consumer.members import BAR, FOO, Members
@@ -77,7 +77,7 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_fenced() -> None:
         assert group.heartbeat(old, generation) is ErrorCode.REBALANCE_IN_PROGRESS
         group.say("new", generation + 1)
         group.advance(6_000)
-    assert group.told(ConsumerMemberFenced)[0].cause is FenceCause.NOT_REJOINED
+    assert group.find_events(ConsumerMemberFenced)[0].cause is FenceCause.NOT_REJOINED
     assert group.heartbeat(old, generation) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -87,7 +87,7 @@ def test_a_classic_member_that_joins_and_does_not_sync_is_fenced() -> None:
     group.enter("new")
     group.join(old, rebalance=5_000)
     group.advance(5_000)
-    assert group.told(ConsumerMemberFenced)[0].cause is FenceCause.NOT_SYNCED
+    assert group.find_events(ConsumerMemberFenced)[0].cause is FenceCause.NOT_SYNCED
     assert group.say("new", generation + 1)[0] == generation + 2
 
 
@@ -96,7 +96,7 @@ def test_a_silent_classic_member_is_fenced_by_the_session_that_it_joined_with() 
     stable_member(group)
     group.enter("new")
     group.advance(10_000)
-    assert group.told(ConsumerMemberFenced)[0].cause is FenceCause.SESSION_EXPIRED
+    assert group.find_events(ConsumerMemberFenced)[0].cause is FenceCause.SESSION_EXPIRED
     assert [member.member_id for member in group.described().members] == ["new"]
 
 
@@ -132,13 +132,13 @@ def test_a_classic_member_that_was_to_give_partitions_up_is_fenced_after_a_resta
     old, _ = stable_member(group)
     group.enter("new")
     group.join(old, protocols=owning(0, 1, 2), rebalance=5_000)
-    view = group.shard.view(GROUP, group.now)
+    view = group.shard.view_group(GROUP, group.now)
     assert view is not None
     (state,) = (one.consumer.state for one in view.members if one.consumer and one.name.member_id == old)
     assert state == "UNREVOKED_PARTITIONS"
     group.restart()
     group.advance(5_000)
-    (fenced,) = group.told(ConsumerMemberFenced)
+    (fenced,) = group.find_events(ConsumerMemberFenced)
     assert (fenced.member.member_id, fenced.cause) == (old, FenceCause.NOT_REVOKED)
 
 

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
+from coordinator.core.outcome import NO_PRODUCER_ID
 from coordinator.group.topics_image import TopicImage
-from coordinator.machine.outcome import NO_PRODUCER_ID
 from tests.group.consumer.members import BAR, Members
 from tests.group.coordinator import GROUP
 from tests.group.entries import replay
@@ -49,18 +49,18 @@ def wander(group: Members, random: Random) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_every_prefix_of_the_log_gives_the_state_that_was_live_there(seed: int) -> None:
     random, group = Random(seed), Members()
-    states = {0: group.shard.durable_state()}
+    states = {0: group.shard.snapshot_durable()}
     for _ in range(120):
         wander(group, random)
-        states[len(group.log)] = group.shard.durable_state()
+        states[len(group.log)] = group.shard.snapshot_durable()
     assert len(states) > 4
     for length, state in states.items():
         loaded = new_shard()
         replay(loaded, group.log[:length])
-        assert loaded.durable_state() == state
+        assert loaded.snapshot_durable() == state
         copied = new_shard()
         replay(copied, [(fact, NO_PRODUCER_ID) for fact in loaded.copy_durable().facts()])
-        assert copied.durable_state() == state
-        loaded.loaded(group.now)
+        assert copied.snapshot_durable() == state
+        loaded.on_loaded(group.now)
         loaded.check_invariants()
-        assert loaded.durable_state() == state
+        assert loaded.snapshot_durable() == state

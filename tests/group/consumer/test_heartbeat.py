@@ -2,13 +2,14 @@
 
 import pytest
 
-from coordinator.group.requests import FetchOffsets
+from coordinator.group.group_event_types import EpochBumped, EpochCause, TopicChange
+from coordinator.group.group_requests import FetchOffsets
 from coordinator.group.topics_image import TopicImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from tests.group.config import consumer_group_config
-from tests.group.consumer.members import BAR, FOO, Members, told
+from tests.group.consumer.members import BAR, FOO, Members, read_response
 from tests.group.coordinator import GROUP
 
 FENCED, UNKNOWN = ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID
@@ -111,8 +112,8 @@ def test_records_come_in_kafkas_order() -> None:
     ]
     assert group.epochs() == ("Empty", 3, 3)
     group.delete_groups(GROUP)
-    assert not group.shard.group_ids()
-    assert not group.shard.durable_state()
+    assert not group.shard.list_group_ids()
+    assert not group.shard.snapshot_durable()
 
 
 def test_only_full_requests_are_told_the_assignment_again() -> None:
@@ -180,6 +181,12 @@ def test_topics_come_grow_and_go() -> None:
     group.advance(1_000)
     assert group.say("A", 4) == (4, {BAR: [0]})
     assert group.say("A", 4, owned={BAR: [0]}) == (5, None)
+    bumped = [event for event in group.find_events(EpochBumped) if event.cause is EpochCause.TOPICS_CHANGED]
+    assert [(event.topics, event.change) for event in bumped] == [
+        (("bar",), TopicChange.CREATED),
+        (("foo",), TopicChange.GREW),
+        (("foo",), TopicChange.DELETED),
+    ]
 
 
 def test_a_regular_expression_is_resolved_beside() -> None:
@@ -199,7 +206,7 @@ def test_an_expression_that_is_none_is_refused_at_once() -> None:
     message = "SubscribedTopicRegex `([` is not a valid regular expression: missing closing ]."
     assert group.enter("A", names=None, regex="([") == (ErrorCode.INVALID_REGULAR_EXPRESSION, message)
     assert not group.log
-    assert not group.shard.group_ids()
+    assert not group.shard.list_group_ids()
 
 
 def test_a_large_target_is_computed_elsewhere_and_those_behind_wait() -> None:
@@ -211,8 +218,8 @@ def test_a_large_target_is_computed_elsewhere_and_those_behind_wait() -> None:
     assert (first.is_parked, second.is_parked) == (True, True)
     assert not group.log
     group.do_work()
-    assert told(first) == (2, {FOO: list(range(30_000))})
-    assert told(second) == (2, {})
+    assert read_response(first) == (2, {FOO: list(range(30_000))})
+    assert read_response(second) == (2, {})
 
 
 def test_who_waits_for_a_target_is_told_when_the_partition_goes() -> None:
@@ -269,8 +276,8 @@ def test_commits_go_by_the_epoch_of_their_partition() -> None:
 def test_fetches_go_by_the_epoch_of_their_member(member_id: str | None, epoch: int, error: ErrorCode) -> None:
     group = Members()
     group.enter("A")
-    asked = OffsetFetchRequestGroup(group_id=GROUP, topics=None, member_id=member_id, member_epoch=epoch)
-    response = group.send(FetchOffsets(asked), 9).answer(OffsetFetchResponseGroup)
+    requested = OffsetFetchRequestGroup(group_id=GROUP, topics=None, member_id=member_id, member_epoch=epoch)
+    response = group.send(FetchOffsets(requested), 9).answer(OffsetFetchResponseGroup)
     assert response.error_code == error
 
 

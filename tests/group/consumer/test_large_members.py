@@ -1,16 +1,25 @@
 """A member that says more of itself than the log takes, or than anybody should count: refused, and nothing is
 written."""
 
-from coordinator.group.consumer.checks import MOST_NAMES
+from functools import partial
+
+from coordinator.core.outcome import Context, Now
+from coordinator.group.consumer.heartbeat_validation import MAX_SUBSCRIBED_TOPICS
 from protocol.codec import decode, encode
 from protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
-from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from protocol.primitives import MAX_STRING_BYTES
+from tests.executed_code import count_bytecodes
 from tests.group.config import group_config
 from tests.group.consumer.classic import INITIAL_DELAY_MS
-from tests.group.consumer.members import FOO, Members
+from tests.group.consumer.members import FOO, THREE, Members
+from tests.group.coordinator import GROUP
+from tests.group.new_shard import new_shard
 
 MOST_BYTES = 2_000
 
@@ -73,13 +82,14 @@ def test_a_classic_group_that_is_too_large_is_refused_before_its_subscriptions_a
 def test_more_names_than_anybody_should_count() -> None:
     group = Members()
     group.restart(group_config(message_max_bytes=1_000_000))
-    error, message = group.enter("A", ["foo"] * (MOST_NAMES + 1))
+    error, message = group.enter("A", ["foo"] * (MAX_SUBSCRIBED_TOPICS + 1))
     assert error is ErrorCode.INVALID_REQUEST
-    assert str(MOST_NAMES) in str(message)
-    assert group.enter("A", ["foo"] * MOST_NAMES) == (2, {FOO: [0, 1, 2]})
-    assert group.say("A", 2, names=["foo"] * (MOST_NAMES + 1))[0] is ErrorCode.INVALID_REQUEST
+    assert str(MAX_SUBSCRIBED_TOPICS) in str(message)
+    assert group.enter("A", ["foo"] * MAX_SUBSCRIBED_TOPICS) == (2, {FOO: [0, 1, 2]})
+    assert group.say("A", 2, names=["foo"] * (MAX_SUBSCRIBED_TOPICS + 1))[0] is ErrorCode.INVALID_REQUEST
     assert (
-        group.join("B", protocols=subscribed(["foo"] * (MOST_NAMES + 1))).error is ErrorCode.INVALID_REQUEST
+        group.join("B", protocols=subscribed(["foo"] * (MAX_SUBSCRIBED_TOPICS + 1))).error
+        is ErrorCode.INVALID_REQUEST
     )
 
 
@@ -91,8 +101,31 @@ def test_errors_about_long_names_can_be_read() -> None:
         group.beat("A", 0, regex="(" * MAX_STRING_BYTES, owned={}, rebalance=60_000),
     ]
     for ask in asks:
-        told = ask.answer(ConsumerGroupHeartbeatResponse)
-        assert decode(ConsumerGroupHeartbeatResponse, 1, encode(told, 1)).error_message
+        response = ask.answer(ConsumerGroupHeartbeatResponse)
+        assert decode(ConsumerGroupHeartbeatResponse, 1, encode(response, 1)).error_message
     missing = group.described(long)
     answer = ConsumerGroupDescribeResponse(groups=[missing])
     assert decode(ConsumerGroupDescribeResponse, 1, encode(answer, 1)).groups == [missing]
+
+
+def test_names_that_no_topic_has_cost_another_member_nothing() -> None:
+    costs = []
+    for count in (100, 1_000):
+        shard = new_shard(topics=THREE)
+        for number in range(4):
+            many = [f"{number}-{name}" for name in range(count)] if number < 3 else []
+            join = ConsumerGroupHeartbeatRequest(
+                group_id=GROUP,
+                member_id=f"member-{number}",
+                member_epoch=0,
+                rebalance_timeout_ms=60_000,
+                subscribed_topic_names=["foo", *many],
+                topic_partitions=[],
+            )
+            context, now = Context(number, 1, "client", "/host"), Now(2_000 * number, 2_000 * number)
+            outcome, cost = count_bytecodes(partial(shard.handle, join, context, now))
+            ((_, response),) = outcome.replies
+            assert isinstance(response, ConsumerGroupHeartbeatResponse)
+            assert response.error_code == ErrorCode.NONE
+        costs.append(cost)
+    assert max(costs) < 1.1 * min(costs)

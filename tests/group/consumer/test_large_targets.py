@@ -2,17 +2,17 @@
 
 import pytest
 
-from coordinator.group.consumer import target
+from coordinator.core.outcome import WorkDone
+from coordinator.group.consumer import target_assignment
 from coordinator.group.topics_image import TopicImage
-from coordinator.machine.outcome import WorkDone
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.group.ask import Ask
-from tests.group.consumer.members import FOO, Members, told
+from tests.group.consumer.members import FOO, Members, read_response
 
 
 @pytest.fixture(autouse=True)
 def every_target_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "INLINE_MAX", -1)
+    monkeypatch.setattr(target_assignment, "INLINE_MAX", -1)
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def test_heartbeats_that_wait_are_answered_in_order(group: Members) -> None:
     assert second.is_parked
     assert len(group.work) == 1
     group.do_work()
-    assert told(first) == (2, {FOO: [0, 1, 2]})
-    assert told(second) == (2, {}), "the next target is due only after an interval"
+    assert read_response(first) == (2, {FOO: [0, 1, 2]})
+    assert read_response(second) == (2, {}), "the next target is due only after an interval"
 
 
 def test_a_target_for_topics_that_have_changed_is_computed_again(group: Members) -> None:
@@ -42,14 +42,14 @@ def test_a_target_for_topics_that_have_changed_is_computed_again(group: Members)
     group.do_work()
     assert ask.is_parked
     group.do_work()
-    assert told(ask) == (2, {FOO: [0, 1, 2, 3, 4]})
+    assert read_response(ask) == (2, {FOO: [0, 1, 2, 3, 4]})
 
 
 def test_what_cannot_be_computed_is_told_and_nothing_was_written(group: Members) -> None:
     ask = joins(group, "A")
     written = list(group.records)
     group.tell(WorkDone(group.work.pop(), None, "no memory"))
-    error, message = told(ask)
+    error, message = read_response(ask)
     assert error is ErrorCode.UNKNOWN_SERVER_ERROR
     assert "no memory" in str(message)
     assert group.records == written == []
@@ -65,5 +65,5 @@ def test_a_result_that_comes_after_a_restart_is_nobodys(group: Members) -> None:
     joins(group, "A")
     (work,) = group.work
     group.restart()
-    group.tell(WorkDone(work, target.compute_target(work.argument)))  # type: ignore[arg-type]
+    group.tell(WorkDone(work, target_assignment.compute_target(work.argument)))  # type: ignore[arg-type]
     assert group.records == []

@@ -2,11 +2,11 @@
 
 import pytest
 
-from coordinator.group.consumer.events import ConsumerMemberFenced, FenceCause
-from coordinator.group.requests import KeepAlive
+from coordinator.group.group_event_types import ConsumerMemberFenced, FenceCause
+from coordinator.group.group_requests import ExtendSessions
 from coordinator.group.topics_image import TopicImage
-from protocol.errors import ErrorCode
-from protocol.records.consumer_group import (
+from protocol.error_codes import ErrorCode
+from protocol.records.group_record_schemas import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupTargetAssignmentMemberKey,
 )
@@ -50,9 +50,9 @@ def test_a_member_that_keeps_what_it_has_to_give_up_is_fenced() -> None:
     group.advance(1_000)
     group.say("A", 2)
     group.advance(4_999)
-    assert not group.told(ConsumerMemberFenced)
+    assert not group.find_events(ConsumerMemberFenced)
     group.advance(1)
-    assert group.told(ConsumerMemberFenced)[0].cause is FenceCause.NOT_REVOKED
+    assert group.find_events(ConsumerMemberFenced)[0].cause is FenceCause.NOT_REVOKED
     error, _ = group.say("A", 2)
     assert error is ErrorCode.UNKNOWN_MEMBER_ID
     assert group.say("B", 2)[0] == 4
@@ -191,8 +191,8 @@ def test_one_that_is_kept_alive_has_the_session_timeout_that_it_had() -> None:
     group = Members()
     group.enter("A")
     for later_ms in (SESSION_MS, 2 * SESSION_MS):
-        group.send(KeepAlive(GROUP, ["A"], group.now.monotonic_ms + later_ms), 0)
-        view = group.shard.view(GROUP, group.now)
+        group.send(ExtendSessions(GROUP, ["A"], group.now.monotonic_ms + later_ms), 0)
+        view = group.shard.view_group(GROUP, group.now)
         assert view is not None
         (member,) = view.members
         assert (member.session_timeout_ms, member.session_left_ms) == (SESSION_MS, later_ms)

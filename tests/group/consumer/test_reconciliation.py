@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from coordinator.group.consumer.member import ConsumerMember, MemberState
-from coordinator.group.consumer.reconcile import Goal, reconciled
-from coordinator.group.consumer.refusal import Refusal
+from coordinator.group.consumer.consumer_member import ConsumerMember, MemberState
+from coordinator.group.consumer.heartbeat_validation import GroupApiError
+from coordinator.group.consumer.reconciliation import ReconciliationGoal, reconcile_member
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequestTopicPartitions
 from tests.group.consumer.members import FOO
 
@@ -46,7 +46,7 @@ def test_a_step(
         assigned={FOO: assigned},
         pending={FOO: pending} if pending else {},
     )
-    goal = Goal(2, {FOO: target}, lambda _: True, lambda _, part: part in held, True, False)
+    goal = ReconciliationGoal(2, {FOO: target}, lambda _: True, lambda _, part: part in held, True, False)
     parts = (
         None
         if owned is None
@@ -54,11 +54,13 @@ def test_a_step(
         if owned
         else []
     )
-    new = reconciled(member, goal, parts)
+    new = reconcile_member(member, goal, parts)
     assert (new.state, new.member_epoch, new.assigned.get(FOO, {}), new.pending.get(FOO, {})) == after
 
 
 def test_a_member_in_a_state_of_a_later_version_has_to_begin_anew() -> None:
     member = ConsumerMember("m", member_epoch=1, state=MemberState.UNKNOWN)
-    with pytest.raises(Refusal):
-        reconciled(member, Goal(2, {}, lambda _: True, lambda *_: False, True, False), None)
+    with pytest.raises(GroupApiError):
+        reconcile_member(
+            member, ReconciliationGoal(2, {}, lambda _: True, lambda *_: False, True, False), None
+        )

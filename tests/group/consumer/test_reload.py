@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
+from coordinator.core.outcome import Outcome
 from coordinator.group.topics_image import TopicImage
-from coordinator.machine.outcome import Outcome
 from tests.group.consumer.clients import ClassicClient, ConsumerClient
 from tests.group.consumer.members import BAR, FOO, Members
 from tests.group.coordinator import GROUP
@@ -82,14 +82,14 @@ class Run(Members):
 
     def outcome(self) -> tuple[object, ...]:
         """What the group has come to: its type and state, how far behind its target is, and who has what."""
-        view = self.shard.view(GROUP, self.now)
+        view = self.shard.view_group(GROUP, self.now)
         assert view is not None
         behind = None if view.assignment_epoch is None else view.generation_id - view.assignment_epoch
         return view.type, view.state, behind, [self._owned_by(client) for client in self.clients]
 
     def epoch(self) -> int:
         """The group's, or its generation."""
-        view = self.shard.view(GROUP, self.now)
+        view = self.shard.view_group(GROUP, self.now)
         assert view is not None
         return view.generation_id
 

@@ -5,17 +5,17 @@ from itertools import islice
 
 import pytest
 
-from coordinator.group.consumer.events import RegexesUnresolved
-from coordinator.group.consumer.regular_expressions import (
+from coordinator.core.outcome import WorkDone
+from coordinator.group.consumer.regex_resolution import (
     REFRESH_HOLD_MS,
     MatchesTooMuch,
     RegexWork,
     resolve_regexes,
 )
+from coordinator.group.group_event_types import RegexesUnresolved
 from coordinator.group.topics_image import TopicImage, TopicsImage
-from coordinator.machine.outcome import WorkDone
 from tests.group.config import group_config
-from tests.group.consumer.members import Members, told
+from tests.group.consumer.members import Members, read_response
 
 TOPICS = [TopicImage(f"topic-{number}", number.to_bytes(16), 1) for number in range(1, 201)]
 IMAGE = TopicsImage(TOPICS, version=1)
@@ -32,11 +32,11 @@ def group_with(most_bytes: int) -> Members:
 def test_a_member_whose_expression_matches_too_much_is_in_its_group_and_has_nothing(most_bytes: int) -> None:
     group = group_with(most_bytes)
     assert group.enter("A", None, regex="topic-.*") == (1, {})
-    (unresolved,) = group.told(RegexesUnresolved)
+    (unresolved,) = group.find_events(RegexesUnresolved)
     assert f"message.max.bytes={most_bytes}" in unresolved.reason
     assert group.say("A", 1) == (1, None)
     assert group.enter("B", ["topic-1"])[0] == 2
-    assert len(group.told(RegexesUnresolved)) == 1, "it is not tried again at once"
+    assert len(group.find_events(RegexesUnresolved)) == 1, "it is not tried again at once"
 
 
 def test_it_is_tried_again_in_time_and_when_it_fits_it_counts() -> None:
@@ -55,9 +55,9 @@ def test_it_is_tried_again_in_time_and_when_it_fits_it_counts() -> None:
 def test_work_that_failed_is_told_and_not_repeated_at_once() -> None:
     group = Members()
     group.does_work = False
-    told(group.beat("A", 0, regex="f.*", owned={}, rebalance=60_000))
+    read_response(group.beat("A", 0, regex="f.*", owned={}, rebalance=60_000))
     group.tell(WorkDone(group.work.pop(), None, "no memory"))
-    assert [event.reason for event in group.told(RegexesUnresolved)] == ["no memory"]
+    assert [event.reason for event in group.find_events(RegexesUnresolved)] == ["no memory"]
     group.say("A", 1)
     assert not group.work
     group.advance(REFRESH_HOLD_MS + 1)

@@ -1,6 +1,6 @@
 """Two members share a topic, one step after the other, as seen on a broker."""
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.group.consumer.members import FOO, Members
 
 

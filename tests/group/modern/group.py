@@ -1,10 +1,8 @@
 """A group that plays a history: members, topics and targets, without a coordinator."""
 
-from coordinator.group.modern.assignors import ASSIGNORS
-from coordinator.group.modern.assignors.assignor import GroupSpec, MemberSpec, Partitions
 from coordinator.group.modern.java_order import TimelineOrder, ordered_names
-from coordinator.group.modern.topic_hash import group_hash
-from coordinator.group.topics_image import TopicImage
+from coordinator.group.modern.partition_assignors import ASSIGNORS, GroupSpec, MemberSpec, Partitions
+from coordinator.group.topics_image import TopicImage, compute_group_hash
 from tests.group.modern.histories import Step
 from tests.group.modern.recorded import Answer
 
@@ -26,7 +24,7 @@ class PlayedGroup:
             case ["delete", name]:
                 del self.topics[name]
             case ["put", member_id, instance_id, names]:
-                self.order.put(member_id)
+                self.order.insert(member_id)
                 self.subscriptions[member_id] = (instance_id, names)
             case ["remove", member_id]:
                 self.order.remove(member_id)
@@ -48,7 +46,7 @@ class PlayedGroup:
             if target != self.targets.get(member_id)
         }
         self.targets = new
-        return Answer(order=list(self.order), hash=group_hash(self.topics.values()), records=records)
+        return Answer(order=list(self.order), hash=compute_group_hash(self.topics.values()), records=records)
 
     def spec(self) -> GroupSpec:
         """The group as an assignor sees it."""

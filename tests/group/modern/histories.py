@@ -80,7 +80,7 @@ class _Writer:
             self._put_member(member_id, self.members[member_id][0], self._subscription())
 
     def mix(self) -> None:
-        """From now on members subscribe to the same, or no longer."""
+        """From now on all members subscribe to the same topics, or no longer."""
         self.is_homogeneous = not self.is_homogeneous
         self.subscribe()
 

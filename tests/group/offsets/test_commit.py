@@ -1,16 +1,17 @@
 import pytest
 
-from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
-from coordinator.group.record_size import batch_size
-from coordinator.group.refusal_facts import RefusedOffset
-from protocol.errors import ErrorCode
+from coordinator.group.event_details import RefusedOffset
+from coordinator.group.group_event_types import CommitRefused, OffsetsCommitted, SimpleGroupCreated
+from coordinator.group.group_record_codec import compute_batch_size
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_serde import encode_key, encode_value
 from storage import record as storage_record
 from storage.batch import encode_batch
 from tests.group.ask import named
@@ -33,7 +34,7 @@ def test_a_commit_is_recorded_and_can_be_fetched() -> None:
     )
     assert record.value_version == 3
     assert coordinator.fetch() == {("foo", 3): (42, 5, "note")}
-    assert coordinator.told(OffsetsCommitted) == [OffsetsCommitted(GROUP, member, 1)]
+    assert coordinator.find_events(OffsetsCommitted) == [OffsetsCommitted(GROUP, member, 1)]
 
 
 def test_a_later_commit_wins_even_with_a_smaller_offset() -> None:
@@ -53,7 +54,7 @@ def test_a_simple_consumer_creates_its_group_without_a_record_of_it() -> None:
     coordinator = Coordinator()
     coordinator.commit()
     assert len(coordinator.records) == 1
-    assert coordinator.told(SimpleGroupCreated) == [SimpleGroupCreated(GROUP)]
+    assert coordinator.find_events(SimpleGroupCreated) == [SimpleGroupCreated(GROUP)]
     described = coordinator.describe()
     assert (described.group_state, described.protocol_type) == ("Empty", "")
 
@@ -83,7 +84,7 @@ def test_a_refused_commit_stores_nothing_and_says_why() -> None:
     leader, _ = new_generation(coordinator)
     assert coordinator.commit(leader, 1) is ErrorCode.REBALANCE_IN_PROGRESS
     assert coordinator.fetch() == {}
-    assert coordinator.told(CommitRefused) == [
+    assert coordinator.find_events(CommitRefused) == [
         CommitRefused(
             GROUP,
             1,
@@ -199,7 +200,7 @@ def test_the_bound_is_the_size_of_the_batch_in_the_log() -> None:
         0, 0, encode_key(record.key), encode_value(record.value, record.value_version)
     )
     size = len(encode_batch([stored]))
-    assert batch_size([record]) == size
+    assert compute_batch_size([record]) == size
     for limit, error in ((size, ErrorCode.NONE), (size - 1, ErrorCode.UNKNOWN_SERVER_ERROR)):
         bounded = Coordinator(group_config(message_max_bytes=limit))
         assert bounded.commit(metadata="é" * 40, topic_id=TOPIC_ID) is error

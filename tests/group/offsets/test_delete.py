@@ -1,7 +1,7 @@
-from coordinator.group.events import OffsetsDeleted
-from coordinator.group.requests import TopicsChanged
+from coordinator.group.group_event_types import OffsetsDeleted
+from coordinator.group.group_requests import TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS, TopicImage, TopicsImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_delete import OffsetDeleteResponse
 from tests.group.ask import Ask
 from tests.group.coordinator import GROUP, Coordinator
@@ -27,7 +27,7 @@ def test_offsets_of_subscribed_topics_stay_and_others_go() -> None:
     assert codes(ask) == [("foo", 0, 86), ("bar", 0, 0), ("bar", 9, 0)]
     assert coordinator.fetch() == {("foo", 0): (7, -1, "")}
     assert coordinator.records[-1].value is None
-    assert coordinator.told(OffsetsDeleted) == [OffsetsDeleted(GROUP, 1, "request")]
+    assert coordinator.find_events(OffsetsDeleted) == [OffsetsDeleted(GROUP, 1, "request")]
 
 
 def test_an_empty_group_reads_nothing() -> None:
@@ -86,7 +86,7 @@ def test_a_deleted_topic_takes_every_groups_offsets_along() -> None:
     assert coordinator.fetch() == {("bar", 0): (7, -1, "")}
     assert coordinator.fetch(group="simple") == {}
     assert coordinator.state() == "Stable"
-    assert coordinator.told(OffsetsDeleted) == [
+    assert coordinator.find_events(OffsetsDeleted) == [
         OffsetsDeleted(GROUP, 1, "topic deleted"),
         OffsetsDeleted("simple", 1, "topic deleted"),
     ]

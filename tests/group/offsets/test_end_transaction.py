@@ -2,19 +2,19 @@
 
 import pytest
 
-from coordinator.group.events import (
+from coordinator.core.outcome import Context, TransactionMarker
+from coordinator.group.event_details import MemberName
+from coordinator.group.group_event_types import (
     GroupDeleted,
     OffsetsDeleted,
     OffsetsSkipped,
     SkippedOffset,
     TransactionEnded,
 )
-from coordinator.group.member_name import MemberName
-from coordinator.group.refusal import error_response, only_reads
-from coordinator.group.requests import EndTransaction, TopicsChanged
+from coordinator.group.group_request_rules import build_group_error_response, is_read_only
+from coordinator.group.group_requests import EndTransaction, TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS
-from coordinator.machine.outcome import Context, Marker
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsResponse
 from tests.group.ask import WHO
 from tests.group.config import group_config
@@ -38,7 +38,7 @@ def coordinator(request: pytest.FixtureRequest) -> Coordinator:
 
 
 def offset(coordinator: Coordinator, partition: int = 0) -> int | None:
-    return coordinator.shard.committed(GROUP, "foo", partition)
+    return coordinator.shard.find_committed_offset(GROUP, "foo", partition)
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
@@ -48,7 +48,7 @@ def test_the_marker_is_written_whether_or_not_anything_waits(is_committed: bool)
         outcome = coordinator.shard.handle(
             EndTransaction(9, 4, 7, is_committed), Context(3, 0, "", ""), coordinator.now
         )
-        assert outcome.marker == Marker(9, 4, 7, is_committed)
+        assert outcome.marker == TransactionMarker(9, 4, 7, is_committed)
         assert (outcome.records, outcome.in_transaction) == ([], None)
         assert outcome.replies == [(3, ErrorCode.NONE)]
         assert outcome.events == []
@@ -56,8 +56,8 @@ def test_the_marker_is_written_whether_or_not_anything_waits(is_committed: bool)
 
 def test_a_partition_that_is_not_served_says_so() -> None:
     request = EndTransaction(9, 4, 7, True)
-    assert error_response(request, 0, ErrorCode.NOT_COORDINATOR) is ErrorCode.NOT_COORDINATOR
-    assert not only_reads(request)
+    assert build_group_error_response(request, 0, ErrorCode.NOT_COORDINATOR) is ErrorCode.NOT_COORDINATOR
+    assert not is_read_only(request)
 
 
 def test_the_later_record_wins_a_plain_one_after_it(coordinator: Coordinator) -> None:
@@ -66,8 +66,10 @@ def test_the_later_record_wins_a_plain_one_after_it(coordinator: Coordinator) ->
     assert offset(coordinator) == 9
     coordinator.end(9)
     assert offset(coordinator) == 9
-    assert coordinator.told(TransactionEnded) == [TransactionEnded(GROUP, 9, True, 0)]
-    assert coordinator.told(OffsetsSkipped) == [OffsetsSkipped(GROUP, 9, 1, (SkippedOffset("foo", 0, 5, 9),))]
+    assert coordinator.find_events(TransactionEnded) == [TransactionEnded(GROUP, 9, True, 0)]
+    assert coordinator.find_events(OffsetsSkipped) == [
+        OffsetsSkipped(GROUP, 9, 1, (SkippedOffset("foo", 0, 5, 9),))
+    ]
 
 
 def test_the_later_record_wins_a_plain_one_before_it(coordinator: Coordinator) -> None:
@@ -76,7 +78,7 @@ def test_the_later_record_wins_a_plain_one_before_it(coordinator: Coordinator) -
     assert offset(coordinator) == 9
     coordinator.end(9)
     assert offset(coordinator) == 5
-    assert coordinator.told(OffsetsSkipped) == []
+    assert coordinator.find_events(OffsetsSkipped) == []
 
 
 @pytest.mark.parametrize("order", [(7, 8), (8, 7)])
@@ -116,12 +118,12 @@ def test_what_ended_is_told_for_each_group() -> None:
     coordinator.txn_commit(8, group="not of it")
     coordinator.commit(partition=1, offset=20)
     coordinator.end(9)
-    assert coordinator.told(TransactionEnded) == [
+    assert coordinator.find_events(TransactionEnded) == [
         TransactionEnded(GROUP, 9, True, 1),
         TransactionEnded("another", 9, True, 1),
     ]
     coordinator.end(8, is_committed=False)
-    assert coordinator.told(TransactionEnded)[2:] == [TransactionEnded("not of it", 8, False, 1)]
+    assert coordinator.find_events(TransactionEnded)[2:] == [TransactionEnded("not of it", 8, False, 1)]
 
 
 def test_a_plain_commit_is_not_skipped_by_an_abort() -> None:
@@ -129,7 +131,7 @@ def test_a_plain_commit_is_not_skipped_by_an_abort() -> None:
     coordinator.txn_commit(9, offset=5)
     coordinator.commit(offset=9)
     coordinator.end(9, is_committed=False)
-    assert coordinator.told(OffsetsSkipped) == []
+    assert coordinator.find_events(OffsetsSkipped) == []
     assert offset(coordinator) == 9
 
 
@@ -139,7 +141,7 @@ def test_of_many_that_are_skipped_some_are_named() -> None:
         coordinator.txn_commit(9, partition=partition, offset=5)
         coordinator.commit(partition=partition, offset=6)
     coordinator.end(9)
-    (skipped,) = coordinator.told(OffsetsSkipped)
+    (skipped,) = coordinator.find_events(OffsetsSkipped)
     assert skipped.partitions == 15
     assert skipped.offsets == tuple(SkippedOffset("foo", number, 5, 6) for number in range(10))
 
@@ -154,7 +156,7 @@ def test_an_offset_that_is_deleted_does_not_come_back(coordinator: Coordinator) 
     coordinator.txn_commit(8, partition=1, offset=4)
     coordinator.txn_commit(9, partition=2, offset=5)
     coordinator.delete_offsets(("foo", 0), ("foo", 1), ("foo", 7))
-    assert coordinator.told(OffsetsDeleted) == [OffsetsDeleted(GROUP, 2, "request")]
+    assert coordinator.find_events(OffsetsDeleted) == [OffsetsDeleted(GROUP, 2, "request")]
     coordinator.end(9)
     coordinator.end(8)
     assert coordinator.fetch() == {("foo", 2): (5, -1, "")}
@@ -166,7 +168,7 @@ def test_nor_does_that_of_a_topic_that_is_deleted(coordinator: Coordinator) -> N
         coordinator.txn_commit(9, topic="bar", offset=2, group=group)
     coordinator.commit(partition=5)
     coordinator.send(TopicsChanged(NO_TOPICS, ("foo", "unknown")), 0)
-    assert coordinator.told(OffsetsDeleted) == [
+    assert coordinator.find_events(OffsetsDeleted) == [
         OffsetsDeleted(GROUP, 2, "topic deleted"),
         OffsetsDeleted("another", 1, "topic deleted"),
     ]
@@ -189,12 +191,12 @@ def test_a_group_may_be_deleted_and_is_not_revived(coordinator: Coordinator) -> 
     coordinator.txn_commit(9, partition=1)
     results = coordinator.delete_groups(GROUP).answer(DeleteGroupsResponse).results
     assert [one.error_code for one in results] == [0]
-    assert coordinator.told(GroupDeleted) == [
+    assert coordinator.find_events(GroupDeleted) == [
         GroupDeleted(GROUP, 2, "request", member=MemberName("", None, *WHO))
     ]
     coordinator.end(9)
     assert coordinator.state() == "Dead"
-    assert coordinator.shard.durable_state() == {}
+    assert coordinator.shard.snapshot_durable() == {}
 
 
 # What waits for it
@@ -211,7 +213,7 @@ def test_a_partition_with_a_pending_offset_does_not_expire_and_its_group_stays()
     assert coordinator.state("pending only") == "Empty"
     coordinator.end(9, is_committed=False)
     coordinator.advance(3_600_000)
-    assert coordinator.shard.durable_state() == {}
+    assert coordinator.shard.snapshot_durable() == {}
     assert coordinator.shard.group_count == 0
 
 
@@ -234,8 +236,8 @@ def test_a_pending_offset_is_unstable_for_who_cares() -> None:
     coordinator.commit(member, 1, partition=1, offset=5)
     coordinator.txn_commit(9, member, 1, partition=1)
     coordinator.txn_commit(9, member, 1, partition=2)
-    asked = {"foo": [2, 1, 0, 3], "bar": [1]}
-    assert coordinator.unstable(asked) == {
+    requested = {"foo": [2, 1, 0, 3], "bar": [1]}
+    assert coordinator.unstable(requested) == {
         ("foo", 2): True,
         ("foo", 1): True,
         ("foo", 0): False,
@@ -243,9 +245,11 @@ def test_a_pending_offset_is_unstable_for_who_cares() -> None:
         ("bar", 1): False,
     }
     assert coordinator.fetch({"foo": [1, 2]}) == {("foo", 1): (5, -1, ""), ("foo", 2): (-1, -1, "")}
-    assert coordinator.unstable(asked, group="another") == dict.fromkeys(coordinator.unstable(asked), False)
+    assert coordinator.unstable(requested, group="another") == dict.fromkeys(
+        coordinator.unstable(requested), False
+    )
     coordinator.end(9)
-    assert not any(coordinator.unstable(asked).values())
+    assert not any(coordinator.unstable(requested).values())
 
 
 def test_of_all_offsets_only_committed_ones_are_listed() -> None:

@@ -1,5 +1,5 @@
-from coordinator.group.events import GroupDeleted, OffsetsExpired
-from protocol.records import GroupMetadataKey
+from coordinator.group.group_event_types import GroupDeleted, OffsetsExpired
+from protocol.records.group_record_schemas import GroupMetadataKey
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group, sync_all
@@ -28,8 +28,8 @@ def test_the_offsets_of_a_simple_group_expire_each_from_its_commit_and_the_group
     assert coordinator.state() == "Dead"
     assert coordinator.records[-1].key == GroupMetadataKey(group=GROUP)
     assert coordinator.records[-1].value is None
-    assert coordinator.told(OffsetsExpired) == [OffsetsExpired(GROUP, 1), OffsetsExpired(GROUP, 1)]
-    assert coordinator.told(GroupDeleted) == [GroupDeleted(GROUP, 0, "retention", expired_offsets=1)]
+    assert coordinator.find_events(OffsetsExpired) == [OffsetsExpired(GROUP, 1), OffsetsExpired(GROUP, 1)]
+    assert coordinator.find_events(GroupDeleted) == [GroupDeleted(GROUP, 0, "retention", expired_offsets=1)]
 
 
 def test_the_offsets_of_an_emptied_group_expire_together_after_it_became_empty() -> None:

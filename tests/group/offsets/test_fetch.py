@@ -1,4 +1,4 @@
-from coordinator.group.requests import FetchOffsets
+from coordinator.group.group_requests import FetchOffsets
 from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

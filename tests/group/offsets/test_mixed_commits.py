@@ -3,8 +3,8 @@
 Transactions commit without membership here, as those of producers before KIP-447 do.
 """
 
-from coordinator.group.events import MixedCommits
-from protocol.errors import ErrorCode
+from coordinator.group.group_event_types import MixedCommits
+from protocol.error_codes import ErrorCode
 from tests.group.coordinator import GROUP, Coordinator
 
 
@@ -29,7 +29,7 @@ class Application(Coordinator):
         assert self.leave_alone(self.members.pop(group), group=group) == ErrorCode.NONE
 
     def generation(self, group: str) -> int:
-        classic = self.shard.view(group, self.now)
+        classic = self.shard.view_group(group, self.now)
         assert classic is not None
         return classic.generation_id
 
@@ -44,18 +44,19 @@ class Application(Coordinator):
         assert self.commit(partition=partition) == ErrorCode.NONE
 
 
-def told(coordinator: Coordinator) -> list[tuple[str, int, bool]]:
+def list_mixed_commits(coordinator: Coordinator) -> list[tuple[str, int, bool]]:
     return [
-        (event.group_id, event.partition, event.is_transactional) for event in coordinator.told(MixedCommits)
+        (event.group_id, event.partition, event.is_transactional)
+        for event in coordinator.find_events(MixedCommits)
     ]
 
 
 def test_a_plain_commit_where_one_is_pending() -> None:
     coordinator = Application()
     coordinator.txn_commit(9)
-    assert told(coordinator) == []
+    assert list_mixed_commits(coordinator) == []
     coordinator.plain()
-    assert told(coordinator) == [(GROUP, 0, False)]
+    assert list_mixed_commits(coordinator) == [(GROUP, 0, False)]
 
 
 def test_a_plain_commit_where_one_was_committed() -> None:
@@ -63,14 +64,14 @@ def test_a_plain_commit_where_one_was_committed() -> None:
     coordinator.txn_commit(9)
     coordinator.end(9)
     coordinator.plain()
-    assert told(coordinator) == [(GROUP, 0, False)]
+    assert list_mixed_commits(coordinator) == [(GROUP, 0, False)]
 
 
 def test_a_transaction_where_there_was_a_plain_commit() -> None:
     coordinator = Application()
     coordinator.plain(partition=1)
     coordinator.txn_commit(9, partition=1)
-    assert told(coordinator) == [(GROUP, 1, True)]
+    assert list_mixed_commits(coordinator) == [(GROUP, 1, True)]
 
 
 def test_it_is_told_once_for_each_group() -> None:
@@ -82,7 +83,7 @@ def test_it_is_told_once_for_each_group() -> None:
             coordinator.end(9)
             coordinator.plain(group=group, partition=1)
             coordinator.txn_commit(8, group=group, partition=1)
-    assert told(coordinator) == [("a", 0, False), ("b", 0, False)]
+    assert list_mixed_commits(coordinator) == [("a", 0, False), ("b", 0, False)]
 
 
 def test_different_partitions_topics_and_groups_are_not_mixed() -> None:
@@ -93,7 +94,7 @@ def test_different_partitions_topics_and_groups_are_not_mixed() -> None:
         coordinator.plain(topic="bar")
         coordinator.plain(group="another")
         coordinator.end(9)
-    assert told(coordinator) == []
+    assert list_mixed_commits(coordinator) == []
 
 
 def test_an_aborted_transaction_leaves_the_offset_as_plain_as_it_was() -> None:
@@ -102,7 +103,7 @@ def test_an_aborted_transaction_leaves_the_offset_as_plain_as_it_was() -> None:
     coordinator.end(9, is_committed=False)
     coordinator.plain()
     coordinator.plain()
-    assert told(coordinator) == []
+    assert list_mixed_commits(coordinator) == []
 
 
 def test_nothing_is_left_of_an_offset_that_was_deleted() -> None:
@@ -114,7 +115,7 @@ def test_nothing_is_left_of_an_offset_that_was_deleted() -> None:
     coordinator.stop()
     coordinator.delete_groups(GROUP)
     coordinator.txn_commit(9)
-    assert told(coordinator) == []
+    assert list_mixed_commits(coordinator) == []
 
 
 def test_a_group_that_was_deleted_is_told_anew() -> None:
@@ -124,7 +125,7 @@ def test_a_group_that_was_deleted_is_told_anew() -> None:
         coordinator.txn_commit(9)
         coordinator.stop()
         coordinator.delete_groups(GROUP)
-    assert told(coordinator) == [(GROUP, 0, True)] * 2
+    assert list_mixed_commits(coordinator) == [(GROUP, 0, True)] * 2
 
 
 def test_of_what_was_loaded_it_is_not_known() -> None:
@@ -139,9 +140,9 @@ def test_of_what_was_loaded_it_is_not_known() -> None:
     coordinator.plain(partition=0)
     coordinator.txn_commit(9, partition=1)
     coordinator.end(9)
-    assert told(coordinator) == []
+    assert list_mixed_commits(coordinator) == []
     coordinator.txn_commit(9, partition=0)
-    assert told(coordinator) == [(GROUP, 0, True)]
+    assert list_mixed_commits(coordinator) == [(GROUP, 0, True)]
 
 
 def test_what_was_pending_at_a_load_is_known() -> None:
@@ -151,11 +152,11 @@ def test_what_was_pending_at_a_load_is_known() -> None:
     coordinator.restart()
     coordinator.end(9)
     coordinator.plain(partition=1)
-    assert told(coordinator) == [(GROUP, 1, False)]
+    assert list_mixed_commits(coordinator) == [(GROUP, 1, False)]
     coordinator.restart()
     coordinator.txn_commit(9, partition=2)
     coordinator.plain(partition=2)
-    assert told(coordinator) == [(GROUP, 2, False)]
+    assert list_mixed_commits(coordinator) == [(GROUP, 2, False)]
 
 
 def test_a_reset_of_a_stopped_exactly_once_application_is_not_one_of_its_commits() -> None:
@@ -173,7 +174,7 @@ def test_a_reset_of_a_stopped_exactly_once_application_is_not_one_of_its_commits
     for partition in (0, 1):
         coordinator.txn_commit(9, partition=partition)
     coordinator.end(9)
-    assert told(coordinator) == []
+    assert list_mixed_commits(coordinator) == []
 
 
 def test_a_reset_after_a_load_is_none_either() -> None:
@@ -185,7 +186,7 @@ def test_a_reset_after_a_load_is_none_either() -> None:
     coordinator.administer()
     coordinator.txn_commit(9)
     coordinator.end(9)
-    assert told(coordinator) == []
+    assert list_mixed_commits(coordinator) == []
 
 
 def test_an_application_of_plain_commits_may_go_on_after_a_reset() -> None:
@@ -194,7 +195,7 @@ def test_an_application_of_plain_commits_may_go_on_after_a_reset() -> None:
     coordinator.end(9)
     coordinator.administer()
     coordinator.plain()
-    assert told(coordinator) == []
+    assert list_mixed_commits(coordinator) == []
 
 
 def test_members_that_mix_after_a_reset_are_told() -> None:
@@ -203,4 +204,4 @@ def test_members_that_mix_after_a_reset_are_told() -> None:
     coordinator.advance(1)
     coordinator.plain()
     coordinator.txn_commit(9)
-    assert told(coordinator) == [(GROUP, 0, True)]
+    assert list_mixed_commits(coordinator) == [(GROUP, 0, True)]

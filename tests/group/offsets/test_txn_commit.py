@@ -1,16 +1,21 @@
 import pytest
 
-from coordinator.group.events import (
+from coordinator.core.outcome import Context, TransactionOwner
+from coordinator.group.event_details import GenerationDiffers, RefusedOffset
+from coordinator.group.group_event_types import (
     CommitRefused,
     MemberFenced,
     OffsetsCommitted,
     OffsetsPending,
     SimpleGroupCreated,
 )
-from coordinator.group.refusal import error_before_lookup, error_response, loading_error, only_reads
-from coordinator.group.refusal_facts import GenerationDiffers, RefusedOffset
-from coordinator.machine.outcome import Context, InTransaction
-from protocol.errors import ErrorCode
+from coordinator.group.group_request_rules import (
+    build_group_error_response,
+    find_error_before_lookup,
+    find_loading_error,
+    is_read_only,
+)
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsResponse
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -18,7 +23,7 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from protocol.records import OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
 from tests.group.ask import named
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
@@ -53,7 +58,7 @@ def test_the_records_are_a_batch_of_the_transaction_in_the_form_of_a_plain_commi
     coordinator = Coordinator()
     context = Context(0, 5, "client", "/10.0.0.1")
     outcome = coordinator.shard.handle(request(("foo", [3, 4]), ("bar", [0])), context, coordinator.now)
-    assert outcome.in_transaction == InTransaction(5, 2)
+    assert outcome.in_transaction == TransactionOwner(5, 2)
     assert outcome.marker is None
     assert [record.key for record in outcome.records] == [
         OffsetCommitKey(group=GROUP, topic=topic, partition=partition)
@@ -94,14 +99,14 @@ def test_it_is_told_as_pending_and_not_as_committed() -> None:
     coordinator = Coordinator()
     (member,) = stable_group(coordinator, 1)
     coordinator.txn_commit(9, member, 1)
-    assert coordinator.told(OffsetsPending) == [OffsetsPending(GROUP, member, 9, 1)]
-    assert coordinator.told(OffsetsCommitted) == []
+    assert coordinator.find_events(OffsetsPending) == [OffsetsPending(GROUP, member, 9, 1)]
+    assert coordinator.find_events(OffsetsCommitted) == []
 
 
 def test_a_simple_group_is_made_and_seen_by_everybody() -> None:
     coordinator = Coordinator()
     coordinator.txn_commit(9)
-    assert coordinator.told(SimpleGroupCreated) == [SimpleGroupCreated(GROUP)]
+    assert coordinator.find_events(SimpleGroupCreated) == [SimpleGroupCreated(GROUP)]
     for _ in range(2):
         described = coordinator.describe()
         assert (described.error_code, described.group_state, described.protocol_type) == (0, "Empty", "")
@@ -133,12 +138,12 @@ def test_people_see_whose_offsets_are_pending() -> None:
     for producer, partition in ((9, 0), (9, 1), (8, 1)):
         coordinator.txn_commit(producer, partition=partition)
     coordinator.txn_commit(9, group="another")
-    view = coordinator.shard.view(GROUP, coordinator.now)
+    view = coordinator.shard.view_group(GROUP, coordinator.now)
     assert view is not None
     assert view.pending_offsets == {9: 2, 8: 1}
     for producer in (8, 9):
         coordinator.end(producer)
-    view = coordinator.shard.view(GROUP, coordinator.now)
+    view = coordinator.shard.view_group(GROUP, coordinator.now)
     assert view is not None
     assert view.pending_offsets == {}
 
@@ -157,7 +162,7 @@ def test_what_is_refused_is_no_transaction_and_says_why() -> None:
     leader, _ = new_generation(coordinator)
     assert coordinator.txn_commit(9, leader, 0, version=3) is ErrorCode.ILLEGAL_GENERATION
     assert coordinator.unstable({"foo": [0]}) == {("foo", 0): False}
-    assert coordinator.told(CommitRefused) == [
+    assert coordinator.find_events(CommitRefused) == [
         CommitRefused(
             GROUP,
             0,
@@ -176,7 +181,7 @@ def test_a_fenced_instance_is_told_by_what_it_sent() -> None:
     coordinator = Coordinator()
     _, follower, _ = stable_group(coordinator, 3, static=1)
     assert coordinator.txn_commit(9, follower, 1, instance="instance-0") is ErrorCode.FENCED_INSTANCE_ID
-    assert [event.operation for event in coordinator.told(MemberFenced)] == ["txn-offset-commit"]
+    assert [event.operation for event in coordinator.find_events(MemberFenced)] == ["txn-offset-commit"]
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -192,37 +197,37 @@ def test_a_generation_of_a_group_that_is_not_there_is_an_error_of_the_group_from
 def test_a_group_has_a_name() -> None:
     coordinator = Coordinator()
     assert coordinator.txn_commit(9, group="") is ErrorCode.INVALID_GROUP_ID
-    assert error_before_lookup(request(group=""), 3, coordinator.config) is ErrorCode.INVALID_GROUP_ID
-    assert error_before_lookup(request(), 3, coordinator.config) is ErrorCode.NONE
+    assert find_error_before_lookup(request(group=""), 3, coordinator.config) is ErrorCode.INVALID_GROUP_ID
+    assert find_error_before_lookup(request(), 3, coordinator.config) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", range(7))
 def test_while_its_partition_is_loading_old_clients_are_told_that_there_is_none(version: int) -> None:
-    asked = request(("foo", [0, 1]), ("bar", [2]))
-    assert not only_reads(asked)
-    response = error_response(asked, version, loading_error(asked))
+    commit = request(("foo", [0, 1]), ("bar", [2]))
+    assert not is_read_only(commit)
+    response = build_group_error_response(commit, version, find_loading_error(commit))
     expected = ErrorCode.COORDINATOR_NOT_AVAILABLE if version < 2 else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert [one.error_code for topic in response.topics for one in topic.partitions] == [expected] * 3
-    response = error_response(asked, version, ErrorCode.NOT_COORDINATOR)
+    response = build_group_error_response(commit, version, ErrorCode.NOT_COORDINATOR)
     assert {one.error_code for topic in response.topics for one in topic.partitions} == {16}
 
 
 def test_too_long_a_text_is_refused_by_itself() -> None:
     coordinator = Coordinator(group_config(offset_metadata_max_bytes=4))
-    asked = request(("foo", [1, 2]))
-    asked.topics[0].partitions[0].committed_metadata = "12345"
-    response = coordinator.send(asked, 5).answer(TxnOffsetCommitResponse)
+    commit = request(("foo", [1, 2]))
+    commit.topics[0].partitions[0].committed_metadata = "12345"
+    response = coordinator.send(commit, 5).answer(TxnOffsetCommitResponse)
     assert [one.error_code for one in response.topics[0].partitions] == [12, 0]
     coordinator.end(5)
     assert coordinator.fetch() == {("foo", 2): (2, -1, "")}
-    (refused,) = coordinator.told(CommitRefused)
+    (refused,) = coordinator.find_events(CommitRefused)
     assert (refused.is_transactional, refused.partitions) == (True, 1)
 
 
 def test_without_a_record_there_is_no_batch() -> None:
     coordinator = Coordinator(group_config(offset_metadata_max_bytes=4))
-    for asked in (request(("foo", [1]), text="12345"), request()):
-        outcome = coordinator.shard.handle(asked, Context(0, 5, "c", "/h"), coordinator.now)
+    for commit in (request(("foo", [1]), text="12345"), request()):
+        outcome = coordinator.shard.handle(commit, Context(0, 5, "c", "/h"), coordinator.now)
         assert (outcome.records, outcome.in_transaction) == ([], None)
         assert len(outcome.replies) == 1
 

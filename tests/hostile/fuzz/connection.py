@@ -13,21 +13,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from coordinator.net.connection import Connection
-from coordinator.security.credential import ScramMechanism
-from coordinator.security.security_state import SecurityState
-from coordinator.server.authentication_counts import AuthenticationCounts
-from coordinator.server.listener_security import SecuredListener
-from coordinator.server.server import Server
-from coordinator.server.settings import ServerSettings
+from coordinator.broker.server import Server
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.network.client_connection import Connection
+from coordinator.network.request_routes import AuthenticationCounts
+from coordinator.security.core.sasl_mechanisms import ScramMechanism
+from coordinator.security.core.security_state import SecurityState
+from coordinator.security.server.secured_listener import SecuredListener
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.authentication.sasl_server import PASSWORD, PROPERTIES, credential, plain_token
+from tests.broker.harness import settings, start
 from tests.frames.recording import read
 from tests.hostile.fuzz.target import Target
 from tests.hostile.siege.attacker import frame
-from tests.server.harness import settings, start
+from tests.security.server.sasl_server import PASSWORD, PROPERTIES, credential, plain_token
 from tests.storage.faulty_files import FaultyFiles
 
 _TURNS = 3
@@ -144,9 +144,9 @@ class House:
         assert not self._failures.found, self._failures.found
         assert connection not in self._server.connections.open
         # What has begun to change something goes on, and keeps the memory of its request until then.
-        while self._server.topics.underway:
+        while self._server.topics.underway_count:
             self._loop.run_until_complete(self._turns())
-        assert self._server.connections.memory.taken_bytes == 0
+        assert self._server.connections.memory.reserved_bytes == 0
 
     async def _sent(self, data: bytes) -> Connection:
         connection, transport = self._connect()
@@ -158,11 +158,13 @@ class House:
         return connection
 
     def _connect(self) -> tuple[Connection, Nowhere]:
-        make = Connection if self._security is None else self._security.connection
+        make = Connection if self._security is None else self._security.create_connection
         connection = make(self._server.endpoints[0], ("10.1.2.3", 4567))
         assert self._server.connections.admit(connection) is None
         transport = Nowhere()
-        transport.set_protocol(connection if self._security is None else self._security.entrance(connection))
+        transport.set_protocol(
+            connection if self._security is None else self._security.create_protocol(connection)
+        )
         _protocol(transport).connection_made(transport)
         return connection, transport
 
@@ -170,7 +172,7 @@ class House:
         (listener,) = how.security.values()
         store = self._server.security.store
         alice = ("alice", ScramMechanism.SCRAM_SHA_256)
-        await store.change(SecurityState(scram={alice: credential(alice[1], PASSWORD)}))
+        await store.change_state(SecurityState(scram={alice: credential(alice[1], PASSWORD)}))
         return SecuredListener(listener, how.files, self._server.security, AuthenticationCounts())
 
     async def _turns(self) -> None:

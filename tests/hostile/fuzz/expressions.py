@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator.group.modern.regular_expression import matches, why_invalid
+from coordinator.group.modern.topic_regex import find_pattern_error, match_names
 from tests.group.modern.expressions import recorded
 from tests.hostile.fuzz.target import Target
 
@@ -20,9 +20,9 @@ def expression_targets() -> Iterator[Target]:
 def read_expression(data: bytes) -> None:
     """Whatever it is, it is refused with some words or it matches; together with others it matches the same."""
     pattern = data.decode()
-    refused = why_invalid(pattern)
+    refused = find_pattern_error(pattern)
     assert refused is None or refused, "refused without a word"
-    found = matches([pattern], NAMES)[pattern]
+    found = match_names([pattern], NAMES)[pattern]
     assert found == [name for name in sorted(NAMES) if name in found]
     assert refused is None or not found, "what is no expression matches"
-    assert matches(["o.*", pattern, "["], NAMES)[pattern] == found, "others change what it matches"
+    assert match_names(["o.*", pattern, "["], NAMES)[pattern] == found, "others change what it matches"

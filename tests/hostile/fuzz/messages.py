@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from protocol import codec
 from protocol.apis import APIS
-from protocol.budget import Budget
 from protocol.codec import decode_prefix
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -17,15 +16,15 @@ from protocol.consumer_protocol import (
     decode_subscription,
     encode_assignment,
     encode_subscription,
-    subscribed_topics,
+    find_subscribed_topics,
 )
 from protocol.framing import parse_request_header, response_body_position
-from protocol.malformed import Malformed
+from protocol.primitives import DecodingBudget, Malformed
 from tests.frames.recording import read as exchanges
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import ALL, full, name
 
-BUDGET: Final = Budget(elements=6, unknown_tags=2)
+BUDGET: Final = DecodingBudget(elements=6, unknown_tags=2)
 """So little that inputs of a few bytes exceed it."""
 
 
@@ -98,7 +97,7 @@ def other_targets() -> Iterator[Target]:
     )
     subscriptions = tuple(encode_subscription(subscription, version) for version in range(4))
     yield Target("subscription", subscriptions, read_subscription, (Malformed,))
-    yield Target("subscribed topics", subscriptions, subscribed_topics, (Malformed,))
+    yield Target("subscribed topics", subscriptions, find_subscribed_topics, (Malformed,))
     assignment = ConsumerProtocolAssignment(assigned_partitions=parts, user_data=b"user")
     assignments = tuple(encode_assignment(assignment, version) for version in range(4))
     yield Target("assignment", assignments, read_assignment, (Malformed,))
@@ -119,7 +118,7 @@ def read_subscription(data: bytes) -> None:
     subscription = decode_subscription(data)
     version = min(int.from_bytes(data[:2], "big"), 3)
     assert decode_subscription(encode_subscription(subscription, version)) == subscription
-    assert subscribed_topics(data) == subscription.topics
+    assert find_subscribed_topics(data) == subscription.topics
 
 
 def read_assignment(data: bytes) -> None:

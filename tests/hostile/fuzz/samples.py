@@ -3,14 +3,13 @@
 import struct
 from typing import Final
 
-from protocol.records import (
+from protocol.records.group_record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    encode_key,
-    encode_value,
 )
+from protocol.records.group_record_serde import encode_key, encode_value
 from storage.checksum import crc32c
 from storage.record import Record
 from tests.protocol.declared import full

@@ -7,22 +7,21 @@ from functools import cache
 
 from coordinator.config.properties_file import parse_properties
 from storage.batch import decode_records, encode_batch, read_header
-from storage.checkpoint import read_offsets, write_offsets
 from storage.checksum import crc32c
 from storage.data_directory import DataDirectory
-from storage.errors import DamagedFile
-from storage.index import OffsetIndex, TimeIndex
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
+from storage.offset_checkpoint import read_offsets, write_offsets
+from storage.producers.producer_snapshots import decode_snapshot, encode_snapshot
 from storage.producers.producer_state import ProducerState
-from storage.producers.snapshot import decode_snapshot, encode_snapshot
 from storage.record import Record
+from storage.segment_index import OffsetIndex, TimeIndex
 from storage.state_file import StatePoint, find_state
+from storage.storage_errors import DamagedFile
 from storage.topic_partition import TopicPartition
-from storage.transaction_index import read_aborted
-from tests.engine.states import written_state
+from storage.transaction_index import read_aborted_transactions
 from tests.hostile.fuzz.samples import (
     DIRECTORY,
     SEGMENT,
@@ -31,6 +30,7 @@ from tests.hostile.fuzz.samples import (
     with_file,
 )
 from tests.hostile.fuzz.target import Target
+from tests.runtime.states import written_state
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -66,13 +66,15 @@ def read_checkpoint(data: bytes) -> None:
 def read_epochs(data: bytes) -> None:
     epochs = LeaderEpochs.read(with_file(f"{DIRECTORY}/{LEADER_EPOCHS}", data), DIRECTORY)
     if epochs is not None:
-        assert epochs.at(2**62) <= epochs.current
+        assert epochs.find_epoch(2**62) <= epochs.current
 
 
 def _snapshot() -> bytes:
     state = ProducerState(1)
-    state.record(read_header(encode_batch([Record(-1, 1, b"k", b"v")], producer_id=7, base_sequence=3)), 5, 1)
-    state.end(8, 2, 1, 6, 1)
+    state.record_batch(
+        read_header(encode_batch([Record(-1, 1, b"k", b"v")], producer_id=7, base_sequence=3)), 5, 1
+    )
+    state.record_marker(8, 2, 1, 6, 1)
     return encode_snapshot(state)
 
 
@@ -88,7 +90,7 @@ def read_snapshot(data: bytes) -> None:
 
 def read_transactions(data: bytes) -> None:
     files = with_file(f"{DIRECTORY}/{0:020d}.txnindex", data)
-    for aborted in read_aborted(files, DIRECTORY):
+    for aborted in read_aborted_transactions(files, DIRECTORY):
         assert 0 <= aborted.first_offset <= aborted.last_offset
 
 
@@ -116,7 +118,7 @@ def read_topic_id(data: bytes) -> None:
     files = with_file("/data/seed", b"")
     directory = DataDirectory.open(files, "/data", MetaProperties("cluster", 1, "directory"))
     files.write(f"{DIRECTORY}/partition.metadata", data)
-    topic_id = directory.topic_id(TopicPartition("__consumer_offsets", 0))
+    topic_id = directory.find_topic_id(TopicPartition("__consumer_offsets", 0))
     assert topic_id is None or len(topic_id) == 16
 
 
@@ -124,7 +126,7 @@ def read_topic_id(data: bytes) -> None:
 def _log_with_state() -> tuple[FaultyFiles, PartitionLog, str]:
     files = with_file(SEGMENT, encode_batch(group_records(), 0))
     log = PartitionLog.open(files, DIRECTORY, LogConfig())
-    point = StatePoint.of(log, log.log_end_offset)
+    point = StatePoint.at_offset(log, log.log_end_offset)
     assert point is not None
     batches = [encode_batch(group_records())]
     return files, log, written_state(files, log, point, "groups", 4, batches)
@@ -146,7 +148,7 @@ def read_state(data: bytes) -> None:
     state, ignored = find_state(files, log, "groups")
     assert (state is None) == bool(ignored)
     if state is not None:
-        assert sum(map(len, state.batches())) == state.records_count
+        assert sum(map(len, state.iterate_batches())) == state.records_count
 
 
 def read_properties(data: bytes) -> None:

@@ -6,30 +6,24 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator.engine.loader import Load, LoadFailed
-from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Context, Now
-from coordinator.topics.cluster_metadata import read_cluster_topics
-from protocol.malformed import Malformed
+from coordinator.core.outcome import Context, Now
+from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.group.group_shard import GroupShard
+from coordinator.runtime.partition_loader import LoadFailed, PartitionLoad
+from coordinator.topics.kafka_metadata_log import read_cluster_topics
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from protocol.records import (
-    UnknownKey,
-    decode_key,
-    decode_value,
-    encode_key,
-    encode_value,
-)
+from protocol.primitives import Malformed
 from protocol.records.cluster_metadata import decode_metadata_record
+from protocol.records.group_record_serde import UnknownKey, decode_key, decode_value, encode_key, encode_value
 from storage.batch import check_crc, decode_records, encode_batch, read_header, walk_batches
 from storage.compression import GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
-from storage.errors import CorruptBatch, DamagedFile, InvalidRecord, LogDamaged
-from storage.inspection.directory_reader import find_logs
-from storage.inspection.verification import Verification
+from storage.inspection.log_reader import find_logs
+from storage.inspection.verification import LogVerification
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.log_validator import validate_batch
 from storage.record import Record, decode_record_section, encode_records
-from storage.validate import validate_batch
+from storage.storage_errors import CorruptBatch, DamagedFile, InvalidRecord, LogDamaged
 from tests.group.consumer.members import FOO, Members
 from tests.group.new_shard import new_shard
 from tests.hostile.fuzz.samples import (
@@ -151,25 +145,25 @@ def recover(data: bytes) -> None:
     files = with_file(SEGMENT, data)
     log = PartitionLog.open(files, DIRECTORY, LogConfig())
     end = log.log_end_offset
-    kept = [batch.header for batch in log.batches()]
+    kept = [batch.header for batch in log.iterate_batches()]
     log.append(encode_batch(_RECORDS))
     assert log.log_end_offset == end + len(_RECORDS)
     log.close(clean=False)
     again = PartitionLog.open(files, DIRECTORY, LogConfig())
     assert again.log_end_offset == end + len(_RECORDS), "what was cut is back, or what was kept is gone"
-    assert [batch.header for batch in again.batches()][:-1] == kept
+    assert [batch.header for batch in again.iterate_batches()][:-1] == kept
     again.close()
 
 
 def open_synced(data: bytes) -> None:
     log = PartitionLog.open(with_file(SEGMENT, data), DIRECTORY, LogConfig(), recovery_point=2**63 - 1)
-    assert sum(batch.header.size_bytes for batch in log.batches()) == len(data)
+    assert sum(batch.header.size_bytes for batch in log.iterate_batches()) == len(data)
 
 
 def verify(data: bytes) -> None:
     files = with_file(SEGMENT, data)
     (log,) = find_logs(files, DIRECTORY)
-    for finding in Verification(files, log, limit_bytes=UNPACKED_BYTES).findings():
+    for finding in LogVerification(files, log, limit_bytes=UNPACKED_BYTES).find_problems():
         str(finding)
 
 
@@ -180,24 +174,24 @@ def load(data: bytes) -> None:
 def load_consumer_group(data: bytes) -> None:
     """A log may say of its members what no coordinator would have written, and they are as it says."""
     shard = loaded(data)
-    for group_id in shard.group_ids():
+    for group_id in shard.list_group_ids():
         request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
         assert len(shard.handle(request, Context(1, 1, "", ""), LOADED).replies) == 1
 
 
-def loaded(data: bytes) -> Shard:
+def loaded(data: bytes) -> GroupShard:
     """What a shard makes of a segment; its facts make the same."""
     files = with_file(SEGMENT, data)
     log = PartitionLog.open(files, DIRECTORY, LogConfig())
     shard = new_shard()
-    for _ in Load(log, shard, files, GroupRecordCodec()).steps():
+    for _ in PartitionLoad(log, shard, files, GroupRecordCodec()).run_steps():
         pass
-    shard.loaded(LOADED)
-    facts = list(shard.durable_state().items())
+    shard.on_loaded(LOADED)
+    facts = list(shard.snapshot_durable().items())
     copy = new_shard()
-    for _ in Load(log, copy, files, GroupRecordCodec()).steps():
+    for _ in PartitionLoad(log, copy, files, GroupRecordCodec()).run_steps():
         pass
-    assert list(copy.durable_state().items()) == facts
+    assert list(copy.snapshot_durable().items()) == facts
     return shard
 
 

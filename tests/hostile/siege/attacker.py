@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from protocol.apis import APIS
 from protocol.codec import decode
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import encode_request, response_body_position
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest

@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from coordinator.names import SecurityProtocol
+from coordinator.core.shared_types import SecurityProtocol
 from tests.free_ports import free_ports
-from tests.server.tls.certificates import Identity, trusting
+from tests.security.server.certificates import Identity, trusting
 
 USER: Final = "alice"
 PASSWORD: Final = "alice-secret"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -6,24 +6,24 @@ async with serving_api() as api:
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from aiohttp import ClientSession, ClientTimeout
+from msgspec.structs import replace
 
+from coordinator.broker.server import Server
+from coordinator.broker.server_view import ServerView
 from coordinator.config.listeners import Address
-from coordinator.console.control_access import ControlAccess, control_access
-from coordinator.console.http import HttpServer
-from coordinator.console.http_limits import HttpLimits
-from coordinator.control.control import Control
-from coordinator.control.late import LateControl
-from coordinator.server.bind import HTTP, bind
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.lazy_control import LazyControlPlane
+from coordinator.http.http_access import ControlAccess, HttpLimits, create_control_access
+from coordinator.http.http_server import HttpServer
+from coordinator.network.listening_socket import HTTP_OPTION, bind_sockets
 from storage.files import Files
-from tests.server.harness import settings, start
+from tests.broker.harness import settings, start
 
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
@@ -61,7 +61,7 @@ class Api:
     """A server, what is asked of it, and the port."""
 
     server: Server
-    control: Control
+    control: ControlPlane
     port: int
     session: ClientSession
     access: ControlAccess
@@ -105,12 +105,12 @@ async def serving_api(
     texts = {"http.listener": str(Address(host, 0)), "log.retention.ms": "-1", **(properties or {})}
     how = settings(directory, texts, topics=[("orders", 3)], files=files)
     server = await start(replace(how, brokers=brokers), wait=wait)
-    late = LateControl(server)
-    control = late.make()
+    late = LazyControlPlane(server)
+    control = late.get_or_create()
     config = server.settings.config
-    sockets = bind(Address(host, 0), 128, HTTP)
-    access = control_access(config, host, sockets, server.settings.files)
-    http = HttpServer(Broker(server), late, sockets, access, config.view(HttpLimits))
+    sockets = bind_sockets(Address(host, 0), 128, HTTP_OPTION)
+    access = create_control_access(config, host, sockets, server.settings.files)
+    http = HttpServer(ServerView(server), late, sockets, access, config.view(HttpLimits))
     http.start()
     try:
         async with ClientSession(timeout=ClientTimeout(TIMEOUT_S)) as session:

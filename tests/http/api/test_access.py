@@ -8,14 +8,13 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from coordinator.config.errors import ConfigError
-from coordinator.config.sources import read_settings
-from coordinator.console.control_access import Caller, ControlAccess, control_access
-from coordinator.console.hosts import parse_host
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.setting_sources import read_settings
 from coordinator.control.problem import Problem, ProblemKind
+from coordinator.http.http_access import ControlAccess, RequestOrigin, create_control_access, parse_host
 from storage.files import OsFiles
-from tests.console.api.api_port import Answer, Api, serving_api
 from tests.free_ports import has_ipv6
+from tests.http.api.api_port import Answer, Api, serving_api
 from tests.interop.requirement import lacking
 
 TOKEN: Final = "t0ken-of-the-team"
@@ -24,7 +23,7 @@ PATH: Final = "/v1/groups/billing/offsets"
 LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"
 
 
-class Door(NamedTuple):
+class AccessCase(NamedTuple):
     """A listener with properties, and whether changes are let in without a token and with it ("" for yes)."""
 
     host: str
@@ -38,26 +37,28 @@ AUTHORIZER: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-DOORS: Final = {
-    "loopback": Door(LOOPBACK, {}, "", ""),
-    "loopback true": Door(LOOPBACK, {"control.enable": "true"}, "", ""),
-    "loopback false": Door(LOOPBACK, {"control.enable": "false"}, "control-off", "control-off"),
-    "loopback open": Door(LOOPBACK, {"control.enable": "open"}, "", ""),
-    "loopback token": Door(LOOPBACK, WITH_TOKEN, "bad-token", ""),
-    "loopback true token": Door(LOOPBACK, {**WITH_TOKEN, "control.enable": "true"}, "bad-token", ""),
-    "loopback false token": Door(
+ACCESS_CASES: Final = {
+    "loopback": AccessCase(LOOPBACK, {}, "", ""),
+    "loopback true": AccessCase(LOOPBACK, {"control.enable": "true"}, "", ""),
+    "loopback false": AccessCase(LOOPBACK, {"control.enable": "false"}, "control-off", "control-off"),
+    "loopback open": AccessCase(LOOPBACK, {"control.enable": "open"}, "", ""),
+    "loopback token": AccessCase(LOOPBACK, WITH_TOKEN, "bad-token", ""),
+    "loopback true token": AccessCase(LOOPBACK, {**WITH_TOKEN, "control.enable": "true"}, "bad-token", ""),
+    "loopback false token": AccessCase(
         LOOPBACK, {**WITH_TOKEN, "control.enable": "false"}, "control-off", "control-off"
     ),
-    "authorizer": Door(LOOPBACK, AUTHORIZER, "control-off", "control-off"),
-    "authorizer token": Door(LOOPBACK, {**AUTHORIZER, **WITH_TOKEN}, "bad-token", ""),
-    "authorizer true": Door(LOOPBACK, {**AUTHORIZER, "control.enable": "true"}, "", ""),
-    "authorizer open": Door(LOOPBACK, {**AUTHORIZER, "control.enable": "open"}, "", ""),
-    "everywhere": Door(EVERYWHERE, {}, "control-off", "control-off"),
-    "everywhere authorizer token": Door(EVERYWHERE, {**AUTHORIZER, **WITH_TOKEN}, "bad-token", ""),
-    "everywhere false": Door(EVERYWHERE, {"control.enable": "false"}, "control-off", "control-off"),
-    "everywhere open": Door(EVERYWHERE, {"control.enable": "open"}, "", ""),
-    "everywhere token": Door(EVERYWHERE, WITH_TOKEN, "bad-token", ""),
-    "everywhere true token": Door(EVERYWHERE, {**WITH_TOKEN, "control.enable": "true"}, "bad-token", ""),
+    "authorizer": AccessCase(LOOPBACK, AUTHORIZER, "control-off", "control-off"),
+    "authorizer token": AccessCase(LOOPBACK, {**AUTHORIZER, **WITH_TOKEN}, "bad-token", ""),
+    "authorizer true": AccessCase(LOOPBACK, {**AUTHORIZER, "control.enable": "true"}, "", ""),
+    "authorizer open": AccessCase(LOOPBACK, {**AUTHORIZER, "control.enable": "open"}, "", ""),
+    "everywhere": AccessCase(EVERYWHERE, {}, "control-off", "control-off"),
+    "everywhere authorizer token": AccessCase(EVERYWHERE, {**AUTHORIZER, **WITH_TOKEN}, "bad-token", ""),
+    "everywhere false": AccessCase(EVERYWHERE, {"control.enable": "false"}, "control-off", "control-off"),
+    "everywhere open": AccessCase(EVERYWHERE, {"control.enable": "open"}, "", ""),
+    "everywhere token": AccessCase(EVERYWHERE, WITH_TOKEN, "bad-token", ""),
+    "everywhere true token": AccessCase(
+        EVERYWHERE, {**WITH_TOKEN, "control.enable": "true"}, "bad-token", ""
+    ),
 }
 HOSTS: Final = {
     "127.0.0.1": True,
@@ -110,9 +111,9 @@ async def change(api: Api, **headers: str | None) -> Answer:
 
 async def is_changed(api: Api) -> bool:
     """Whether somebody has set the offset; it is taken back."""
-    if api.control.groups.find("billing") is None:
+    if api.control.groups.find_group("billing") is None:
         return False
-    await api.control.groups.delete("billing", None)
+    await api.control.groups.delete_group("billing", None)
     return True
 
 
@@ -136,7 +137,7 @@ def requests(hosts: Iterable[str]) -> Iterator[tuple[str, str | None, str | None
 
 def decision(access: ControlAccess, host: str, origin: str | None, token: str | None) -> str:
     """Return the problem that refuses a change before its content is looked at, or ""."""
-    caller = Caller(
+    caller = RequestOrigin(
         host=host,
         origin=origin,
         authorization=None if token is None else f"Bearer {token}",
@@ -150,17 +151,17 @@ def decision(access: ControlAccess, host: str, origin: str | None, token: str | 
     return ""
 
 
-@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS.keys())
-async def test_every_way_in(door: Door) -> None:
-    properties = {"control.hosts": "other.example,Team.Example", **door.properties}
-    hosts = dict(HOSTS) | dict.fromkeys(ADDRESSES, door.host == EVERYWHERE) | {"localhost": True}
+@pytest.mark.parametrize("case", ACCESS_CASES.values(), ids=ACCESS_CASES.keys())
+async def test_every_way_in(case: AccessCase) -> None:
+    properties = {"control.hosts": "other.example,Team.Example", **case.properties}
+    hosts = dict(HOSTS) | dict.fromkeys(ADDRESSES, case.host == EVERYWHERE) | {"localhost": True}
 
     def expected(host: str, origin: str | None, token: str | None) -> str:
         if not (hosts[host] and origins(host)[origin]):
             return "foreign-host"
-        return door.with_token if token == TOKEN else door.without
+        return case.with_token if token == TOKEN else case.without
 
-    async with serving_api(None, properties, host=door.host) as api:
+    async with serving_api(None, properties, host=case.host) as api:
         for host in hosts:
             for origin, token in product(origins(host), TOKENS):
                 assert decision(api.access, host, origin, token) == expected(host, origin, token)
@@ -177,20 +178,20 @@ async def test_every_way_in(door: Door) -> None:
             assert await is_changed(api) is (refused == ""), (host, origin, token, content_type)
 
 
-IPV6_DOORS: Final = {
-    "loopback": Door("::1", {}, "", ""),
-    "loopback token": Door("::1", WITH_TOKEN, "bad-token", ""),
-    "everywhere": Door("::", {}, "control-off", "control-off"),
-    "everywhere open": Door("::", {"control.enable": "open"}, "", ""),
-    "everywhere token": Door("::", WITH_TOKEN, "bad-token", ""),
+IPV6_ACCESS_CASES: Final = {
+    "loopback": AccessCase("::1", {}, "", ""),
+    "loopback token": AccessCase("::1", WITH_TOKEN, "bad-token", ""),
+    "everywhere": AccessCase("::", {}, "control-off", "control-off"),
+    "everywhere open": AccessCase("::", {"control.enable": "open"}, "", ""),
+    "everywhere token": AccessCase("::", WITH_TOKEN, "bad-token", ""),
 }
 
 
-@pytest.mark.parametrize("door", IPV6_DOORS.values(), ids=IPV6_DOORS.keys())
-async def test_every_way_in_by_ipv6(door: Door) -> None:
+@pytest.mark.parametrize("case", IPV6_ACCESS_CASES.values(), ids=IPV6_ACCESS_CASES.keys())
+async def test_every_way_in_by_ipv6(case: AccessCase) -> None:
     if not has_ipv6():
         lacking("this machine has no IPv6")
-    is_everywhere = door.host == "::"
+    is_everywhere = case.host == "::"
     hosts = {
         "[::1]": True,
         "[0:0:0:0:0:0:0:1]:9080": True,
@@ -203,11 +204,11 @@ async def test_every_way_in_by_ipv6(door: Door) -> None:
         "0.0.0.0:9080": is_everywhere,
         "[::]": is_everywhere,
     }
-    async with serving_api(None, door.properties, host=door.host) as api:
+    async with serving_api(None, case.properties, host=case.host) as api:
         for host, is_own in hosts.items():
             for origin, is_ours in origins(host).items():
                 for token in (None, TOKEN):
-                    expected = door.with_token if token else door.without
+                    expected = case.with_token if token else case.without
                     expected = expected if is_own and is_ours else "foreign-host"
                     answer = await change(
                         api,
@@ -238,7 +239,7 @@ async def test_every_way_in_by_ipv6(door: Door) -> None:
 )
 def test_an_address_is_ones_own_however_it_is_written(own: str, local: str, host: str, is_own: bool) -> None:
     access = ControlAccess(own_host=own, is_loopback=False, enable="open")
-    caller = Caller(host=host, origin=None, authorization=None, local_host=local)
+    caller = RequestOrigin(host=host, origin=None, authorization=None, local_host=local)
     if is_own:
         access.check_sender(caller)
         return
@@ -378,6 +379,6 @@ def test_a_token_comes_from_a_file(tmp_path: Path) -> None:
         if content is not None:
             path.write_bytes(content)
         with pytest.raises(ConfigError, match=r"control\.token\.file"):
-            control_access(config, EVERYWHERE, [], OsFiles())
+            create_control_access(config, EVERYWHERE, [], OsFiles())
     path.write_text(f"{TOKEN}\n")
-    assert control_access(config, EVERYWHERE, [], OsFiles()).token == TOKEN.encode()
+    assert create_control_access(config, EVERYWHERE, [], OsFiles()).token == TOKEN.encode()

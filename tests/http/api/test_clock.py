@@ -7,41 +7,41 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.console.api.clock import ROUTES
-from coordinator.console.api.route import Call
-from coordinator.control.acts import Act
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.operator_actions import OperatorAction
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.server.server import Server
+from coordinator.http.api.api_route import ApiCall
+from coordinator.http.api.clock_routes import ROUTES
+from tests.broker.harness import Client
+from tests.broker.test_group_partitions import commit
 from tests.control.clock.living_member import GROUP, members_of
 from tests.control.serving import controlled
-from tests.server.harness import Client
-from tests.server.test_runtime import commit
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[tuple[Server, Control]]:
+async def served() -> AsyncIterator[tuple[Server, ControlPlane]]:
     async with controlled() as served:
         yield served
 
 
 async def asked(
-    control: Control, method: str, path: str, body: bytes = b"{}", **names: str
+    control: ControlPlane, method: str, path: str, body: bytes = b"{}", **names: str
 ) -> tuple[Any, str | None]:
     """What is answered, as JSON says it, and as text."""
     (route,) = [route for route in ROUTES if (route.method, route.path) == (method, path)]
     value = None if route.body is None else msgspec.json.decode(body, type=route.body)
-    answer = await route.handle(control, Call(path=names, query=None, body=value, actor="me"))
+    answer = await route.handle(control, ApiCall(path=names, query=None, body=value, actor="me"))
     if route.answer is not None:
         assert isinstance(answer, route.answer)
     return msgspec.to_builtins(answer), route.text and route.text(answer)
 
 
-async def test_a_clock_is_frozen_moved_and_removed(served: tuple[Server, Control]) -> None:
+async def test_a_clock_is_frozen_moved_and_removed(served: tuple[Server, ControlPlane]) -> None:
     _, control = served
     path = "/groups/{group}/clock"
-    acts: list[Act] = []
-    control.acts.listeners.append(acts.append)
+    acts: list[OperatorAction] = []
+    control.actions.listeners.append(acts.append)
     shown, text = await asked(control, "GET", path, group=GROUP)
     assert (shown["clock"], shown["frozen"], shown["ahead_ms"], shown["next"]) == ("process", False, 0, None)
     frozen, text = await asked(control, "PUT", path, b'{"frozen": true, "except": "gone"}', group=GROUP)
@@ -53,12 +53,12 @@ async def test_a_clock_is_frozen_moved_and_removed(served: tuple[Server, Control
     assert moved["clock"]["frozen"]
     await asked(control, "POST", path + "/step", b'{"settle": "1s"}', group=GROUP)
     assert await asked(control, "DELETE", path, group=GROUP) == (None, None)
-    assert control.clocks.state(GROUP) is None
+    assert control.clocks.find_state(GROUP) is None
     assert [(act.kind, act.by) for act in acts] == [("clock", "me")] * 4
     assert acts[1].what == "advance 45s with nobody silent"
 
 
-async def test_the_default_clock_has_the_same_calls(served: tuple[Server, Control]) -> None:
+async def test_the_default_clock_has_the_same_calls(served: tuple[Server, ControlPlane]) -> None:
     _, control = served
     await asked(control, "PUT", "/clock", b'{"frozen": true}')
     moved, text = await asked(control, "POST", "/clock/advance", b'{"by": 86400000}')
@@ -80,7 +80,7 @@ async def test_the_default_clock_has_the_same_calls(served: tuple[Server, Contro
     ],
 )
 async def test_what_makes_no_sense_is_refused(
-    served: tuple[Server, Control], method: str, path: str, body: bytes, pointer: str
+    served: tuple[Server, ControlPlane], method: str, path: str, body: bytes, pointer: str
 ) -> None:
     with pytest.raises(Problem) as refused:
         await asked(served[1], method, path, body)
@@ -89,7 +89,7 @@ async def test_what_makes_no_sense_is_refused(
     assert not served[1].clocks.times
 
 
-async def test_members_and_offsets(served: tuple[Server, Control]) -> None:
+async def test_members_and_offsets(served: tuple[Server, ControlPlane]) -> None:
     server, control = served
     async with AsyncExitStack() as stack:
         await members_of(stack, server, "alice", "bob")

@@ -8,8 +8,8 @@ from protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from storage.topic_partition import TopicPartition
-from tests.console.api.api_port import Api, serving_api
-from tests.server.harness import Client
+from tests.broker.harness import Client
+from tests.http.api.api_port import Api, serving_api
 
 
 async def owners(api: Api, topic: str) -> list[int | None]:
@@ -20,8 +20,8 @@ async def owners(api: Api, topic: str) -> list[int | None]:
 async def test_a_move_is_seen_in_status_metrics_and_what_was_done() -> None:
     async with serving_api(brokers=3) as api:
         acts: list[Any] = []
-        api.control.acts.listeners.append(acts.append)
-        number = api.server.runtime.partition_of("billing").number
+        api.control.actions.listeners.append(acts.append)
+        number = api.server.runtime.find_partition("billing").number
         before = (await owners(api, "__consumer_offsets"))[number]
         assert before is not None
         to = before % 3 + 1
@@ -53,7 +53,7 @@ async def test_in_text_each_partition_is_told_with_its_owner() -> None:
 async def test_what_kafkas_own_api_moves_is_an_act_too() -> None:
     async with serving_api(brokers=3) as api:
         acts: list[Any] = []
-        api.control.acts.listeners.append(acts.append)
+        api.control.actions.listeners.append(acts.append)
         before = (await owners(api, "orders"))[0]
         assert before is not None
         to = before % 3 + 1

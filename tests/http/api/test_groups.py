@@ -22,9 +22,9 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.console.api.api_port import Api, serving_api
-from tests.console.test_http import Caller
-from tests.server.harness import Client, sync_request
+from tests.broker.harness import Client, sync_request
+from tests.http.api.api_port import Api, serving_api
+from tests.http.test_http import Caller
 
 GROUP: Final = "/v1/groups/billing"
 
@@ -198,3 +198,12 @@ async def test_a_group_of_any_name_is_found(name: str) -> None:
             assert b" 200 " in await asyncio.wait_for(caller.reader.readline(), 60)
         (group,) = (await api.call("GET", "/v1/groups")).value["groups"]
         assert group["group_id"] == name
+
+
+async def test_a_subscription_that_is_too_large_is_not_shown() -> None:
+    async with serving_api() as api, Client(api.server, "large") as client:
+        joined = await client.call(join("billing", metadata=subscription(*["orders"] * 50_000)), 3)
+        assert joined.error_code == 0
+        (described,) = (await api.call("GET", GROUP)).value["members"]
+        assert (described["subscription"], described["is_subscription_too_large"]) == (None, True)
+        assert (await api.call("GET", f"{GROUP}/explain")).status == 200

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from protocol.messages.metadata import MetadataRequest
-from tests.console.api.api_port import Api, serving_api
-from tests.server.harness import Client, join_alone
+from tests.broker.harness import Client, join_alone
+from tests.http.api.api_port import Api, serving_api
 
 
 def port_of(bootstrap: str) -> int:
@@ -142,4 +142,4 @@ async def test_topics_are_made_and_deleted_as_by_clients() -> None:
         assert names == ["orders", "payments"]
         assert (await api.call("DELETE", "/v1/topics/payments")).status == 204
         assert (await api.call("DELETE", "/v1/topics/payments")).problem == "no-such-topic"
-        assert api.server.data_plane.catalogue.get("payments") is None
+        assert api.server.data_plane.catalogue.find_topic("payments") is None

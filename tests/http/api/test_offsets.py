@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
-from tests.console.api.api_port import Answer, Api, serving_api
-from tests.console.api.test_groups import commit, members
-from tests.server.harness import Client
-from tests.server.test_topics import produce
+from tests.apis.test_topics import produce
+from tests.broker.harness import Client
+from tests.http.api.api_port import Answer, Api, serving_api
+from tests.http.api.test_groups import commit, members
 
 OFFSETS: Final = "/v1/groups/billing/offsets"
 

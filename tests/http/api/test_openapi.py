@@ -12,15 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator.console.api.openapi import openapi
-from coordinator.console.api.responses import PROBLEM
-from coordinator.console.api.routes import ALL_ROUTES, ALL_STREAMS
 from coordinator.control.problem import ProblemKind
+from coordinator.http.api.api_messages import PROBLEM_TYPE
+from coordinator.http.api.openapi import create_openapi
+from coordinator.http.api.route_table import ALL_ROUTES, ALL_STREAMS
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.console.api.api_port import JSON, Api, serving_api
-from tests.server.harness import Client, join_alone
+from tests.broker.harness import Client, join_alone
+from tests.http.api.api_port import JSON, Api, serving_api
 
-DOCUMENT: Final[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(openapi(ALL_ROUTES, ALL_STREAMS)))
+DOCUMENT: Final[dict[str, Any]] = msgspec.json.decode(
+    msgspec.json.encode(create_openapi(ALL_ROUTES, ALL_STREAMS))
+)
 NAMES: Final = {
     "group": "billing",
     "member": "test-client",
@@ -188,7 +190,7 @@ async def ask(api: Api, method: str, path: str, body: bytes | None) -> None:
     answer = await api.call(method, path, data=body, headers=headers)
     assert answer.status < 500 or answer.problem == ProblemKind.LOADING.word, (method, path, body, answer)
     if answer.status >= 400:
-        assert answer.content_type == PROBLEM
+        assert answer.content_type == PROBLEM_TYPE
         assert answer.problem in {kind.word for kind in ProblemKind}
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from coordinator.control.recording.recordings import USUAL_BYTES
-from coordinator.control.replay.compared import compare
-from coordinator.control.replay.recorded import read
-from tests.console.api.api_port import serving_api
-from tests.server.harness import Client, join_alone
+from coordinator.control.recording.recording_registry import DEFAULT_BYTES
+from coordinator.control.replay.recording_file import read_recording
+from coordinator.control.replay.replay_comparison import compare_recording
+from tests.broker.harness import Client, join_alone
+from tests.http.api.api_port import serving_api
 
 NAME = "billing %2F #1"
 PATH = "/v1/recordings/billing%20%252F%20%231"
@@ -19,20 +19,20 @@ async def test_a_group_is_recorded_listed_downloaded_and_forgotten() -> None:
         began = await api.call("PUT", PATH)
         assert began.status == 200
         assert began.value["group_id"] == NAME
-        assert (began.value["starts"], began.value["most_bytes"]) == ("empty", USUAL_BYTES)
+        assert (began.value["starts"], began.value["most_bytes"]) == ("empty", DEFAULT_BYTES)
         assert (await api.call("PUT", PATH)).value == began.value
         await join_alone(member, NAME)
         (state,) = (await api.call("GET", "/v1/recordings")).value["recordings"]
         file = await api.call("GET", PATH)
         assert (file.status, file.content_type) == (200, "application/x-ndjson")
-        recorded = read(file.body.splitlines(keepends=True))
+        recorded = read_recording(file.body.splitlines(keepends=True))
         assert recorded.group_id == NAME
         assert recorded.inputs >= state["inputs"] >= 2
-        assert compare(recorded).different is None
+        assert compare_recording(recorded).different is None
         assert (await api.call("DELETE", PATH)).status == 204
         for method in ("GET", "DELETE"):
             assert (await api.call(method, PATH)).problem == "no-such-recording"
-        assert api.server.runtime.partition_of(NAME).fronts == []
+        assert api.server.runtime.find_partition(NAME).decorators == []
 
 
 @pytest.mark.parametrize("body", [{"bytes": 1}, {"bytes": 2**40}, {"bytes": "many"}, {"what": 1}, 7])
@@ -58,9 +58,9 @@ async def test_a_group_of_a_namespace() -> None:
         async with Client(port=int(made.value["bootstrap"].rpartition(":")[2])) as member:
             await join_alone(member, "billing")
         file = await api.call("GET", path)
-        recorded = read(file.body.splitlines(keepends=True))
+        recorded = read_recording(file.body.splitlines(keepends=True))
         assert recorded.inputs >= 2
-        assert compare(recorded).different is None
+        assert compare_recording(recorded).different is None
         assert (await api.call("DELETE", "/v1/namespaces/t-1")).status == 204
         assert (await api.call("GET", path)).problem == "no-such-namespace"
 
@@ -72,6 +72,6 @@ async def test_every_new_group_until_nothing_is_recorded_any_more() -> None:
         listed = (await api.call("GET", "/v1/recordings")).value
         assert [state["group_id"] for state in listed["recordings"]] == [NAME]
         file = await api.call("GET", PATH)
-        assert compare(read(file.body.splitlines(keepends=True))).different is None
+        assert compare_recording(read_recording(file.body.splitlines(keepends=True))).different is None
         assert (await api.call("DELETE", "/v1/recordings")).status == 204
         assert (await api.call("GET", "/v1/recordings")).value == NOTHING

@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 import pytest
 
-from coordinator.console.api.bodies import MAX_BODY_BYTES
-from coordinator.console.api.routes import ALL_ROUTES
-from tests.console.api.api_port import JSON, serving_api
-from tests.console.test_http import Caller, asked
+from coordinator.http.api.api_messages import MAX_BODY_BYTES
+from coordinator.http.api.route_table import ALL_ROUTES
+from tests.broker.test_recovery import SlowFiles
 from tests.hostile.test_names import NAMES, one_life
-from tests.server.test_recovery import SlowFiles
+from tests.http.api.api_port import JSON, serving_api
+from tests.http.test_http import Caller, asked
 
 PATH: Final = "/v1/groups/billing/offsets"
 _NAME: Final = re.compile(r"{\w+}")
@@ -308,7 +308,7 @@ async def test_what_fails_tells_the_log_and_nobody_else(
         async def fail(*_: object) -> None:
             raise ZeroDivisionError("a secret of ours")
 
-        monkeypatch.setattr(api.control.groups, "describe", fail)
+        monkeypatch.setattr(api.control.groups, "describe_group", fail)
         answer = await api.call("GET", "/v1/groups/billing")
         assert (answer.status, answer.problem) == (500, "internal")
         assert b"secret" not in answer.body

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple, Self
 import msgspec
 import pytest
 
-from coordinator.console.api import piecewise, stream
-from tests.console.api.api_port import Api, serving_api
-from tests.console.test_http import Caller, get
+from coordinator.http.api import api_service, event_stream_routes
+from tests.http.api.api_port import Api, serving_api
+from tests.http.test_http import Caller, get
 
 TIMEOUT_S: Final = 60
 
 
-class Told(NamedTuple):
+class ExpectedEvent(NamedTuple):
     """An event as a stream gives it."""
 
     seq: int
@@ -41,10 +41,10 @@ class Source:
         self.asked: list[tuple[str | None, frozenset[str], int | None, str | None]] = []
         self.open = 0
         self._left = asyncio.Event()
-        self._events: deque[Told | None] = deque()
+        self._events: deque[ExpectedEvent | None] = deque()
         self._changed = asyncio.Event()
 
-    def follow(
+    def subscribe(
         self, group_id: str | None, kinds: frozenset[str], after: int | None, instance: str | None
     ) -> Self:
         self.asked.append((group_id, kinds, after, instance))
@@ -58,7 +58,7 @@ class Source:
         self.open -= 1
         self._left.set()
 
-    async def __anext__(self) -> Told:
+    async def __anext__(self) -> ExpectedEvent:
         while not self._events:
             self._changed.clear()
             await self._changed.wait()
@@ -67,7 +67,7 @@ class Source:
             raise StopAsyncIteration
         return event
 
-    def tell(self, *events: Told | None) -> None:
+    def tell(self, *events: ExpectedEvent | None) -> None:
         """None: it is over."""
         self._events.extend(events)
         self._changed.set()
@@ -104,9 +104,9 @@ async def test_events_are_read_as_they_happen() -> None:
         assert b"no-store" in head
         assert b"id: abcd.6\n" in await until(caller, b"retry: 1000\n\n")
         assert source.asked == [("billing", frozenset({"GroupStabilized", "MemberLeft"}), None, None)]
-        source.tell(Told(7, "GroupStabilized", b'{"seq":7}'))
+        source.tell(ExpectedEvent(7, "GroupStabilized", b'{"seq":7}'))
         assert b'id: abcd.7\nevent: GroupStabilized\ndata: {"seq":7}\n\n' in await until(caller, b"}\n\n")
-        source.tell(Told(9, "gap", b"{}"), None)
+        source.tell(ExpectedEvent(9, "gap", b"{}"), None)
         assert b"id: abcd.9\nevent: gap\ndata: {}\n\n" in await caller.all()
         await source.nobody_follows()
 
@@ -141,7 +141,7 @@ async def test_who_comes_back_says_where_it_was(
 
 
 async def test_while_nothing_happens_something_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(event_stream_routes, "HEARTBEAT_S", 0.05)
     async with serving_api() as api, Caller(api.port) as caller:
         feed(api)
         caller.writer.write(get("/v1/stream"))
@@ -187,7 +187,7 @@ async def test_a_stop_that_ends_readers_is_nothing_to_tell_of(caplog: pytest.Log
 
 
 async def test_there_are_only_so_many_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piecewise, "MOST_ENDLESS", 1)
+    monkeypatch.setattr(api_service, "MAX_ENDLESS_STREAMS", 1)
     async with serving_api() as api:
         source = feed(api)
         async with Caller(api.port) as caller:
@@ -204,12 +204,12 @@ async def test_the_ledger_is_one_entry_a_line() -> None:
     entries = [Entry(number, "billing" if number % 2 else "audit") for number in range(450)]
 
     class Ledger:
-        def lines(self, group_id: str | None, after: int = -1) -> Iterator[bytes]:
+        def list_lines(self, group_id: str | None, after: int = -1) -> Iterator[bytes]:
             for one in entries:
                 if group_id in (None, one.group_id) and one.seq > after:
                     yield msgspec.json.encode(one) + b"\n"
 
-        def knows(self, group_id: str) -> bool:
+        def has_entries(self, group_id: str) -> bool:
             return True
 
     async with serving_api() as api:

@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.console.api.violations import ROUTES, ViolationsQuery
-from coordinator.control.oracles.violation import OracleName
+from coordinator.control.diagnosis.violation import OracleName
 from coordinator.control.problem import Problem, ProblemKind
-from protocol.errors import ErrorCode
-from tests.control.oracles.watched import Member, Watched, generation, orders, watched
+from coordinator.http.api.api_route import ApiCall, ApiRoute
+from coordinator.http.api.diagnosis_routes import VIOLATION_ROUTES, ViolationsQuery
+from protocol.error_codes import ErrorCode
+from tests.control.diagnosis.watched_server import Member, Watched, generation, orders, watched
 
-ROUTE = {route.method: route for route in ROUTES}
+ROUTE = {route.method: route for route in VIOLATION_ROUTES}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ async def watch(tmp_path: Path) -> AsyncIterator[Watched]:
 
 async def asked(watch: Watched, route: ApiRoute, **query: Any) -> tuple[Any, str]:
     """The JSON of an answer, and the text for people."""
-    call = Call(
+    call = ApiCall(
         {}, None if route.query is None else msgspec.convert(query, ViolationsQuery, strict=False), None, None
     )
     answer = await route.handle(watch.control, call)

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.console.api.route import ApiRoute, Call
-from coordinator.console.api.waits import ROUTES
-from coordinator.control.control import Control
+from coordinator.broker.server import Server
+from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.server.server import Server
-from tests.server.harness import Client, join_alone, serving
+from coordinator.http.api.api_route import ApiCall, ApiRoute
+from coordinator.http.api.diagnosis_routes import WAIT_ROUTES
+from tests.broker.harness import Client, join_alone, serving
 
 
 @pytest.fixture
@@ -21,32 +21,34 @@ async def server() -> AsyncIterator[Server]:
 
 
 def route(end: str) -> ApiRoute:
-    return next(route for route in ROUTES if route.path.endswith(f"/{end}"))
+    return next(route for route in WAIT_ROUTES if route.path.endswith(f"/{end}"))
 
 
-async def answered(control: Control, end: str, body: bytes | None = None) -> Any:
+async def answered(control: ControlPlane, end: str, body: bytes | None = None) -> Any:
     """What a route answers to a body."""
     found = route(end)
     value = None if body is None or found.body is None else msgspec.json.decode(body, type=found.body)
-    answer = await found.handle(control, Call(path={"group": "billing"}, query=None, body=value, actor=None))
+    answer = await found.handle(
+        control, ApiCall(path={"group": "billing"}, query=None, body=value, actor=None)
+    )
     assert isinstance(answer, found.answer)
     msgspec.json.encode(answer)
     return answer
 
 
 def text(end: str, answer: Any) -> str:
-    """The same for people."""
+    """An answer as text for people."""
     to_text = route(end).text
     assert to_text is not None
     return to_text(answer)
 
 
 async def test_they_change_nothing() -> None:
-    assert not any(route.changes or route.needs_enable for route in ROUTES)
+    assert not any(route.changes or route.needs_enable for route in WAIT_ROUTES)
 
 
 async def test_a_wait_a_check_and_an_explanation(server: Server) -> None:
-    control = Control(server)
+    control = ControlPlane(server)
     async with Client(server, "alice") as alice:
         await join_alone(alice, "billing")
         met = await answered(control, "wait", b'{"state": "Stable", "members": 1, "within": "10s"}')
@@ -58,7 +60,7 @@ async def test_a_wait_a_check_and_an_explanation(server: Server) -> None:
 
 
 async def test_what_is_not_so_is_a_problem(server: Server) -> None:
-    control = Control(server)
+    control = ControlPlane(server)
     with pytest.raises(Problem) as raised:
         await answered(control, "wait", b'{"members": 4, "within": "20ms"}')
     problem = raised.value
@@ -70,8 +72,8 @@ async def test_what_is_not_so_is_a_problem(server: Server) -> None:
 
 
 async def test_without_a_ledger_nobody_waits_for_its_entries(server: Server) -> None:
-    control = Control(server)
-    control.waits.outlook.has_ledger = False
+    control = ControlPlane(server)
+    control.waits.snapshots.has_ledger = False
     with pytest.raises(Problem) as raised:
         await answered(control, "check", b'{"rebalanced": {}}')
     assert raised.value.kind is ProblemKind.NOT_POSSIBLE
@@ -79,6 +81,6 @@ async def test_without_a_ledger_nobody_waits_for_its_entries(server: Server) -> 
 
 async def test_a_wait_that_is_too_long(server: Server) -> None:
     with pytest.raises(Problem) as raised:
-        await answered(Control(server), "wait", b'{"members": 1, "within": "1h"}')
+        await answered(ControlPlane(server), "wait", b'{"members": 1, "within": "1h"}')
     assert raised.value.kind is ProblemKind.BAD_REQUEST
     assert raised.value.fields == {"pointer": "/within"}

@@ -5,16 +5,17 @@ import hashlib
 import json
 from pathlib import Path
 
-from coordinator.console.page import page_files
-from tests.console.conftest import Http
-from tests.console.test_index_page import BROWSER
+from coordinator.http import index_page
+from coordinator.http.index_page import read_page_files
+from tests.http.conftest import Http
+from tests.http.test_index_page import BROWSER
 
 MOST_BYTES = 130_000
-VENDOR = Path(__file__).parents[3] / "coordinator" / "console" / "static" / "vendor"
+VENDOR = Path(index_page.__file__).with_name("static") / "vendor"
 
 
 def test_it_is_small() -> None:
-    assert sum(len(file.body) for file in page_files().values()) <= MOST_BYTES
+    assert sum(len(file.body) for file in read_page_files().values()) <= MOST_BYTES
 
 
 def test_what_others_made_is_as_they_published_it() -> None:
@@ -27,7 +28,7 @@ def test_what_others_made_is_as_they_published_it() -> None:
 
 
 def test_nothing_comes_from_elsewhere() -> None:
-    for name, file in page_files().items():
+    for name, file in read_page_files().items():
         if not name.startswith("vendor/"):
             assert b"//cdn" not in file.body
             assert b"https://" not in file.body, name
@@ -42,5 +43,5 @@ async def test_files_are_sent_with_what_guards_them(http: Http) -> None:
         assert "unsafe" not in answer.headers["Content-Security-Policy"]
         again = await http.get(path, headers={**BROWSER, "If-None-Match": answer.headers["ETag"]})
         assert again.status == 304
-    for missing in ("nothing.js", "../page.py", "%2e%2e/page.py", "vendor/vendor.json"):
+    for missing in ("nothing.js", "../index_page.py", "%2e%2e/index_page.py", "vendor/vendor.json"):
         assert (await http.get(f"/static/{missing}")).status == 404

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from pytest_groupd.daemon import SpawnedDaemon
 
-from tests.console.page.daemon_page import MARKUP, axe, daemon_in_trouble, shown, text_of
+from tests.http.page.daemon_page import MARKUP, axe, daemon_in_trouble, shown, text_of
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
 from tests.shared_fixtures import shared
@@ -24,12 +24,11 @@ new PerformanceObserver((list) => list.getEntries().forEach((entry) => {
 
 
 def _runs(daemon: SpawnedDaemon) -> bool:
-    return daemon.end() is None
+    return daemon.describe_end() is None
 
 
 @shared(_runs, scope="module")
 def daemon() -> Iterator[SpawnedDaemon]:
-    """See `daemon_in_trouble`."""
     yield from daemon_in_trouble()
 
 
@@ -191,7 +190,7 @@ async def test_everything_can_be_reached_with_the_keyboard(daemon: SpawnedDaemon
         assert await page.until(text_of("h2")) == name
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_many_groups_and_members_never_hold_the_page(daemon: SpawnedDaemon, tmp_path: Path) -> None:
     with daemon.namespace("crowd", topics={"orders": 8}) as broker:
         for number in range(200):

@@ -21,8 +21,6 @@ VISITED: Final = contextvars.ContextVar("VISITED", default="")
 
 
 class Aiokafka:
-    """See `visits.Client`."""
-
     def __init__(self) -> None:
         """Start the loop."""
         self._logged = Logged("aiokafka", lambda _record: VISITED.get())
@@ -96,8 +94,6 @@ class Aiokafka:
 
 
 class AiokafkaProducer:
-    """See `visits.Producer`."""
-
     def __init__(self, client: Aiokafka, producer: AIOKafkaProducer) -> None:
         """In: one that was started."""
         self._client = client
@@ -114,8 +110,6 @@ class AiokafkaProducer:
 
 
 class AiokafkaMember:
-    """See `visits.Member`."""
-
     def __init__(self, client: Aiokafka, consumer: AIOKafkaConsumer) -> None:
         """In: one that was started."""
         self._client = client

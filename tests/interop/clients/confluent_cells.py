@@ -13,8 +13,6 @@ from tests.interop.clients.visits import STEP_S, Cell, run
 
 
 class Librdkafka:
-    """See `visits.Client`."""
-
     def __init__(self) -> None:
         """Start with no errors."""
         self._told: defaultdict[str, list[KafkaError]] = defaultdict(list)
@@ -69,8 +67,6 @@ class Librdkafka:
 
 
 class LibrdkafkaProducer:
-    """See `visits.Producer`."""
-
     def __init__(self, producer: Producer) -> None:
         """In: the client."""
         self._producer = producer
@@ -101,8 +97,6 @@ class LibrdkafkaProducer:
 
 
 class LibrdkafkaMember:
-    """See `visits.Member`."""
-
     def __init__(self, consumer: Consumer) -> None:
         """In: the client, which has subscribed."""
         self._consumer = consumer

@@ -22,8 +22,6 @@ a Kafka it says so more often, at times at each try.
 
 
 class KafkaPython:
-    """See `visits.Client`."""
-
     def __init__(self) -> None:
         """Start with nothing logged. Its threads are called after the ids of its clients."""
         self._logged = Logged("kafka", lambda record: (record.threadName or "").removeprefix("kafka-io-"))
@@ -80,8 +78,6 @@ class KafkaPython:
 
 
 class KafkaPythonProducer:
-    """See `visits.Producer`."""
-
     def __init__(self, producer: KafkaProducer) -> None:
         """In: the client."""
         self._producer = producer
@@ -97,8 +93,6 @@ class KafkaPythonProducer:
 
 
 class KafkaPythonMember:
-    """See `visits.Member`."""
-
     def __init__(self, consumer: KafkaConsumer) -> None:
         """In: the client, which has subscribed."""
         self._consumer = consumer

@@ -69,8 +69,7 @@ class Member(Protocol):
 class Client(Protocol):
     """A client library; all of these raise its errors."""
 
-    def login(self, cell: Cell) -> None:
-        """See the top of this file."""
+    def login(self, cell: Cell) -> None: ...
 
     def producer(self, cell: Cell) -> Producer:
         """One that writes."""

@@ -18,7 +18,7 @@ from tests.interop.secured_broker import (
     SecuredBroker,
 )
 from tests.interop.secured_files import SecuredFiles, Stores
-from tests.server.tls.certificates import PASSWORD
+from tests.security.server.certificates import PASSWORD
 
 LOGINS: Final = {
     "right": ("alice", PASSWORDS["alice"]),

@@ -47,7 +47,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.messages.sync_group import SyncGroupRequest
-from protocol.partitioner import group_number
+from protocol.partitioner import compute_group_number
 from tests.oracle.batches import batch, produce_request
 from tests.oracle.member import commit_request
 from tests.oracle.peers import BROKERS
@@ -68,7 +68,7 @@ def at(node_id: int) -> str:
 
 def coordinated(play: Play, node_id: int = COORDINATOR) -> int:
     """Has a broker coordinate the session's group; the number of its partition."""
-    number = group_number(play.group) % OFFSETS_PARTITIONS
+    number = compute_group_number(play.group) % OFFSETS_PARTITIONS
     place(play, OFFSETS, number, [node_id])
     fetch = OffsetFetchRequest(group_id=play.group, topics=[])
     play.until(lambda: play.ask(fetch, 5, at(node_id)).error_code == 0)

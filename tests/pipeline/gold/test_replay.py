@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.gold.replay import replay
 from storage.batch import encode_batch
-from storage.uuid_text import uuid_to_text
+from storage.topic_partition import uuid_to_text
 from tests.pipeline.consumer_log import ConsumerLog, Life
 from tests.pipeline.silver_tables import expected_tables
 from tests.pipeline.test_decode import plain

@@ -1,4 +1,4 @@
-"""What clients of OAUTHBEARER say, and what Kafka's server answers: python -m tests.security.bearer_cases
+"""What clients of OAUTHBEARER say, and what Kafka's server answers: python -m tests.security.core.bearer_cases
 
 That makes new keys and asks Kafka's own classes anew. It needs Java and Maven, and some seconds. A case is a
 dictionary: `name`; `tokens`, what a client sends one after the other, in base64; of unsecured tokens `options`,
@@ -16,7 +16,7 @@ from typing import Any, Final
 from joserfc.jwk import OctKey
 
 from tests.kafka_log.artifacts import NEWEST, broker
-from tests.security.tokens import (
+from tests.security.core.tokens import (
     EC,
     ED,
     OTHER_RSA,

@@ -7,9 +7,15 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from coordinator.security.acl import AclBinding, Operation, PatternType, Permission, ResourceType
-from coordinator.security.authorizer import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER, Decision
-from coordinator.security.principal import Principal, principal_of
+from coordinator.security.core.acl import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from coordinator.security.core.authorizer import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER, Decision
+from coordinator.security.core.principal import Principal, parse_principal
 
 RECORDING: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "decisions-4.4.0.jsonl.xz")
 
@@ -42,8 +48,8 @@ HOSTS: Final = (
     *("::1/128", "10.0.0/8"),
 )
 CLIENT_HOSTS: Final = ("127.0.0.1", "10.0.0.9", "10.0.0.255", "0:0:0:0:0:0:0:1")
-OPERATIONS: Final = tuple(Operation)[Operation.ALL :]
-PERMISSIONS: Final = (Permission.ALLOW, Permission.ALLOW, Permission.DENY)
+OPERATIONS: Final = tuple(AclOperation)[AclOperation.ALL :]
+PERMISSIONS: Final = (AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY)
 SUPER_USERS: Final = ("", "", "", "User:bob;User:admin")
 
 
@@ -52,7 +58,7 @@ class Question(NamedTuple):
 
     principal: Principal
     host: str
-    operation: Operation
+    operation: AclOperation
     resource_type: ResourceType
     resource_name: str
 
@@ -69,7 +75,7 @@ class Case(NamedTuple):
     @property
     def super_principals(self) -> frozenset[Principal]:
         """Who may do everything."""
-        return frozenset(map(principal_of, filter(None, self.super_users.split(";"))))
+        return frozenset(map(parse_principal, filter(None, self.super_users.split(";"))))
 
     def in_json(self) -> dict[str, Any]:
         """As the program in Java reads it."""
@@ -101,7 +107,10 @@ def random_case(choice: random.Random) -> Case:
             choice.choice(PRINCIPALS),
             choice.choice(HOSTS),
             choice.choice(
-                (*OPERATIONS, *(Operation.ALL, Operation.READ, Operation.WRITE, Operation.ALTER) * 6)
+                (
+                    *OPERATIONS,
+                    *(AclOperation.ALL, AclOperation.READ, AclOperation.WRITE, AclOperation.ALTER) * 6,
+                )
             ),
             choice.choice(PERMISSIONS),
         )
@@ -109,15 +118,17 @@ def random_case(choice: random.Random) -> Case:
     }
     asked = [
         Question(
-            principal_of(choice.choice(CLIENTS)),
+            parse_principal(choice.choice(CLIENTS)),
             choice.choice(CLIENT_HOSTS),
-            choice.choice((*OPERATIONS[1:], *(Operation.READ, Operation.WRITE, Operation.DESCRIBE) * 8)),
+            choice.choice(
+                (*OPERATIONS[1:], *(AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE) * 8)
+            ),
             choice.choice(TYPES),
             choice.choice((*few * 8, *NAMES)),
         )
         for _ in range(6)
     ]
-    writers = [(principal_of(choice.choice(CLIENTS)), choice.choice(CLIENT_HOSTS)) for _ in range(2)]
+    writers = [(parse_principal(choice.choice(CLIENTS)), choice.choice(CLIENT_HOSTS)) for _ in range(2)]
     return Case(choice.choice(SUPER_USERS), choice.random() < 0.3, sorted(acls), asked, writers)
 
 
@@ -158,8 +169,8 @@ def read() -> Iterator[tuple[Case, Answers]]:
                     PatternType(one[2]),
                     _WORDS[one[3]],
                     _WORDS[one[4]],
-                    Operation(one[5]),
-                    Permission(one[6]),
+                    AclOperation(one[5]),
+                    AclPermissionType(one[6]),
                 )
                 for one in packed
             ]
@@ -169,15 +180,15 @@ def read() -> Iterator[tuple[Case, Answers]]:
                 acls,
                 [
                     Question(
-                        principal_of(_WORDS[one[0]]),
+                        parse_principal(_WORDS[one[0]]),
                         _WORDS[one[1]],
-                        Operation(one[2]),
+                        AclOperation(one[2]),
                         ResourceType(one[3]),
                         _WORDS[one[4]],
                     )
                     for one in asked
                 ],
-                [(principal_of(_WORDS[one[0]]), _WORDS[one[1]]) for one in writers],
+                [(parse_principal(_WORDS[one[0]]), _WORDS[one[1]]) for one in writers],
             )
             yield case, Answers([_decision(one, acls) for one in decided], may_write, said)
 

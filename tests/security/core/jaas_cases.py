@@ -1,4 +1,4 @@
-"""JAAS configurations, and what Kafka and Java make of them: python -m tests.security.jaas_cases
+"""JAAS configurations, and what Kafka and Java make of them: python -m tests.security.core.jaas_cases
 
 That asks Kafka's own classes anew. It needs Java and Maven, and some seconds. Review the recording with git diff.
 """

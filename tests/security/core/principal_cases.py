@@ -1,5 +1,5 @@
 """Subjects of certificates and rules for them, and what Java and Kafka make of them:
-python -m tests.security.principal_cases
+python -m tests.security.core.principal_cases
 
 That asks Kafka's own classes anew. It needs Java and Maven, and some seconds. Review the recording with git diff.
 """

@@ -1,4 +1,5 @@
-"""Asks Kafka's own authorizer about random sets of ACLs and keeps what it decides: python -m tests.security.record
+"""Asks Kafka's own authorizer about random sets of ACLs and keeps what it decides: python -m
+tests.security.core.record
 
 Needs Java and Maven, and some seconds.
 """
@@ -10,7 +11,7 @@ import subprocess
 from typing import Any, Final
 
 from tests.interop.build import kafka
-from tests.security.cases import RECORDING, Case, random_case, write
+from tests.security.core.cases import RECORDING, Case, random_case, write
 
 JAVA: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
 CASES: Final = 5000

@@ -2,24 +2,30 @@
 
 import pytest
 
-from coordinator.security.acl import (
+from coordinator.security.core.acl import (
     AclBinding,
     AclFilter,
-    Operation,
+    AclOperation,
+    AclPermissionType,
     PatternType,
-    Permission,
     ResourceType,
     why_invalid,
 )
 
 GOOD = AclBinding(
-    ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW
+    ResourceType.TOPIC,
+    "orders",
+    PatternType.LITERAL,
+    "User:alice",
+    "*",
+    AclOperation.READ,
+    AclPermissionType.ALLOW,
 )
 
 
 def test_numbers_that_are_not_known() -> None:
     assert ResourceType(99) is ResourceType.UNKNOWN
-    assert Operation(-1) is Operation.UNKNOWN
+    assert AclOperation(-1) is AclOperation.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -34,11 +40,11 @@ def test_numbers_that_are_not_known() -> None:
             "The only valid name for the CLUSTER resource is kafka-cluster",
         ),
         (GOOD._replace(resource_name=""), "Invalid empty resource name"),
-        (GOOD._replace(resource_name="", operation=Operation.ANY), "Invalid empty resource name"),
+        (GOOD._replace(resource_name="", operation=AclOperation.ANY), "Invalid empty resource name"),
         (GOOD._replace(resource_type=ResourceType.ANY), "Invalid resourceType ANY"),
         (GOOD._replace(pattern_type=PatternType.MATCH), "Invalid patternType MATCH"),
-        (GOOD._replace(operation=Operation.UNKNOWN), "Invalid operation UNKNOWN"),
-        (GOOD._replace(permission=Permission.ANY, principal="alice"), "Invalid permissionType ANY"),
+        (GOOD._replace(operation=AclOperation.UNKNOWN), "Invalid operation UNKNOWN"),
+        (GOOD._replace(permission=AclPermissionType.ANY, principal="alice"), "Invalid permissionType ANY"),
         (
             GOOD._replace(principal="alice"),
             (
@@ -60,7 +66,7 @@ def test_what_may_be_added(acl: AclBinding, why: str | None) -> None:
 PREFIX = GOOD._replace(resource_name="ord", pattern_type=PatternType.PREFIXED)
 ALL_TOPICS = GOOD._replace(resource_name="*")
 GROUP = GOOD._replace(resource_type=ResourceType.GROUP)
-DENIED = GOOD._replace(principal="User:bob", host="10.0.0.1", permission=Permission.DENY)
+DENIED = GOOD._replace(principal="User:bob", host="10.0.0.1", permission=AclPermissionType.DENY)
 ACLS = (GOOD, PREFIX, ALL_TOPICS, GROUP, DENIED)
 
 
@@ -78,10 +84,10 @@ ACLS = (GOOD, PREFIX, ALL_TOPICS, GROUP, DENIED)
         (AclFilter(resource_name="or", pattern_type=PatternType.MATCH), (ALL_TOPICS,)),
         (AclFilter(principal="User:bob"), (DENIED,)),
         (AclFilter(host="10.0.0.1"), (DENIED,)),
-        (AclFilter(operation=Operation.WRITE), ()),
-        (AclFilter(permission=Permission.DENY), (DENIED,)),
-        (AclFilter(operation=Operation.UNKNOWN), ()),
+        (AclFilter(operation=AclOperation.WRITE), ()),
+        (AclFilter(permission=AclPermissionType.DENY), (DENIED,)),
+        (AclFilter(operation=AclOperation.UNKNOWN), ()),
     ],
 )
 def test_what_a_filter_picks(wanted: AclFilter, picked: tuple[AclBinding, ...]) -> None:
-    assert tuple(filter(wanted.fits, ACLS)) == picked
+    assert tuple(filter(wanted.matches, ACLS)) == picked

@@ -2,15 +2,15 @@
 
 import pytest
 
-from coordinator.security.host import as_java_writes, range_of, why_no_range
+from coordinator.security.core.acl import find_range, format_java_address, why_invalid_range
 
 
 @pytest.mark.parametrize(
     "text", ["010.1.1.1/8", "1.2.3.4/08", "[::1]/64", "fe80::1%eth0/64", "1::/+64", "::/0"]
 )
 def test_ranges(text: str) -> None:
-    assert why_no_range(text) is None
-    assert range_of(text) is not None
+    assert why_invalid_range(text) is None
+    assert find_range(text) is not None
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_ranges(text: str) -> None:
     ],
 )
 def test_what_is_no_range(text: str, why: str) -> None:
-    assert why_no_range(text) == why
-    assert range_of(text) is None
+    assert why_invalid_range(text) == why
+    assert find_range(text) is None
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_what_is_no_range(text: str, why: str) -> None:
     ],
 )
 def test_what_is_in_a_range(address: str, text: str, is_in: bool) -> None:
-    found = range_of(text)
+    found = find_range(text)
     assert found is not None
-    assert found.has(address) is is_in
+    assert found.contains(address) is is_in
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_what_is_in_a_range(address: str, text: str, is_in: bool) -> None:
     ],
 )
 def test_addresses_are_written_as_java_does(client_host: str, address: str) -> None:
-    assert as_java_writes(client_host) == address
+    assert format_java_address(client_host) == address

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.security.acl import AclBinding, Operation, PatternType, Permission, ResourceType, in_order
-from coordinator.security.authorizer import (
+from coordinator.security.core.acl import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    find_range,
+    sort_acls,
+)
+from coordinator.security.core.authorizer import (
     DEFAULT_ALLOW,
     DEFAULT_DENY,
     SUPER_USER,
@@ -15,9 +23,8 @@ from coordinator.security.authorizer import (
     Authorizer,
     Decision,
 )
-from coordinator.security.host import range_of
-from coordinator.security.principal import Principal, principal_of
-from tests.security.cases import (
+from coordinator.security.core.principal import Principal, parse_principal
+from tests.security.core.cases import (
     CLIENT_HOSTS,
     CLIENTS,
     HOSTS,
@@ -100,7 +107,7 @@ def naive(case: Case, question: Question) -> tuple[bool, set[AclBinding]]:
         return True, set()
     named = [acl for acl in case.acls if acl.resource_type == resource_type and stands_for(acl, name)]
     fitting = [acl for acl in named if is_about(acl, principal, host) and covers(acl, operation)]
-    denying = {acl for acl in fitting if acl.permission is Permission.DENY}
+    denying = {acl for acl in fitting if acl.permission is AclPermissionType.DENY}
     if denying or fitting:
         return not denying, denying or set(fitting)
     return case.allow_if_none and not named, set()
@@ -115,18 +122,18 @@ def stands_for(acl: AclBinding, name: str) -> bool:
 def is_about(acl: AclBinding, principal: Principal, host: str) -> bool:
     if acl.principal not in (str(principal), "User:*"):
         return False
-    found = range_of(acl.host)
-    return acl.host in ("*", host) or (found is not None and found.has(host))
+    found = find_range(acl.host)
+    return acl.host in ("*", host) or (found is not None and found.contains(host))
 
 
-def covers(acl: AclBinding, operation: Operation) -> bool:
-    if acl.operation in (Operation.ALL, operation):
+def covers(acl: AclBinding, operation: AclOperation) -> bool:
+    if acl.operation in (AclOperation.ALL, operation):
         return True
-    if acl.permission is Permission.DENY:
+    if acl.permission is AclPermissionType.DENY:
         return False
-    if operation is Operation.DESCRIBE:
+    if operation is AclOperation.DESCRIBE:
         return acl.operation.name in ("READ", "WRITE", "DELETE", "ALTER")
-    return operation is Operation.DESCRIBE_CONFIGS and acl.operation is Operation.ALTER_CONFIGS
+    return operation is AclOperation.DESCRIBE_CONFIGS and acl.operation is AclOperation.ALTER_CONFIGS
 
 
 bindings = st.builds(
@@ -142,7 +149,7 @@ bindings = st.builds(
 sets = st.lists(bindings, unique=True, max_size=25)
 questions = st.builds(
     Question,
-    st.sampled_from(CLIENTS).map(principal_of),
+    st.sampled_from(CLIENTS).map(parse_principal),
     st.sampled_from(CLIENT_HOSTS),
     st.sampled_from(OPERATIONS[1:]),
     st.sampled_from(TYPES),
@@ -171,7 +178,7 @@ def test_an_index_that_was_changed_decides_as_a_new_one(
     epoch = index.epoch
     changed = Authorizer(index)
     answers(changed, asked)  # whoever remembers these would give them again
-    index.change(set(after) - set(before), set(before) - set(after))
+    index.apply_changes(set(after) - set(before), set(before) - set(after))
     assert index.epoch != epoch
     assert answers(changed, asked) == answers(Authorizer(AclIndex(after)), asked)
 
@@ -182,26 +189,32 @@ def answers(ours: Authorizer, asked: Iterable[Question]) -> list[Decision]:
 
 def test_as_many_names_as_anybody_likes_are_told_apart() -> None:
     acl = AclBinding(
-        ResourceType.GROUP, "1", PatternType.PREFIXED, "User:a", "*", Operation.READ, Permission.ALLOW
+        ResourceType.GROUP,
+        "1",
+        PatternType.PREFIXED,
+        "User:a",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
     )
     ours = Authorizer(AclIndex([acl]))
     for _ in range(2):
         for number in range(20_000):
             decision = ours.decide(
-                principal_of("User:a"), "127.0.0.1", Operation.READ, ResourceType.GROUP, str(number)
+                parse_principal("User:a"), "127.0.0.1", AclOperation.READ, ResourceType.GROUP, str(number)
             )
             assert decision.allowed is str(number).startswith("1")
 
 
 def test_acls_are_listed_as_kafka_keeps_them() -> None:
-    def acl(name: str, operation: Operation = Operation.READ) -> AclBinding:
+    def acl(name: str, operation: AclOperation = AclOperation.READ) -> AclBinding:
         return AclBinding(
-            ResourceType.TOPIC, name, PatternType.LITERAL, "User:a", "*", operation, Permission.ALLOW
+            ResourceType.TOPIC, name, PatternType.LITERAL, "User:a", "*", operation, AclPermissionType.ALLOW
         )
 
-    wanted = [acl("orders-eu"), acl("orders"), acl("orders", Operation.WRITE), acl("\U0001d11e"), acl("*")]
+    wanted = [acl("orders-eu"), acl("orders"), acl("orders", AclOperation.WRITE), acl("\U0001d11e"), acl("*")]
     # Java compares the halves of a character beyond 16 bits: the note sorts before U+FFEE.
-    assert in_order([*reversed(wanted), acl("\uffee")]) == [
+    assert sort_acls([*reversed(wanted), acl("\uffee")]) == [
         acl("\uffee"),
         acl("\U0001d11e"),
         *wanted[:3],

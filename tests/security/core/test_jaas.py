@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.security.jaas import JaasError, LoginModule, parse_file, parse_property
-from tests.security.jaas_cases import questions, recorded
+from coordinator.security.core.jaas import JaasError, LoginModule, parse_jaas_file, parse_jaas_property
+from tests.security.core.jaas_cases import questions, recorded
 
 STRICTER = ('Plain required a="1\n;',)
 """Lines of modules that Java takes and groupd does not: a quote that is not closed ends with its line there."""
@@ -18,8 +18,8 @@ def modules(form: str, text: str) -> list[LoginModule] | None:
     """What is found of Kafka's server; None where the text is refused."""
     try:
         if form == "file":
-            return parse_file(text).get("KafkaServer", [])
-        found = parse_property(text)
+            return parse_jaas_file(text).get("KafkaServer", [])
+        found = parse_jaas_property(text)
     except JaasError:
         return None
     return found if len(found) == 1 else None
@@ -33,7 +33,7 @@ def plain(found: list[LoginModule] | None) -> list[dict[str, Any]] | None:
 
 def test_kafka_was_asked_everything() -> None:
     asked = [{name: answer[name] for name in ("form", "text")} for answer in recorded()]
-    assert asked == questions(), "record again: python -m tests.security.jaas_cases"
+    assert asked == questions(), "record again: python -m tests.security.core.jaas_cases"
     assert sum(answer["modules"] is None for answer in recorded()) > 30
 
 
@@ -67,12 +67,12 @@ def test_what_is_written_is_read(data: st.DataObject, options: dict[str, str], f
         quote = data.draw(st.sampled_from("\"'"))
         text += f"{data.draw(blank)}{name}{data.draw(blank)}={data.draw(blank)}{quoted(value, quote)}"
     text += f"{data.draw(blank)};"
-    assert parse_property(text) == [LoginModule("a.b.Module", flag.upper(), options)]
+    assert parse_jaas_property(text) == [LoginModule("a.b.Module", flag.upper(), options)]
 
 
 @given(
     st.text(st.sampled_from("ab \"'\\/*=;{}\n5-.$"), max_size=30),
-    st.sampled_from([parse_property, parse_file]),
+    st.sampled_from([parse_jaas_property, parse_jaas_file]),
 )
 def test_any_text_is_read_or_refused(text: str, parse: Any) -> None:
     with contextlib.suppress(JaasError):
@@ -98,7 +98,7 @@ def test_any_text_is_read_or_refused(text: str, parse: Any) -> None:
 )
 def test_an_error_says_where_and_what_is_missing_and_no_secret(text: str, place: str, missing: str) -> None:
     with pytest.raises(JaasError) as refused:
-        parse_property(text)
+        parse_jaas_property(text)
     message = str(refused.value)
     assert message.startswith(f"{place}: ")
     assert missing in message
@@ -107,12 +107,12 @@ def test_an_error_says_where_and_what_is_missing_and_no_secret(text: str, place:
 
 def test_a_file_says_where_as_well() -> None:
     with pytest.raises(JaasError, match=r"line 2, column 1: the section is there twice"):
-        parse_file("A { };\nA { };")
+        parse_jaas_file("A { };\nA { };")
     with pytest.raises(JaasError, match=r"line 1, column 24.*\$\{…\}"):
-        parse_file('A { Plain required a = "${secret}"; };')
+        parse_jaas_file('A { Plain required a = "${secret}"; };')
 
 
 def test_a_login_module_shows_no_option() -> None:
-    (module,) = parse_property('Plain required user_alice="secret";')
+    (module,) = parse_jaas_property('Plain required user_alice="secret";')
     assert "secret" not in repr(module)
     assert module.options == {"user_alice": "secret"}

@@ -10,18 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.security.bearer import (
+from coordinator.security.core.oauthbearer import (
     BearerServer,
-    NotAClientFirst,
-    UnknownKey,
+    InvalidClientFirst,
+    InvalidToken,
+    UnknownTokenKey,
+    UnsecuredTokenValidator,
     ValidToken,
     parse_client_first,
+    parse_unsecured_rules,
 )
-from coordinator.security.sasl_server import Authenticated, Challenge, Pending, Refused, Step
-from coordinator.security.signed_token import ClaimRules, SignedTokens, read_keys
-from coordinator.security.unsecured_token import UnsecuredTokens, unsecured_rules
-from tests.security.bearer_cases import questions, recorded
-from tests.security.tokens import EC, ED, OTHER_RSA, RSA, client_first, encoded, jwks, signed, unsecured
+from coordinator.security.core.sasl_mechanisms import (
+    Authenticated,
+    AuthenticationRefused,
+    Challenge,
+    PendingStep,
+    SaslStep,
+)
+from coordinator.security.core.signed_token import ClaimRules, SignedTokenValidator, parse_jwks
+from tests.security.core.bearer_cases import questions, recorded
+from tests.security.core.tokens import EC, ED, OTHER_RSA, RSA, client_first, encoded, jwks, signed, unsecured
 
 JUDGED_MS: Final = 1_800_000_000_000
 """When signed tokens of the recording are judged."""
@@ -38,14 +46,16 @@ KEYS, CASES = recorded()
 def test_kafka_was_asked_everything() -> None:
     asked = [(case["name"], case.get("options"), case.get("properties")) for case in CASES]
     expected = [(case["name"], case.get("options"), case.get("properties")) for case in questions()]
-    assert asked == expected, "record again: python -m tests.security.bearer_cases"
+    assert asked == expected, "record again: python -m tests.security.core.bearer_cases"
     outcomes = [name for case in CASES for name in case["steps"][0]]
     assert min(outcomes.count(name) for name in ("principal", "challenge", "refused")) > 10
 
 
 def server_of(case: dict[str, Any]) -> BearerServer:
     if "options" in case:
-        unsecured_tokens = UnsecuredTokens(unsecured_rules(case["options"]), lambda: case["now_ms"])
+        unsecured_tokens = UnsecuredTokenValidator(
+            parse_unsecured_rules(case["options"]), lambda: case["now_ms"]
+        )
         return BearerServer(unsecured_tokens.validate, lambda: case["now_ms"])
     properties = {name.removeprefix("sasl.oauthbearer."): value for name, value in case["properties"].items()}
     rules = ClaimRules(
@@ -55,18 +65,18 @@ def server_of(case: dict[str, Any]) -> BearerServer:
         properties.get("scope.claim.name", "scope"),
         properties.get("sub.claim.name", "sub"),
     )
-    tokens = SignedTokens(rules, lambda: JUDGED_MS)
-    tokens.keys = read_keys(json.dumps(KEYS).encode())
+    tokens = SignedTokenValidator(rules, lambda: JUDGED_MS)
+    tokens.keys = parse_jwks(json.dumps(KEYS).encode())
     return BearerServer(tokens.validate, lambda: JUDGED_MS)
 
 
-def in_words(step: Step, now_ms: int) -> dict[str, Any]:
+def in_words(step: SaslStep, now_ms: int) -> dict[str, Any]:
     match step:
         case Challenge(challenge):
             return {"challenge": challenge.decode()}
         case Authenticated(name, b"", int(lifetime_ms)):
             return {"principal": name, "until_ms": lifetime_ms + now_ms}
-        case Refused(_, message):
+        case AuthenticationRefused(_, message):
             return {"refused": message}
     raise AssertionError(step)
 
@@ -78,7 +88,7 @@ def test_kafkas_answers_are_given(case: dict[str, Any]) -> None:
     server = server_of(case)
     now_ms = case.get("now_ms", JUDGED_MS)
     for token, expected in zip(case["tokens"], case["steps"], strict=True):
-        answer = in_words(server.step(b64decode(token)), now_ms)
+        answer = in_words(server.evaluate_response(b64decode(token)), now_ms)
         if "fails" in expected:
             assert answer in ({"challenge": '{"status":"invalid_token"}'}, {"refused": None})
             return
@@ -94,9 +104,9 @@ def good_claims(**more: Any) -> dict[str, Any]:
     return {"sub": "alice", "exp": JUDGED_MS // 1000 + 60, "iat": JUDGED_MS // 1000, **more}
 
 
-def tokens_of(*keys: Any, rules: ClaimRules | None = None) -> SignedTokens:
-    found = SignedTokens(rules or ClaimRules(), lambda: JUDGED_MS)
-    found.keys = read_keys(json.dumps(jwks(*keys)).encode())
+def tokens_of(*keys: Any, rules: ClaimRules | None = None) -> SignedTokenValidator:
+    found = SignedTokenValidator(rules or ClaimRules(), lambda: JUDGED_MS)
+    found.keys = parse_jwks(json.dumps(jwks(*keys)).encode())
     return found
 
 
@@ -117,18 +127,18 @@ def test_clocks_may_differ_by_the_skew(seconds: dict[str, int], is_good: bool) -
 
 
 def test_a_key_that_says_what_it_is_for_is_for_that_alone() -> None:
-    def judged(**says: Any) -> list[str]:
+    def judged(**says: Any) -> list[type[object]]:
         entry = {**RSA.as_dict(private=False), **says}
-        tokens = SignedTokens(ClaimRules(), lambda: JUDGED_MS)
-        tokens.keys = read_keys(json.dumps({"keys": [entry, EC.as_dict(private=False)]}).encode())
+        tokens = SignedTokenValidator(ClaimRules(), lambda: JUDGED_MS)
+        tokens.keys = parse_jwks(json.dumps({"keys": [entry, EC.as_dict(private=False)]}).encode())
         found = (tokens.validate(signed(RSA, good_claims(), alg)) for alg in ("RS256", "PS256"))
-        return [type(each).__name__ for each in found]
+        return [type(each) for each in found]
 
-    assert judged() == ["ValidToken", "ValidToken"]
-    assert judged(alg="RS256") == ["ValidToken", "UnknownKey"]
-    assert judged(use="enc") == ["UnknownKey", "UnknownKey"]
-    assert judged(use="sig", key_ops=["verify"]) == ["ValidToken", "ValidToken"]
-    assert judged(key_ops=["encrypt"]) == ["UnknownKey", "UnknownKey"]
+    assert judged() == [ValidToken, ValidToken]
+    assert judged(alg="RS256") == [ValidToken, UnknownTokenKey]
+    assert judged(use="enc") == [UnknownTokenKey, UnknownTokenKey]
+    assert judged(use="sig", key_ops=["verify"]) == [ValidToken, ValidToken]
+    assert judged(key_ops=["encrypt"]) == [UnknownTokenKey, UnknownTokenKey]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +161,7 @@ def test_a_key_that_says_what_it_is_for_is_for_that_alone() -> None:
 )
 def test_what_has_no_keys_is_refused_with_a_reason(document: bytes, word: str) -> None:
     with pytest.raises(ValueError, match=word):
-        read_keys(document)
+        parse_jwks(document)
 
 
 def test_a_key_that_is_not_there_is_waited_for_once() -> None:
@@ -160,11 +170,11 @@ def test_a_key_that_is_not_there_is_waited_for_once() -> None:
     async def nothing() -> None: ...
 
     async def it() -> None:
-        tokens.keys = read_keys(json.dumps(jwks(RSA)).encode())
+        tokens.keys = parse_jwks(json.dumps(jwks(RSA)).encode())
 
     def judged(reads: Any, token: str) -> dict[str, Any]:
-        step = BearerServer(tokens.validate, lambda: JUDGED_MS, reads).step(client_first(token))
-        assert isinstance(step, Pending)
+        step = BearerServer(tokens.validate, lambda: JUDGED_MS, reads).evaluate_response(client_first(token))
+        assert isinstance(step, PendingStep)
         return in_words(asyncio.run(step.wait()), JUDGED_MS)
 
     token = signed(RSA, good_claims())
@@ -176,14 +186,9 @@ def test_no_token_is_waited_for_whose_key_would_not_help() -> None:
     tokens = tokens_of(RSA)
     good = signed(RSA, good_claims())
     others = (signed(OTHER_RSA, good_claims()), signed(EC, good_claims(), "ES256", kid=None), unsecured({}))
-    assert [type(tokens.validate(each)).__name__ for each in (good, *others)] == [
-        "ValidToken",
-        *["InvalidToken"] * 3,
-    ]
-    assert (
-        type(tokens.validate(signed(EC, good_claims(), "ES256", kid="x" * 1001))).__name__ == "InvalidToken"
-    )
-    assert isinstance(tokens.validate(signed(EC, good_claims(), "ES256")), UnknownKey)
+    assert [type(tokens.validate(each)) for each in (good, *others)] == [ValidToken, *[InvalidToken] * 3]
+    assert isinstance(tokens.validate(signed(EC, good_claims(), "ES256", kid="x" * 1001)), InvalidToken)
+    assert isinstance(tokens.validate(signed(EC, good_claims(), "ES256")), UnknownTokenKey)
 
 
 @pytest.mark.parametrize("make", [lambda: signed(RSA, good_claims()), lambda: unsecured(good_claims())])
@@ -191,7 +196,9 @@ def test_no_change_of_a_token_lets_somebody_else_in_and_nothing_is_raised(make: 
     good = make()
     choice = random.Random(7)
     tokens = (
-        tokens_of(RSA) if not good.endswith(".") else UnsecuredTokens(unsecured_rules({}), lambda: JUDGED_MS)
+        tokens_of(RSA)
+        if not good.endswith(".")
+        else UnsecuredTokenValidator(parse_unsecured_rules({}), lambda: JUDGED_MS)
     )
     letters = "".join(chr(number) for number in range(0x21, 0x7F))
     changed = [good[:length] for length in range(len(good))]
@@ -200,27 +207,31 @@ def test_no_change_of_a_token_lets_somebody_else_in_and_nothing_is_raised(make: 
         changed.append(good[:at] + choice.choice(letters) + good[at + choice.randrange(2) :])
     for each in changed:
         verdict = tokens.validate(each)
-        if isinstance(verdict, ValidToken) and isinstance(tokens, SignedTokens):
+        if isinstance(verdict, ValidToken) and isinstance(tokens, SignedTokenValidator):
             # Bits of the last letter that stand for nothing may differ.
             assert each.split(".")[:2] == good.split(".")[:2]
             assert verdict.principal == "alice"
 
 
 def test_a_message_that_is_longer_than_any_token_is_refused() -> None:
-    server = BearerServer(UnsecuredTokens(unsecured_rules({}), lambda: JUDGED_MS).validate, lambda: JUDGED_MS)
+    server = BearerServer(
+        UnsecuredTokenValidator(parse_unsecured_rules({}), lambda: JUDGED_MS).validate, lambda: JUDGED_MS
+    )
     longest = unsecured(good_claims(more="x" * 48_000))
-    assert isinstance(server.step(client_first(longest)), Authenticated)
+    assert isinstance(server.evaluate_response(client_first(longest)), Authenticated)
     longer = unsecured(good_claims(more="x" * 50_000))
-    assert isinstance(server.step(client_first(longer)), Refused)
+    assert isinstance(server.evaluate_response(client_first(longer)), AuthenticationRefused)
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: client_first(text)))
 def test_whatever_a_client_says_is_answered(message: bytes) -> None:
-    server = BearerServer(UnsecuredTokens(unsecured_rules({}), lambda: JUDGED_MS).validate, lambda: JUDGED_MS)
-    assert isinstance(server.step(message), Challenge | Refused)
+    server = BearerServer(
+        UnsecuredTokenValidator(parse_unsecured_rules({}), lambda: JUDGED_MS).validate, lambda: JUDGED_MS
+    )
+    assert isinstance(server.evaluate_response(message), Challenge | AuthenticationRefused)
     try:
         first = parse_client_first(message)
-    except NotAClientFirst:
+    except InvalidClientFirst:
         return
     assert first.token.encode() in message
     assert client_first(first.token)
@@ -238,7 +249,7 @@ def test_whatever_a_claim_is_the_token_is_judged(value: Any) -> None:
             tokens_of_all = (tokens_of(EC, rules=ClaimRules(frozenset({"a"}), "b")), tokens_of(EC))
             for each in tokens_of_all:
                 each.validate(token)
-            UnsecuredTokens(unsecured_rules({}), lambda: JUDGED_MS).validate(token)
+            UnsecuredTokenValidator(parse_unsecured_rules({}), lambda: JUDGED_MS).validate(token)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +263,7 @@ def test_whatever_a_claim_is_the_token_is_judged(value: Any) -> None:
 )
 def test_options_that_make_no_rules_are_named(options: dict[str, str], word: str) -> None:
     with pytest.raises(ValueError, match=word):
-        unsecured_rules(options)
+        parse_unsecured_rules(options)
 
 
 def test_no_secret_is_shown() -> None:

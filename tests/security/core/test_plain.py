@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.security.plain import PlainServer
-from coordinator.security.sasl_server import Authenticated, Refused
+from coordinator.security.core.sasl_mechanisms import Authenticated, AuthenticationRefused, PlainServer
 
 PASSWORDS = {"alice": "alice-secret", "bøb": "geheim=,"}
 WRONG = "Authentication failed: Invalid username or password"
@@ -32,26 +31,28 @@ OTHER = "Authentication failed: Client requested an authorization id that is dif
     ],
 )
 def test_what_is_refused_is_told_in_kafkas_words(token: str, message: str) -> None:
-    judged = PlainServer(PASSWORDS).step(token.encode())
-    assert isinstance(judged, Refused)
+    judged = PlainServer(PASSWORDS).evaluate_response(token.encode())
+    assert isinstance(judged, AuthenticationRefused)
     assert judged.message == message
 
 
 @pytest.mark.parametrize("token", ["\0alice\0alice-secret", "alice\0alice\0alice-secret", "\0bøb\0geheim=,"])
 def test_who_knows_the_password_is_let_in(token: str) -> None:
-    judged = PlainServer(PASSWORDS).step(token.encode())
+    judged = PlainServer(PASSWORDS).evaluate_response(token.encode())
     assert judged == Authenticated(token.split("\0")[1])
 
 
 @given(token=st.binary(max_size=80) | st.lists(st.sampled_from([b"\0", b"alice", b"\xff"])).map(b"".join))
 def test_whatever_else_comes_is_refused(token: bytes) -> None:
-    assert isinstance(PlainServer(PASSWORDS).step(token), Refused)
+    assert isinstance(PlainServer(PASSWORDS).evaluate_response(token), AuthenticationRefused)
 
 
 def test_the_log_says_more_than_the_client_but_no_password() -> None:
-    unknown, wrong = (PlainServer(PASSWORDS).step(f"\0{user}\0hush".encode()) for user in ("nobody", "alice"))
-    assert isinstance(unknown, Refused)
-    assert isinstance(wrong, Refused)
+    unknown, wrong = (
+        PlainServer(PASSWORDS).evaluate_response(f"\0{user}\0hush".encode()) for user in ("nobody", "alice")
+    )
+    assert isinstance(unknown, AuthenticationRefused)
+    assert isinstance(wrong, AuthenticationRefused)
     assert unknown.reason != wrong.reason
     assert unknown.message == wrong.message
     assert "hush" not in unknown.reason + wrong.reason
@@ -68,7 +69,7 @@ def done_for(token: bytes) -> list[str]:
 
     sys.setprofile(note)
     try:
-        server.step(token)
+        server.evaluate_response(token)
     finally:
         sys.setprofile(None)
     return called
@@ -85,9 +86,14 @@ def test_no_prefix_and_no_changed_byte_lets_anybody_in() -> None:
     whole = f"\0alice\0{PASSWORDS['alice']}".encode()
     server = PlainServer(PASSWORDS)
     for end in range(len(whole)):
-        assert isinstance(server.step(whole[:end]), Refused)
+        assert isinstance(server.evaluate_response(whole[:end]), AuthenticationRefused)
         for byte in (0, 0x0A, 0x20, 0x7F, 0x80, 0xFF):
             if whole[end] != byte:
-                assert isinstance(server.step(whole[:end] + bytes([byte]) + whole[end + 1 :]), Refused)
-                assert isinstance(server.step(whole[:end] + bytes([byte]) + whole[end:]), Refused)
-    assert isinstance(server.step(whole), Authenticated)
+                assert isinstance(
+                    server.evaluate_response(whole[:end] + bytes([byte]) + whole[end + 1 :]),
+                    AuthenticationRefused,
+                )
+                assert isinstance(
+                    server.evaluate_response(whole[:end] + bytes([byte]) + whole[end:]), AuthenticationRefused
+                )
+    assert isinstance(server.evaluate_response(whole), Authenticated)

@@ -11,9 +11,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.security.distinguished_name import NotDer, name_of, subject_of
-from coordinator.security.principal_mapping import MappingError, NoMatchingRule, PrincipalMapping
-from tests.security.principal_cases import questions, recorded
+from coordinator.security.core.principal_mapping import (
+    InvalidDer,
+    MappingError,
+    NoMatchingRule,
+    PrincipalMapping,
+    parse_distinguished_name,
+    parse_subject,
+)
+from tests.security.core.principal_cases import questions, recorded
 
 ONLY_JAVAS = ("RULE:CN=(\\p{Alpha}+),.*/$1/", "RULE:.*[a-z&&[^b]].*/x/", "RULE:CN=\\QDuke\\E,.*/x/")
 """Patterns that Python does not read."""
@@ -27,7 +33,7 @@ def names(rules: str, subjects: list[str]) -> list[str | None] | None:
     found: list[str | None] = []
     for subject in subjects:
         try:
-            found.append(mapping.name_of(subject))
+            found.append(mapping.map_subject(subject))
         except NoMatchingRule:
             found.append(None)
     return found
@@ -44,7 +50,7 @@ def of_names() -> list[dict[str, Any]]:
 def test_kafka_was_asked_everything() -> None:
     kept = ("rules", "subjects", "encoded")
     asked = [{name: answer[name] for name in kept if name in answer} for answer in recorded()]
-    assert asked == questions(), "record again: python -m tests.security.principal_cases"
+    assert asked == questions(), "record again: python -m tests.security.core.principal_cases"
 
 
 @pytest.mark.parametrize("answer", of_rules(), ids=lambda answer: ascii(answer["rules"])[:60])
@@ -63,13 +69,13 @@ def test_the_name_is_kafkas(answer: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("answer", of_names(), ids=lambda answer: answer["encoded"][:60])
 def test_the_subject_is_javas(answer: dict[str, Any]) -> None:
-    assert name_of(bytes.fromhex(answer["encoded"])) == answer["name"]
+    assert parse_distinguished_name(bytes.fromhex(answer["encoded"])) == answer["name"]
 
 
 @given(st.text(st.sampled_from("CN=a,$1\\/{}()?<>*.|RULE:DFT"), max_size=40))
 def test_any_text_is_rules_or_is_refused(text: str) -> None:
     with contextlib.suppress(MappingError, NoMatchingRule):
-        PrincipalMapping(f"RULE:{text}").name_of("CN=a,O=b")
+        PrincipalMapping(f"RULE:{text}").map_subject("CN=a,O=b")
 
 
 @pytest.mark.parametrize(
@@ -102,20 +108,20 @@ def certificate(subject: x509.Name) -> bytes:
 def test_the_subject_is_found_in_a_certificate() -> None:
     name = x509.Name.from_rfc4514_string("CN=alice,OU=billing,O=Example,1.2.840.113549.1.9.1=a@b")
     written = "CN=alice,OU=billing,O=Example,1.2.840.113549.1.9.1=#1603614062"
-    assert subject_of(certificate(name)) == written
-    assert subject_of(certificate(x509.Name([]))) == ""
+    assert parse_subject(certificate(name)) == written
+    assert parse_subject(certificate(x509.Name([]))) == ""
 
 
 def test_whatever_a_certificate_is_cut_to_is_refused_and_nothing_else_happens() -> None:
     whole = certificate(x509.Name.from_rfc4514_string("CN=alice"))
     for length in range(len(whole)):
-        with pytest.raises(NotDer):
-            subject_of(whole[:length])
+        with pytest.raises(InvalidDer):
+            parse_subject(whole[:length])
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_name_or_are_refused(data: bytes) -> None:
-    with contextlib.suppress(NotDer):
-        name_of(data)
-    with contextlib.suppress(NotDer):
-        subject_of(data)
+    with contextlib.suppress(InvalidDer):
+        parse_distinguished_name(data)
+    with contextlib.suppress(InvalidDer):
+        parse_subject(data)

@@ -2,10 +2,17 @@
 
 import pytest
 
-from coordinator.security.credential import ScramMechanism
-from coordinator.security.sasl_client import plain_exchange, scram_exchange
-from coordinator.security.sasl_server import Authenticated, Challenge, Refused, Step
-from coordinator.security.scram import ScramServer, credential_of, salted_password
+from coordinator.security.core.sasl_login import plain_exchange, scram_exchange
+from coordinator.security.core.sasl_mechanisms import (
+    Authenticated,
+    AuthenticationRefused,
+    Challenge,
+    SaslStep,
+    ScramMechanism,
+    ScramServer,
+    create_credential,
+    salted_password,
+)
 
 SALT = b"salt of alice"
 ROUNDS = 4096
@@ -37,14 +44,14 @@ def test_plain_is_one_token() -> None:
         client.send(b"")
 
 
-def talk(mechanism: ScramMechanism, user: str, password: str) -> Step:
+def talk(mechanism: ScramMechanism, user: str, password: str) -> SaslStep:
     """A client against our server, which knows that user by `password`: what the server says last."""
-    credential = credential_of(mechanism, salted_password(mechanism, "right", SALT, ROUNDS), SALT, ROUNDS)
+    credential = create_credential(mechanism, salted_password(mechanism, "right", SALT, ROUNDS), SALT, ROUNDS)
     server = ScramServer(mechanism, {user: credential}.get, "server-nonce")
     client = scram_exchange(mechanism, user, password, "client-nonce")
-    answer = server.step(next(client))
+    answer = server.evaluate_response(next(client))
     while isinstance(answer, Challenge):
-        answer = server.step(client.send(answer.token))
+        answer = server.evaluate_response(client.send(answer.token))
     if isinstance(answer, Authenticated):
         with pytest.raises(StopIteration):
             client.send(answer.token)
@@ -57,7 +64,7 @@ def test_our_server_lets_in_who_knows_the_password(mechanism: ScramMechanism, us
     answer = talk(mechanism, user, "right")
     assert isinstance(answer, Authenticated)
     assert answer.name == user
-    assert isinstance(talk(mechanism, user, "wrong"), Refused)
+    assert isinstance(talk(mechanism, user, "wrong"), AuthenticationRefused)
 
 
 @pytest.mark.parametrize(

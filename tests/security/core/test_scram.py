@@ -7,13 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scramp import ScramClient, ScramException
 
-from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.sasl_server import Authenticated, Challenge, Refused
-from coordinator.security.scram import (
+from coordinator.security.core.sasl_mechanisms import (
     MAX_TOKEN_BYTES,
     MIN_ITERATIONS,
+    Authenticated,
+    AuthenticationRefused,
+    Challenge,
+    ScramCredential,
+    ScramMechanism,
     ScramServer,
-    credential_of,
+    create_credential,
     salted_password,
 )
 
@@ -28,7 +31,9 @@ CLIENT_FINAL = (
 
 
 def credential(mechanism: ScramMechanism, password: str, iterations: int = MIN_ITERATIONS) -> ScramCredential:
-    return credential_of(mechanism, salted_password(mechanism, password, SALT, iterations), SALT, iterations)
+    return create_credential(
+        mechanism, salted_password(mechanism, password, SALT, iterations), SALT, iterations
+    )
 
 
 PENCIL = {"user": credential(SHA_256, "pencil")}
@@ -40,10 +45,10 @@ def server() -> ScramServer:
 
 def test_the_example_of_rfc_7677() -> None:
     scram = server()
-    assert scram.step(CLIENT_FIRST) == Challenge(
+    assert scram.evaluate_response(CLIENT_FIRST) == Challenge(
         b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     )
-    assert scram.step(CLIENT_FINAL) == Authenticated(
+    assert scram.evaluate_response(CLIENT_FINAL) == Authenticated(
         "user", b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
     )
 
@@ -56,10 +61,10 @@ def test_an_independent_client_is_let_in_and_believes_the_server(
     known = {user: credential(mechanism, "päss=word,")}
     client = ScramClient([mechanism.mechanism_name], user, "päss=word,")
     scram = ScramServer(mechanism, known.get, "server-nonce")
-    challenge = scram.step(client.get_client_first().encode())
+    challenge = scram.evaluate_response(client.get_client_first().encode())
     assert isinstance(challenge, Challenge)
     client.set_server_first(challenge.token.decode())
-    done = scram.step(client.get_client_final().encode())
+    done = scram.evaluate_response(client.get_client_final().encode())
     assert isinstance(done, Authenticated)
     assert done.name == user
     client.set_server_final(done.token.decode())
@@ -72,13 +77,13 @@ def test_a_wrong_password_is_refused_at_the_second_step_and_an_unknown_user_at_t
     known = {"alice": credential(mechanism, "right")}
     client = ScramClient([mechanism.mechanism_name], "alice", "wrong")
     scram = ScramServer(mechanism, known.get, "server-nonce")
-    challenge = scram.step(client.get_client_first().encode())
+    challenge = scram.evaluate_response(client.get_client_first().encode())
     assert isinstance(challenge, Challenge)
     client.set_server_first(challenge.token.decode())
-    wrong = scram.step(client.get_client_final().encode())
-    unknown = ScramServer(mechanism, known.get, "server-nonce").step(b"n,,n=bob,r=abc")
+    wrong = scram.evaluate_response(client.get_client_final().encode())
+    unknown = ScramServer(mechanism, known.get, "server-nonce").evaluate_response(b"n,,n=bob,r=abc")
     for refused in (wrong, unknown):
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, AuthenticationRefused)
         assert refused.message is None  # the same words for both
 
 
@@ -87,10 +92,10 @@ def test_a_server_that_does_not_know_the_password_is_not_believed() -> None:
     forged = {"alice": ScramCredential(SALT, known["alice"].stored_key, bytes(32), MIN_ITERATIONS)}
     client = ScramClient(["SCRAM-SHA-256"], "alice", "right")
     scram = ScramServer(SHA_256, forged.get, "server-nonce")
-    challenge = scram.step(client.get_client_first().encode())
+    challenge = scram.evaluate_response(client.get_client_first().encode())
     assert isinstance(challenge, Challenge)
     client.set_server_first(challenge.token.decode())
-    done = scram.step(client.get_client_final().encode())
+    done = scram.evaluate_response(client.get_client_final().encode())
     assert isinstance(done, Authenticated)
     with pytest.raises(ScramException):
         client.set_server_final(done.token.decode())
@@ -114,8 +119,8 @@ def test_a_server_that_does_not_know_the_password_is_not_believed() -> None:
     ],
 )
 def test_a_first_message_that_is_refused(first: bytes, message: str | None) -> None:
-    refused = server().step(first)
-    assert isinstance(refused, Refused)
+    refused = server().evaluate_response(first)
+    assert isinstance(refused, AuthenticationRefused)
     assert (refused.message or "").endswith(message or "")
     assert (refused.message is None) is (message is None)
 
@@ -125,14 +130,16 @@ def test_a_first_message_that_is_refused(first: bytes, message: str | None) -> N
     [b"n,a=user,n=user,r=abc", b"n,,n=user,r=abc,other=thing", b"n,,n=user,r=abc,tokenauth=false"],
 )
 def test_a_first_message_that_is_answered(first: bytes) -> None:
-    challenge = server().step(first)
+    challenge = server().evaluate_response(first)
     assert isinstance(challenge, Challenge)
     assert challenge.token.startswith(b"r=abc" + NONCE.encode() + b",s=")
 
 
 def test_a_credential_of_too_few_iterations_is_refused() -> None:
     few = {"user": credential(SHA_256, "pencil", 4095)}
-    assert isinstance(ScramServer(SHA_256, few.get, NONCE).step(CLIENT_FIRST), Refused)
+    assert isinstance(
+        ScramServer(SHA_256, few.get, NONCE).evaluate_response(CLIENT_FIRST), AuthenticationRefused
+    )
 
 
 @pytest.mark.parametrize("token", [CLIENT_FIRST, CLIENT_FINAL])
@@ -146,30 +153,30 @@ def test_no_prefix_and_no_changed_byte_lets_anybody_in_but_the_user(token: bytes
             continue
         scram = server()
         if is_final:
-            assert isinstance(scram.step(CLIENT_FIRST), Challenge)
-            assert isinstance(scram.step(each), Refused), each
+            assert isinstance(scram.evaluate_response(CLIENT_FIRST), Challenge)
+            assert isinstance(scram.evaluate_response(each), AuthenticationRefused), each
         else:
-            judged = scram.step(each)
-            assert isinstance(judged, Challenge | Refused)
+            judged = scram.evaluate_response(each)
+            assert isinstance(judged, Challenge | AuthenticationRefused)
             if isinstance(judged, Challenge):  # another nonce, or a user of that name
-                assert isinstance(scram.step(CLIENT_FINAL), Refused), each
+                assert isinstance(scram.evaluate_response(CLIENT_FINAL), AuthenticationRefused), each
 
 
 @given(tokens=st.lists(st.binary(max_size=60), min_size=2, max_size=2), is_first_good=st.booleans())
 def test_bytes_that_are_no_message_are_refused(tokens: list[bytes], is_first_good: bool) -> None:
     scram = server()
     if is_first_good:
-        assert isinstance(scram.step(CLIENT_FIRST), Challenge)
-    assert isinstance(scram.step(tokens[0]), Refused)
+        assert isinstance(scram.evaluate_response(CLIENT_FIRST), Challenge)
+    assert isinstance(scram.evaluate_response(tokens[0]), AuthenticationRefused)
 
 
 def test_no_text_of_a_credential_shows_what_it_is_made_of() -> None:
-    text = repr(PENCIL) + repr(server().step(CLIENT_FIRST))
+    text = repr(PENCIL) + repr(server().evaluate_response(CLIENT_FIRST))
     kept = PENCIL["user"]
     assert not any(repr(secret) in text for secret in (kept.salt, kept.stored_key, kept.server_key))
 
 
 def test_a_message_that_is_too_long_is_refused() -> None:
     longest = CLIENT_FIRST + b",x=".ljust(MAX_TOKEN_BYTES - len(CLIENT_FIRST), b"y")
-    assert isinstance(server().step(longest), Challenge)
-    assert isinstance(server().step(longest + b"y"), Refused)
+    assert isinstance(server().evaluate_response(longest), Challenge)
+    assert isinstance(server().evaluate_response(longest + b"y"), AuthenticationRefused)

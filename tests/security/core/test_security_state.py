@@ -8,13 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.security.acl import AclBinding, Operation, PatternType, Permission, ResourceType
-from coordinator.security.credential import ScramCredential, ScramMechanism
-from coordinator.security.security_state import SecurityState
+from coordinator.security.core.acl import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from coordinator.security.core.sasl_mechanisms import ScramCredential, ScramMechanism
+from coordinator.security.core.security_state import SecurityState
 
 SECRET = b"not for messages"
 ACL = AclBinding(
-    ResourceType.TOPIC, "orders", PatternType.PREFIXED, "User:alice", "*", Operation.READ, Permission.DENY
+    ResourceType.TOPIC,
+    "orders",
+    PatternType.PREFIXED,
+    "User:alice",
+    "*",
+    AclOperation.READ,
+    AclPermissionType.DENY,
 )
 STATE = SecurityState(
     frozenset({ACL}),
@@ -29,8 +41,8 @@ acls = st.builds(
     st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
     texts.map("User:{}".format),
     texts,
-    st.sampled_from(tuple(Operation)[2:]),
-    st.sampled_from((Permission.ALLOW, Permission.DENY)),
+    st.sampled_from(tuple(AclOperation)[2:]),
+    st.sampled_from((AclPermissionType.ALLOW, AclPermissionType.DENY)),
 )
 credentials = st.builds(ScramCredential, st.binary(), st.binary(), st.binary(), st.integers(1, 2**31))
 
@@ -43,7 +55,7 @@ def test_what_is_written_is_read(
     found: frozenset[AclBinding], scram: dict[tuple[str, ScramMechanism], ScramCredential]
 ) -> None:
     state = SecurityState(found, scram)
-    assert SecurityState.from_document(json.loads(json.dumps(state.document()))) == state
+    assert SecurityState.from_document(json.loads(json.dumps(state.to_document()))) == state
 
 
 def test_what_is_printed_has_no_secret() -> None:
@@ -52,7 +64,7 @@ def test_what_is_printed_has_no_secret() -> None:
 
 def document(**changes: Any) -> dict[str, Any]:
     """That of the state above, with other fields in its ACL or its credential."""
-    found: dict[str, Any] = json.loads(json.dumps(STATE.document()))
+    found: dict[str, Any] = json.loads(json.dumps(STATE.to_document()))
     for name, value in changes.items():
         entry = found["acls" if name in found["acls"][0] else "scram"][0]
         entry[name] = value

@@ -157,9 +157,9 @@ def trusting(authority: Identity) -> ssl.SSLContext:
 
 def with_key(context: ssl.SSLContext, identity: Identity) -> None:
     """Gives a context a key and a certificate."""
-    from storage.files import private_file
+    from storage.files import create_private_file
 
-    with private_file(identity.pem.encode()) as path:
+    with create_private_file(identity.pem.encode()) as path:
         context.load_cert_chain(path)
 
 

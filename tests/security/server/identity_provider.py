@@ -7,12 +7,12 @@ from typing import Any, Final, Self
 
 from aiohttp import web
 
+from coordinator.broker.server import Server
 from coordinator.config.security_properties import OAUTH_VALIDATORS
-from coordinator.server.server import Server
 from protocol.messages.sasl_authenticate import SaslAuthenticateResponse
-from tests.authentication.sasl_server import choose, show
-from tests.security.tokens import RSA, client_first, jwks, signed
-from tests.server.harness import Client
+from tests.broker.harness import Client
+from tests.security.core.tokens import RSA, client_first, jwks, signed
+from tests.security.server.sasl_server import choose, show
 
 ENDPOINT: Final = "sasl.oauthbearer.jwks.endpoint.url"
 UNSECURED: Final = {"sasl.enabled.mechanisms": "OAUTHBEARER,PLAIN"}

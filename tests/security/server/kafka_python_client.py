@@ -12,7 +12,6 @@ TIMEOUT_S = 60
 
 
 def main() -> None:
-    """See the top of this file."""
     how = json.loads(sys.argv[1])
     producer = KafkaProducer(**how)
     producer.send("orders", b"from kafka-python").get(TIMEOUT_S)

@@ -8,16 +8,20 @@ from typing import Any, Final
 
 from scramp import ScramClient
 
-from coordinator.config.listener_security import listener_security
-from coordinator.console.metrics import FiguresCollector
-from coordinator.security.credential import ScramMechanism
-from coordinator.security.scram import MIN_ITERATIONS, credential_of, salted_password
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.broker.server_view import ServerView
+from coordinator.config.listener_security import create_listener_settings
+from coordinator.http.metric_collectors import ServerMetricsCollector
+from coordinator.security.core.sasl_mechanisms import (
+    MIN_ITERATIONS,
+    ScramMechanism,
+    create_credential,
+    salted_password,
+)
+from protocol.error_codes import ErrorCode
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.server.harness import Client, settings, start
+from tests.broker.harness import Client, settings, start
 
 PASSWORD: Final = "alice-secret"
 _SALT: Final = bytes(range(16))
@@ -40,14 +44,14 @@ async def serving_sasl(data_dir: Path, properties: Mapping[str, str] | None = No
     """A server where alice and bob have a password by PLAIN, and alice the same by SCRAM."""
     how = settings(data_dir, {**PROPERTIES, **(properties or {})}, topics=[("orders", 3)])
     how.security = {
-        listener.name: listener_security(how.config, how.properties, listener, None)
+        listener.name: create_listener_settings(how.config, how.properties, listener, None)
         for listener in how.listeners
         if listener.protocol != "PLAINTEXT"
     }
     server = await start(how)
     store = server.security.store
     scram = {("alice", mechanism): credential(mechanism, PASSWORD) for mechanism in ScramMechanism}
-    await store.change(replace(store.state, scram=scram))
+    await store.change_state(replace(store.state, scram=scram))
     try:
         yield server
     finally:
@@ -56,7 +60,7 @@ async def serving_sasl(data_dir: Path, properties: Mapping[str, str] | None = No
 
 def credential(mechanism: ScramMechanism, password: str) -> Any:
     salted = salted_password(mechanism, password, _SALT, MIN_ITERATIONS)
-    return credential_of(mechanism, salted, _SALT, MIN_ITERATIONS)
+    return create_credential(mechanism, salted, _SALT, MIN_ITERATIONS)
 
 
 def plain_token(user: str = "alice", password: str = PASSWORD) -> bytes:
@@ -97,7 +101,7 @@ def metric(server: Server, name: str, **labels: str) -> float:
     """A value of /metrics; 0 where there is none."""
     return sum(
         sample.value
-        for family in FiguresCollector(Broker(server).figures()).collect()
+        for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
         for sample in family.samples
         if sample.name == name and labels.items() <= sample.labels.items()
     )

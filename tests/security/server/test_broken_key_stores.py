@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from coordinator.server.start_failed import StartFailed
-from tests.server.harness import settings, start
-from tests.server.tls.certificates import PASSWORD, Identity, java_truststore
+from coordinator.core.message_text import StartFailed
+from tests.broker.harness import settings, start
+from tests.security.server.certificates import PASSWORD, Identity, java_truststore
 
 AUTHORITY: Final = Identity.authority()
 MIDDLE: Final = AUTHORITY.sign("CN=middle", is_authority=True)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from tests.server.harness import Client, serving
-from tests.server.tls.certificates import Identity, listener, trusting
-from tests.server.tls.test_handshakes import is_served
+from tests.broker.harness import Client, serving
+from tests.security.server.certificates import Identity, listener, trusting
+from tests.security.server.test_tls_handshakes import is_served
 
 HOSTS = ("localhost", "127.0.0.1")
 AUTHORITY = Identity.authority()
@@ -37,7 +37,7 @@ async def test_new_connections_see_the_new_certificate_and_others_go_on(
     store.write_text(SERVER.pem)
     async with serving(tmp_path / "data", listener(store)) as server, Client(server, tls=tls) as before:
         store.write_text(AUTHORITY.sign("CN=localhost", (*HOSTS, "another")).pem)
-        await server.listeners.read_again()
+        await server.listeners.reload()
         assert "certificate is that of CN=localhost" in caplog.text
         async with Client(server, tls=tls) as after:
             assert await is_served(before)
@@ -61,7 +61,7 @@ async def test_what_clients_would_not_know_is_refused_in_a_line_and_the_old_one_
     store.write_text(SERVER.pem)
     async with serving(tmp_path / "data", listener(store)) as server:
         store.write_text(text)
-        await server.listeners.read_again()
+        await server.listeners.reload()
         (line,) = [each for each in caplog.records if each.levelno == logging.ERROR]
         assert "Listener SSL keeps its certificate" in line.getMessage()
         assert re.search(said, line.getMessage())

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.net import handshakes
+from coordinator.network import tls_handshakes
+from tests.broker.harness import TIMEOUT_S
 from tests.interop.requirement import lacking
-from tests.server.harness import TIMEOUT_S
-from tests.server.tls.certificates import listener, trusting
-from tests.server.tls.test_handshakes import AUTHORITY, listening, stores, until
+from tests.security.server.certificates import listener, trusting
+from tests.security.server.test_tls_handshakes import AUTHORITY, listening, stores, until
 
 __all__ = ["stores"]
 
@@ -30,7 +30,7 @@ def shaken(port: int, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.S
 async def test_a_client_that_does_not_answer_the_end_is_cut_off(
     tmp_path: Path, stores: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handshakes, "GOODBYE_S", 0.2)
+    monkeypatch.setattr(tls_handshakes, "SHUTDOWN_TIMEOUT_S", 0.2)
     async with listening(tmp_path, listener(stores[0])) as server:
         with await asyncio.to_thread(shaken, server.endpoints[0].port) as silent:
             await until(lambda: bool(server.connections.open))

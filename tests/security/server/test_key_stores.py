@@ -18,15 +18,20 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from coordinator.server.tls.java_key_store import JKS_MAGIC
-from coordinator.server.tls.store_error import StoreError
-from coordinator.server.tls.stores import read_key_store
-from coordinator.server.tls.tls import ListenerTls
+from coordinator.security.server.tls_listener import ListenerTls
+from coordinator.security.server.tls_stores import JKS_MAGIC, KeyStoreError, read_key_store
 from storage.files import OsFiles
+from tests.broker.harness import settings
 from tests.interop.build import CannotBuild, tool
 from tests.interop.requirement import lacking
-from tests.server.harness import settings
-from tests.server.tls.certificates import PASSWORD, Identity, java_truststore, listener, trusting, with_key
+from tests.security.server.certificates import (
+    PASSWORD,
+    Identity,
+    java_truststore,
+    listener,
+    trusting,
+    with_key,
+)
 
 AUTHORITY = Identity.authority()
 MIDDLE = AUTHORITY.sign("CN=middle", is_authority=True)
@@ -250,13 +255,13 @@ def test_without_the_library_a_jks_is_refused_with_what_to_do(
 ) -> None:
     monkeypatch.setitem(sys.modules, "jks", None)
     properties = key_stores(tmp_path)["JKS"]
-    with pytest.raises(StoreError, match=r"pip install 'groupd\[jks\]'"):
+    with pytest.raises(KeyStoreError, match=r"pip install 'groupd\[jks\]'"):
         tls_of(tmp_path, properties)
 
 
 def test_what_is_said_of_a_jceks_works(tmp_path: Path) -> None:
     store = made_by_keytool(tmp_path / "old.jceks", "EC", "-storetype", "JCEKS")
-    with pytest.raises(StoreError) as refused:
+    with pytest.raises(KeyStoreError) as refused:
         tls_of(tmp_path, store)
     _, said = str(refused.value).split(": keytool ")
     keytool(*shlex.split(said), "-srcstorepass", PASSWORD, "-deststorepass", PASSWORD)
@@ -281,7 +286,7 @@ def test_every_kind_of_key_that_keytool_makes_is_shown(
 
 def test_a_key_for_rsassa_pss_alone_is_named(tmp_path: Path) -> None:
     store = made_by_keytool(tmp_path / "s.p12", "RSASSA-PSS")
-    with pytest.raises(StoreError, match=r"ssl.keystore.location: .*RSASSA-PSS"):
+    with pytest.raises(KeyStoreError, match=r"ssl.keystore.location: .*RSASSA-PSS"):
         tls_of(tmp_path, store)
 
 

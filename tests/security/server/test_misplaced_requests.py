@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.server.authentication.misplaced import misplaced_answer
+from coordinator.security.server.sasl_exchange import encode_misplaced_response
 from protocol.apis import APIS, Api
 from protocol.codec import decode
 from protocol.framing import response_body_position
@@ -11,7 +11,7 @@ from protocol.framing import response_body_position
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_every_api_has_an_answer_in_its_own_form(api: Api) -> None:
     for version in range(api.versions.first, api.versions.last + 1):
-        answer = misplaced_answer(api.key, version, 7)
+        answer = encode_misplaced_response(api.key, version, 7)
         size, frame = int.from_bytes(answer[:4], "big"), answer[4:]
         assert size == len(frame)
         assert frame[:4] == b"\0\0\0\7"

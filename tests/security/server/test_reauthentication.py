@@ -5,13 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from coordinator.control.control_plane import ControlPlane
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.authentication.sasl_server import PASSWORD, choose, log_in, metric, plain_token, serving_sasl, show
-from tests.server.harness import Client, heartbeat_request, join_alone, join_request
+from tests.broker.harness import Client, heartbeat_request, join_alone, join_request
+from tests.control.faults.lab import Lab
+from tests.security.server.sasl_server import (
+    PASSWORD,
+    choose,
+    log_in,
+    metric,
+    plain_token,
+    serving_sasl,
+    show,
+)
 
 LONG = {"connections.max.reauth.ms": "3600000"}
 SHORT = {"connections.max.reauth.ms": "300"}
@@ -31,6 +41,21 @@ async def test_a_client_authenticates_anew_at_once(tmp_path: Path, mechanism: st
         assert (answer.error_code, answer.session_lifetime_ms) == (ErrorCode.NONE, 3_600_000)
         assert await is_served(client)
         assert metric(server, "groupd_successful_reauthentications_total", mechanism=mechanism) == 1
+
+
+@pytest.mark.parametrize("at", ["request", "answer"])
+async def test_a_client_authenticates_anew_while_a_fault_delays_its_handshakes(
+    tmp_path: Path, at: str
+) -> None:
+    async with serving_sasl(tmp_path, LONG) as server, Client(server) as client:
+        control = ControlPlane(server)
+        await log_in(client)
+        lab = Lab(server, control)
+        name = lab.fault({"api": "SaslHandshake"}, do={"at": at, "delay": 5})
+        assert (await log_in(client)).error_code == ErrorCode.NONE
+        assert lab.status(name).hit == 1
+        assert await is_served(client)
+        control.close()
 
 
 async def test_a_second_time_within_a_second_is_an_error_and_no_more(tmp_path: Path) -> None:

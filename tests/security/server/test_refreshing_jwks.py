@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
-from coordinator.server.authentication import key_document, published_keys
-from coordinator.server.start_failed import StartFailed
-from protocol.errors import ErrorCode
+from coordinator.core.message_text import StartFailed
+from coordinator.security.server import refreshing_jwks
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.authentication.identity_provider import (
+from tests.broker.harness import TIMEOUT_S, Client
+from tests.free_ports import free_ports
+from tests.security.core.tokens import EC, OTHER_RSA, client_first, jwks, signed
+from tests.security.server.identity_provider import (
     ENDPOINT,
     Provider,
     claims,
@@ -24,10 +27,7 @@ from tests.authentication.identity_provider import (
     log_in,
     secured,
 )
-from tests.authentication.sasl_server import choose, metric, serving_sasl, show
-from tests.free_ports import free_ports
-from tests.security.tokens import EC, OTHER_RSA, client_first, jwks, signed
-from tests.server.harness import TIMEOUT_S, Client
+from tests.security.server.sasl_server import choose, metric, serving_sasl, show
 
 INVALID = b'{"status":"invalid_token"}'
 
@@ -55,13 +55,13 @@ async def why_not(directory: Path, url: str) -> str:
 @pytest.fixture
 def short_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for ten seconds."""
-    monkeypatch.setattr(key_document, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(refreshing_jwks, "TIMEOUT_S", 0.2)
 
 
 @pytest.fixture
 def no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys are asked for as often as one is missing."""
-    monkeypatch.setattr(published_keys, "MIN_INTERVAL_NS", 0)
+    monkeypatch.setattr(refreshing_jwks, "MIN_INTERVAL_NS", 0)
 
 
 # The start
@@ -160,7 +160,7 @@ async def test_keys_are_read_anew_when_certificates_are(tmp_path: Path) -> None:
         assert not await is_let_in(server, good_token())
         async with Provider() as provider:
             file.write_bytes(provider.document)
-        await server.listeners.read_again()
+        await server.listeners.reload()
         assert await is_let_in(server, good_token())
 
 
@@ -171,7 +171,7 @@ async def test_a_key_that_is_new_is_asked_for_at_once_but_not_again_and_again(
         provider.document = json.dumps(jwks(EC)).encode()
         assert not await is_let_in(server, new_token()), "the start has just asked"
         assert provider.asked == 1
-        monkeypatch.setattr(published_keys, "MIN_INTERVAL_NS", 0)
+        monkeypatch.setattr(refreshing_jwks, "MIN_INTERVAL_NS", 0)
         assert await is_let_in(server, new_token())
         assert provider.asked == 2
         monkeypatch.undo()

@@ -5,45 +5,43 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.security.credential import ScramMechanism
-from coordinator.security.plain import PlainServer
-from coordinator.security.principal import Principal
-from coordinator.security.scram import ScramServer
-from coordinator.server.authentication.exchange import (
-    Answered,
-    Exchange,
-    Identity,
-    LetIn,
-    Mechanisms,
-    TurnedAway,
+from coordinator.security.core.principal import Principal
+from coordinator.security.core.sasl_mechanisms import PlainServer, ScramMechanism, ScramServer
+from coordinator.security.server.sasl_exchange import (
+    ExchangeContinues,
+    ExchangeFailed,
+    ExchangeSucceeded,
+    SaslExchange,
+    SaslIdentity,
+    SaslMechanisms,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import encode_request
-from protocol.malformed import Malformed
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
+from protocol.primitives import Malformed
 from protocol.schema import message_info
-from tests.authentication.sasl_server import credential
+from tests.security.server.sasl_server import credential
 
 SHA_256 = ScramMechanism.SCRAM_SHA_256
 KNOWN = {"alice": credential(SHA_256, "secret")}
-MECHANISMS = Mechanisms(
+MECHANISMS = SaslMechanisms(
     {
         "PLAIN": lambda: PlainServer({"alice": "secret"}),
         "SCRAM-SHA-256": lambda: ScramServer(SHA_256, KNOWN.get, "nonce-of-server"),
     },
     {"PLAIN": 5000, "SCRAM-SHA-256": 0},
 )
-ALICE = Identity(Principal("User", "alice"), "PLAIN")
+ALICE = SaslIdentity(Principal("User", "alice"), "PLAIN")
 
 
-def exchange(before: Identity | None = None) -> Exchange:
+def exchange(before: SaslIdentity | None = None) -> SaslExchange:
     def answer(request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
         return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=[])
 
-    return Exchange(MECHANISMS, answer, before)
+    return SaslExchange(MECHANISMS, answer, before)
 
 
 def frame(request: Any, version: int) -> bytes:
@@ -74,17 +72,17 @@ def test_nobody_gets_in_without_the_password_and_nothing_else_is_raised(frames: 
         one = exchange(before)
         for each in frames:
             try:
-                outcome = one.receive(each)
+                outcome = one.receive_frame(each)
             except Malformed:
                 break
-            if isinstance(outcome, LetIn):
+            if isinstance(outcome, ExchangeSucceeded):
                 assert b"\0alice\0secret" in each
                 assert outcome.identity == ALICE
                 break
-            if isinstance(outcome, TurnedAway):
+            if isinstance(outcome, ExchangeFailed):
                 assert outcome.reason.isprintable()
                 break
-            assert isinstance(outcome, Answered)
+            assert isinstance(outcome, ExchangeContinues)
 
 
 def test_a_session_ends_with_the_property_of_its_mechanism_or_its_credential() -> None:
@@ -98,8 +96,8 @@ def test_a_session_ends_with_the_property_of_its_mechanism_or_its_credential() -
 
 def test_the_frames_of_a_login() -> None:
     one = exchange()
-    assert isinstance(one.receive(VERSIONS), Answered)
-    assert isinstance(one.receive(PLAIN), Answered)
-    outcome = one.receive(RIGHT)
-    assert isinstance(outcome, LetIn)
+    assert isinstance(one.receive_frame(VERSIONS), ExchangeContinues)
+    assert isinstance(one.receive_frame(PLAIN), ExchangeContinues)
+    outcome = one.receive_frame(RIGHT)
+    assert isinstance(outcome, ExchangeSucceeded)
     assert (outcome.identity, outcome.session_ms) == (ALICE, 5000)

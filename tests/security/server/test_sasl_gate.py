@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.net.connections import OpenConnection
-from protocol.errors import ErrorCode
+from coordinator.network.connections import OpenConnection
+from protocol.error_codes import ErrorCode
 from protocol.framing import encode_request
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -16,15 +16,8 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.authentication.sasl_server import (
-    choose,
-    log_in,
-    metric,
-    plain_token,
-    serving_sasl,
-    show,
-)
-from tests.server.harness import TIMEOUT_S, Client
+from tests.broker.harness import TIMEOUT_S, Client
+from tests.security.server.sasl_server import choose, log_in, metric, plain_token, serving_sasl, show
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 GENERIC = "Authentication failed during authentication due to invalid credentials with SASL mechanism "

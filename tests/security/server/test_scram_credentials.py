@@ -2,17 +2,16 @@
 
 from pathlib import Path
 
-from coordinator.security.credential import ScramMechanism
-from coordinator.security.scram import salted_password
-from protocol.errors import ErrorCode
+from coordinator.security.core.sasl_mechanisms import ScramMechanism, salted_password
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
 from protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
-from tests.authentication.sasl_server import log_in, serving_sasl
-from tests.server.harness import Client, serving
+from tests.broker.harness import Client, serving
+from tests.security.server.sasl_server import log_in, serving_sasl
 
 SHA_256, SHA_512 = ScramMechanism
 SALT = b"0123456789abcdef"

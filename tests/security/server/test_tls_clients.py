@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 
 from tests.interop.build import CHECKOUT
 from tests.interop.daemon import Daemon
-from tests.server.tls.certificates import Identity, trusting
+from tests.security.server.certificates import Identity, trusting
 from tests.shared_fixtures import shared
 
 AUTHORITY = Identity.authority()
@@ -110,7 +110,7 @@ def test_kafka_python(daemon: Daemon, files: Files) -> None:
         "ssl_certfile": files.alice,
         "ssl_keyfile": files.alice_key,
     }
-    command = [sys.executable, "-m", "tests.server.tls.kafka_python_client", json.dumps(how)]
+    command = [sys.executable, "-m", "tests.security.server.kafka_python_client", json.dumps(how)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=2 * TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.console.metrics import FiguresCollector
-from coordinator.net import handshakes
-from coordinator.security.principal import ANONYMOUS, USER, Principal
-from coordinator.server.broker import Broker
-from coordinator.server.server import Server
-from protocol.errors import ErrorCode
+from coordinator.broker.server import Server
+from coordinator.broker.server_view import ServerView
+from coordinator.http.metric_collectors import ServerMetricsCollector
+from coordinator.network import tls_handshakes
+from coordinator.security.core.principal import ANONYMOUS, USER, Principal
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.server.harness import TIMEOUT_S, Client, serving
-from tests.server.tls.certificates import Identity, listener, trusting
+from tests.broker.harness import TIMEOUT_S, Client, serving
+from tests.security.server.certificates import Identity, listener, trusting
 
 AUTHORITY = Identity.authority()
 SERVER = AUTHORITY.sign("CN=localhost", ("localhost", "127.0.0.1"))
@@ -47,14 +47,14 @@ async def is_served(client: Client) -> bool:
 
 
 def principals(server: Server) -> list[Principal]:
-    return [connection.principal for connection in server.connections.open]  # type: ignore[attr-defined]
+    return [connection.client.principal for connection in server.connections.open]
 
 
 def failures(server: Server) -> dict[str, float]:
     """What /metrics counts of handshakes that failed, by reason."""
     return {
         sample.labels["reason"]: sample.value
-        for family in FiguresCollector(Broker(server).figures()).collect()
+        for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
         for sample in family.samples
         if sample.name == "groupd_failed_handshakes_total"
     }
@@ -289,7 +289,7 @@ async def test_a_client_that_does_not_go_on_is_cut_off(
 async def test_a_neighbour_of_many_that_do_not_go_on_is_served(
     tmp_path: Path, stores: tuple[Path, Path], said: bytes
 ) -> None:
-    count = 1000 if not said else 3 * handshakes.AT_ONCE
+    count = 1000 if not said else 3 * tls_handshakes.MAX_CONCURRENT
     async with listening(tmp_path, listener(stores[0])) as server, AsyncExitStack() as stack:
         early = await stack.enter_async_context(Client(server, tls=trusting(AUTHORITY)))
         for _ in range(count):
@@ -309,8 +309,8 @@ async def test_of_too_many_half_handshakes_the_oldest_end(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(handshakes, "MOST_BEGUN", 3)
-    monkeypatch.setattr(handshakes, "ENDS_AFTER_S", 0.01)
+    monkeypatch.setattr(tls_handshakes, "MAX_STARTED", 3)
+    monkeypatch.setattr(tls_handshakes, "MIN_DURATION_S", 0.01)
     async with listening(tmp_path, listener(stores[0])) as server, AsyncExitStack() as stack:
         silent = [await stack.enter_async_context(Client(server)) for _ in range(5)]
         for each in silent:
@@ -358,6 +358,6 @@ async def test_a_stop_waits_for_no_handshake(tmp_path: Path, stores: tuple[Path,
 async def test_handshakes_that_come_together_are_all_done(tmp_path: Path, stores: tuple[Path, Path]) -> None:
     tls = trusting(AUTHORITY)
     async with listening(tmp_path, listener(stores[0])) as server, AsyncExitStack() as stack:
-        clients = [Client(server, tls=tls) for _ in range(2 * handshakes.AT_ONCE)]
+        clients = [Client(server, tls=tls) for _ in range(2 * tls_handshakes.MAX_CONCURRENT)]
         await asyncio.gather(*(stack.enter_async_context(client) for client in clients))
         assert all(await asyncio.gather(*map(is_served, clients)))

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.server.start_failed import StartFailed
-from coordinator.server.tls.http import http_context
+from coordinator.core.message_text import StartFailed
+from coordinator.security.server.tls_context import create_http_context
 from storage.files import OsFiles
 from tests.interop.daemon import Daemon
-from tests.server.tls.certificates import Identity, trusting
+from tests.security.server.certificates import Identity, trusting
 
 AUTHORITY = Identity.authority()
 SERVER = AUTHORITY.sign("CN=localhost", ("localhost", "127.0.0.1"))
@@ -67,8 +67,8 @@ def test_what_is_broken_is_named(tmp_path: Path) -> None:
     good, other = tmp_path / "server.pem", tmp_path / "other.pem"
     good.write_text(SERVER.pem)
     other.write_text(AUTHORITY.sign("CN=other").key_pem())
-    assert isinstance(http_context(str(good), str(good), OsFiles()), ssl.SSLContext)
+    assert isinstance(create_http_context(str(good), str(good), OsFiles()), ssl.SSLContext)
     with pytest.raises(StartFailed, match=r"http\.tls.key: .*no such file"):
-        http_context(str(good), str(tmp_path / "no"), OsFiles())
+        create_http_context(str(good), str(tmp_path / "no"), OsFiles())
     with pytest.raises(StartFailed, match=r"http\.tls.certificate: .*not that of the key"):
-        http_context(str(good), str(other), OsFiles())
+        create_http_context(str(good), str(other), OsFiles())

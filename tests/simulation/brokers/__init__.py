@@ -1,4 +1,4 @@
-"""The same members where several brokers share a log: the partition moves between them, and some are stopped.
+"""The simulator for several brokers that share a log: the partition moves between them, and some are stopped.
 
 broker.py    one of them: it coordinates while it owns the partition
 brokers.py   all of them, as one process: who owns the partition, and which broker a connection leads to

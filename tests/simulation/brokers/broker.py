@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.shard import Shard
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_shard import GroupShard
 from tests.simulation.checks import Checks, demand
 from tests.simulation.disk import Disk
 from tests.simulation.network import Connection, Request
@@ -33,7 +33,7 @@ class Broker(Shell):
         self,
         world: World,
         config: GroupConfig,
-        shard: Callable[..., Shard],
+        shard: Callable[..., GroupShard],
         checks: Checks,
         node_id: int,
         log: SharedLog,

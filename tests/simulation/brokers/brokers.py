@@ -4,8 +4,8 @@ NOT_COORDINATOR. They are one process: they crash, stand still and lose what was
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.shard import Shard
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_shard import GroupShard
 from tests.simulation.brokers.broker import Broker, SharedLog
 from tests.simulation.checks import Checks
 from tests.simulation.network import Connection, Request
@@ -20,7 +20,7 @@ class Brokers:
     broker: type[Broker] = Broker
 
     def __init__(
-        self, world: World, config: GroupConfig, shard: Callable[..., Shard], checks: Checks
+        self, world: World, config: GroupConfig, shard: Callable[..., GroupShard], checks: Checks
     ) -> None:
         self.world = world
         self.disk = SharedLog(world.random)

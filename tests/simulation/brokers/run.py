@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from coordinator.group.shard import Shard
+from coordinator.group.group_shard import GroupShard
 from tests.simulation.brokers.brokers import Brokers
 from tests.simulation.brokers.faults import BrokerFaults
 from tests.simulation.run import Simulation
@@ -17,4 +17,4 @@ class BrokerSimulation(Simulation):
         brokers: type[Brokers] = Brokers,
         show: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(seed, Shard, brokers, show, BrokerFaults)
+        super().__init__(seed, GroupShard, brokers, show, BrokerFaults)

@@ -8,15 +8,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from coordinator.cluster.append import Appender, Done, Fenced, Partition
-from coordinator.cluster.claims import Claim, NotOwned, Owned, release
-from coordinator.cluster.engine.engine import EngineError, Page, Read, Transaction
-from coordinator.cluster.keys import Keys
-from coordinator.cluster.placement import place
-from coordinator.cluster.session import Began, Command, Ended, Session
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.cluster_session import ClusterSession, SessionBegan, SessionCommand, SessionEnded
+from coordinator.cluster.key_value_store import KeyPage, KeyValueStoreError, ReadRange, StoreTransaction
+from coordinator.cluster.partition_appends import AppendDone, AppendFenced, PartitionAppender, PartitionId
+from coordinator.cluster.partition_claims import (
+    Claim,
+    ClaimRefused,
+    PartitionToken,
+    create_release,
+    place_partitions,
+)
 from tests.simulation.cluster.history import Broken
 
-KEYS = Keys("simulated")
+KEYS = ClusterKeys("simulated")
 TOPIC = "__consumer_offsets"
 PARTITIONS = 3
 TTL_MS = 2_000
@@ -31,23 +36,23 @@ class Rules(NamedTuple):
     reload_takes_token: bool = True
 
 
-class Unfenced(Appender):
+class Unfenced(PartitionAppender):
     """Its transactions compare nothing."""
 
-    def next(self) -> Transaction | None:
-        transaction = super().next()
+    def next_transaction(self) -> StoreTransaction | None:
+        transaction = super().next_transaction()
         if transaction is not None:
-            self._sent = transaction = Transaction((), transaction.operations)
+            self._sent = transaction = StoreTransaction((), transaction.operations)
         return transaction
 
 
-class EarlyProof(Appender):
+class EarlyProof(PartitionAppender):
     """A proof goes with a transaction that is on its way already."""
 
-    def prove(self, partition: Partition, token: int, ticket: Any) -> None:
+    def prove_token(self, partition: PartitionId, token: int, ticket: Any) -> None:
         part = (self._in_flight or {}).get(partition)
         if part is None or part.token != token:
-            super().prove(partition, token, ticket)
+            super().prove_token(partition, token, ticket)
         else:
             part.tickets.append(ticket)
 
@@ -64,9 +69,9 @@ class Held:
 
 @dataclass
 class Ask:
-    """Sends one request to the engine; the answer, or Unavailable at the deadline, comes back to `then`."""
+    """Sends one request to the engine; the answer, or StoreUnavailable at the deadline, comes back to `then`."""
 
-    request: Command
+    request: SessionCommand
     then: Callable[[Any, int], None] = field(repr=False)
 
 
@@ -77,25 +82,25 @@ class Daemon:
         self.node_id = node_id
         self._rules = rules
         self._send = send
-        self.session = Session(KEYS, node_id, b"%d" % node_id, TTL_MS)
+        self.session = ClusterSession(KEYS, node_id, b"%d" % node_id, TTL_MS)
         self.appender = self._new_appender()
         self.held: dict[int, Held] = {}
         self._waiting: dict[int, Callable[[bool], None]] = {}
         self._last_ticket = 0
 
-    def _new_appender(self) -> Appender:
+    def _new_appender(self) -> PartitionAppender:
         if not self._rules.compares_token:
             return Unfenced(KEYS)
-        return Appender(KEYS) if self._rules.proof_begins_later else EarlyProof(KEYS)
+        return PartitionAppender(KEYS) if self._rules.proof_begins_later else EarlyProof(KEYS)
 
     def turn(self, now_ms: int, live: set[int]) -> None:
         """One iteration: deadlines, renewals, claims, and what is to be appended."""
-        self._happened(self.session.passed(now_ms))
-        command = self.session.next(now_ms)
+        self._happened(self.session.advance_time(now_ms))
+        command = self.session.next_command(now_ms)
         if command is not None:
             self._ask(command, partial(self._session_answered, command))
         if self.session.is_live(now_ms):
-            wanted = place(TOPIC, range(PARTITIONS), live | {self.node_id}, {})
+            wanted = place_partitions(TOPIC, range(PARTITIONS), live | {self.node_id}, {})
             for partition, node in wanted.items():
                 if node == self.node_id and partition not in self.held:
                     self.held[partition] = Held(claim=self._claim(partition))
@@ -111,7 +116,7 @@ class Daemon:
         offset = len(held.values)
         held.values.append(value)
         self.appender.append(
-            Partition(TOPIC, partition), held.token, offset, offset + 1, value, self._ticket(answer)
+            PartitionId(TOPIC, partition), held.token, offset, offset + 1, value, self._ticket(answer)
         )
         self._append()
         return True
@@ -126,7 +131,7 @@ class Daemon:
             answer(found)
             return True
         ticket = self._ticket(lambda is_done: answer(found if is_done else None))
-        self.appender.prove(Partition(TOPIC, partition), held.token, ticket)
+        self.appender.prove_token(PartitionId(TOPIC, partition), held.token, ticket)
         self._append()
         return True
 
@@ -135,7 +140,7 @@ class Daemon:
         held = self.held.get(partition)
         if held is None or held.values is None:
             return
-        self.appender.drop(Partition(TOPIC, partition))
+        self.appender.drop_partition(PartitionId(TOPIC, partition))
         held.values = None
         held.claim = self._claim(partition, held.token) if self._rules.reload_takes_token else None
 
@@ -143,10 +148,10 @@ class Daemon:
         """A move: the owner lets go, and whoever should own it claims."""
         held = self.held.pop(partition, None)
         if held is not None and held.token:
-            self.appender.drop(Partition(TOPIC, partition))
-            self._ask(release(KEYS, (TOPIC, partition), held.token), lambda answer, at: None)
+            self.appender.drop_partition(PartitionId(TOPIC, partition))
+            self._ask(create_release(KEYS, (TOPIC, partition), held.token), lambda answer, at: None)
 
-    def _ask(self, request: Command, then: Callable[[Any, int], None]) -> None:
+    def _ask(self, request: SessionCommand, then: Callable[[Any, int], None]) -> None:
         self._send(self, Ask(request, then))
 
     def _ticket(self, answer: Callable[[bool], None]) -> int:
@@ -154,17 +159,17 @@ class Daemon:
         self._waiting[self._last_ticket] = answer
         return self._last_ticket
 
-    def _session_answered(self, command: Command, answer: Any, now_ms: int) -> None:
-        self._happened(self.session.answered(command, answer, now_ms))
+    def _session_answered(self, command: SessionCommand, answer: Any, now_ms: int) -> None:
+        self._happened(self.session.apply_answer(command, answer, now_ms))
 
     def _happened(self, events: list[Any]) -> None:
         for event in events:
-            if isinstance(event, Ended):
+            if isinstance(event, SessionEnded):
                 self.held.clear()
                 self.appender = self._new_appender()
                 self._waiting.clear()
             else:
-                assert isinstance(event, Began), event
+                assert isinstance(event, SessionBegan), event
 
     def _claim(self, partition: int, token: int | None = None) -> Claim:
         session = self.session
@@ -176,51 +181,51 @@ class Daemon:
         held.is_asking = True
         claim = held.claim
         if claim is not None:
-            self._ask(claim.next(), lambda answer, at: self._claimed(partition, held, claim, answer))
+            self._ask(claim.next_command(), lambda answer, at: self._claimed(partition, held, claim, answer))
         else:
-            begin, end = KEYS.whole_log(TOPIC, partition)
-            self._ask(Read(begin, end), lambda answer, at: self._loaded(partition, held, answer))
+            begin, end = KEYS.log_range(TOPIC, partition)
+            self._ask(ReadRange(begin, end), lambda answer, at: self._loaded(partition, held, answer))
 
     def _claimed(self, partition: int, held: Held, claim: Claim, answer: Any) -> None:
         held.is_asking = False
         if held is not self.held.get(partition) or held.claim is not claim:
             return
-        outcome = claim.answered(answer)
-        if isinstance(outcome, Owned):
+        outcome = claim.apply_answer(answer)
+        if isinstance(outcome, PartitionToken):
             held.token, held.claim = outcome.token, None
-        elif isinstance(outcome, NotOwned):
+        elif isinstance(outcome, ClaimRefused):
             del self.held[partition]
 
-    def _loaded(self, partition: int, held: Held, answer: Page | EngineError) -> None:
+    def _loaded(self, partition: int, held: Held, answer: KeyPage | KeyValueStoreError) -> None:
         held.is_asking = False
-        if held is self.held.get(partition) and held.claim is None and isinstance(answer, Page):
+        if held is self.held.get(partition) and held.claim is None and isinstance(answer, KeyPage):
             held.values = values_of(answer)
 
     def _append(self) -> None:
-        transaction = self.appender.next()
+        transaction = self.appender.next_transaction()
         if transaction is not None:
             self._transact(self.appender, transaction)
 
-    def _transact(self, appender: Appender, transaction: Transaction) -> None:
+    def _transact(self, appender: PartitionAppender, transaction: StoreTransaction) -> None:
         self._ask(transaction, lambda answer, at: self._appended(appender, answer))
 
-    def _appended(self, appender: Appender, answer: Any) -> None:
+    def _appended(self, appender: PartitionAppender, answer: Any) -> None:
         if appender is not self.appender:
             return
-        for result in appender.answered(answer):
-            if not isinstance(result, Done):
-                assert isinstance(result, Fenced), result
+        for result in appender.apply_answer(answer):
+            if not isinstance(result, AppendDone):
+                assert isinstance(result, AppendFenced), result
                 self.held.pop(result.partition.number, None)
             for ticket in result.tickets:
                 assert isinstance(ticket, int), ticket
-                self._waiting.pop(ticket)(isinstance(result, Done))
+                self._waiting.pop(ticket)(isinstance(result, AppendDone))
         if appender.is_in_flight:
-            self._transact(appender, appender.again())
+            self._transact(appender, appender.repeat_transaction())
         else:
             self._append()
 
 
-def values_of(page: Page) -> list[bytes]:
+def values_of(page: KeyPage) -> list[bytes]:
     """What a log holds. A gap is a broken log: nothing may be lost in the middle."""
     values: list[bytes] = []
     for entry in page.entries:

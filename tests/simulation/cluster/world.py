@@ -9,8 +9,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from coordinator.cluster.engine.engine import EngineError, Read, Transaction, Unavailable, end_of
-from coordinator.cluster.session import Grant, KeepAlive, Revoke
+from coordinator.cluster.cluster_session import GrantLease, RenewLease, RevokeLease
+from coordinator.cluster.key_value_store import (
+    KeyValueStoreError,
+    ReadRange,
+    StoreTransaction,
+    StoreUnavailable,
+    find_prefix_end,
+)
 from tests.cluster.model_map import ModelMap
 from tests.simulation.cluster.daemon import KEYS, PARTITIONS, TOPIC, Ask, Daemon, Rules, values_of
 from tests.simulation.cluster.history import Operation, check
@@ -73,7 +79,7 @@ class World:
             what()
 
     def _log(self, partition: int) -> list[bytes]:
-        return values_of(self.map.read(Read(*KEYS.whole_log(TOPIC, partition))))
+        return values_of(self.map.read(ReadRange(*KEYS.log_range(TOPIC, partition))))
 
     def _at_daemon(self, daemon: Daemon, what: Callable[[], None]) -> None:
         if daemon.node_id in self._paused:
@@ -83,7 +89,10 @@ class World:
 
     def _turn(self, daemon: Daemon) -> None:
         if daemon.node_id not in self._paused:
-            live = {int(entry.value) for entry in self.map.read(Read(BROKERS, end_of(BROKERS))).entries}
+            live = {
+                int(entry.value)
+                for entry in self.map.read(ReadRange(BROKERS, find_prefix_end(BROKERS))).entries
+            }
             daemon.turn(int(self.now_ms), live)
         self.at(TURN_MS, lambda: self._turn(daemon))
 
@@ -111,23 +120,23 @@ class World:
             self.at(self.random.uniform(DEADLINE_MS, 4_000), arrive)
         else:
             self.at(self._delay(), arrive)
-        self.at(DEADLINE_MS, lambda: answer(Unavailable("no answer")))
+        self.at(DEADLINE_MS, lambda: answer(StoreUnavailable("no answer")))
 
     def _do(self, request: Any) -> Any:
         try:
-            if isinstance(request, Transaction):
+            if isinstance(request, StoreTransaction):
                 return self.map.transact(request)
-            if isinstance(request, Read):
+            if isinstance(request, ReadRange):
                 return self.map.read(request)
-            if isinstance(request, Grant):
+            if isinstance(request, GrantLease):
                 return self.map.grant(request.ttl_ms, int(self.now_ms))
-            if isinstance(request, KeepAlive):
+            if isinstance(request, RenewLease):
                 self.map.keep_alive(request.lease, int(self.now_ms))
                 return None
-            assert isinstance(request, Revoke), request
+            assert isinstance(request, RevokeLease), request
             self.map.revoke(request.lease)
             return None
-        except EngineError as error:
+        except KeyValueStoreError as error:
             return error
 
     def _is_lost(self, daemon: Daemon) -> bool:

@@ -15,12 +15,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.consumer.events import GroupConverted
-from coordinator.group.group_type import GroupType
-from coordinator.group.requests import EndTransaction
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Fact, Now, Outcome
+from coordinator.core.outcome import Fact, Now, Outcome
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_event_types import GroupConverted
+from coordinator.group.group_requests import EndTransaction
+from coordinator.group.group_shard import GroupShard
+from coordinator.group.group_types import GroupType
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -30,8 +30,7 @@ from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
-from protocol.records import GroupMetadataKey, OffsetCommitKey
-from protocol.records.consumer_group import ConsumerGroupMetadataKey
+from protocol.records.group_record_schemas import ConsumerGroupMetadataKey, GroupMetadataKey, OffsetCommitKey
 from tests.simulation.checks import Checks, Place, accepted, demand
 from tests.simulation.consumers.member import CooperativeMember, Member, Owned
 from tests.simulation.disk import Disk
@@ -64,10 +63,10 @@ class ConsumerChecks(Checks):
 
     # --- ownership
 
-    def grown(self, member: Member, others: Iterable[Member], shard: Shard | None) -> None:
+    def grown(self, member: Member, others: Iterable[Member], shard: GroupShard | None) -> None:
         """A member owns more than it did."""
         group_id = member.settings.group_id
-        view = None if shard is None else shard.view(group_id, NOW)
+        view = None if shard is None else shard.view_group(group_id, NOW)
         if view is None:
             return
         known = {one.name.member_id for one in view.members}
@@ -94,7 +93,9 @@ class ConsumerChecks(Checks):
 
     # --- what the shell tells
 
-    def happened(self, cause: Any, waiter: int, outcome: Outcome, shard: Shard, disk: Disk, now: Now) -> None:
+    def happened(
+        self, cause: Any, waiter: int, outcome: Outcome, shard: GroupShard, disk: Disk, now: Now
+    ) -> None:
         self._converted = {
             event.group_id
             for event in outcome.events
@@ -104,8 +105,8 @@ class ConsumerChecks(Checks):
             if isinstance(event, GroupConverted) and event.to_type == GroupType.CONSUMER:
                 self._upgraded(event.group_id, shard)
         self._types = {}
-        for group_id in shard.group_ids():
-            view = shard.view(group_id, now)
+        for group_id in shard.list_group_ids():
+            view = shard.view_group(group_id, now)
             assert view is not None
             self._types[group_id] = view.type
         super().happened(cause, waiter, outcome, shard, disk, now)
@@ -121,17 +122,17 @@ class ConsumerChecks(Checks):
             for place, offset, order in self._pending.get(cause.producer_id, ()):
                 self._histories[place].orders[offset].append(order)
 
-    def _upgraded(self, group_id: str, shard: Shard) -> None:
+    def _upgraded(self, group_id: str, shard: GroupShard) -> None:
         """Know what the group knows of its members then."""
         self._upgrades[group_id] += 1
-        view = shard.view(group_id, NOW)
+        view = shard.view_group(group_id, NOW)
         for one in view.members if view is not None else ():
             assert one.consumer is not None
             self._known[group_id, one.name.member_id] = frozenset(
                 (name, number) for name, numbers in one.consumer.assigned.items() for number in numbers
             )
 
-    def loaded(self, shard: Shard, disk: Disk) -> None:
+    def loaded(self, shard: GroupShard, disk: Disk) -> None:
         super().loaded(shard, disk)
         self._epochs.clear()
 
@@ -139,9 +140,9 @@ class ConsumerChecks(Checks):
         super().forget()
         self._in_consumer_group.clear()
 
-    def _check_epochs(self, shard: Shard, records: Iterable[Fact]) -> None:
+    def _check_epochs(self, shard: GroupShard, records: Iterable[Fact]) -> None:
         for group_id in {getattr(record.key, "group_id", None) or record.key.group for record in records}:
-            view = shard.view(group_id, NOW)
+            view = shard.view_group(group_id, NOW)
             if view is not None:
                 key = group_id, self._lives[group_id]
                 before = self._epochs.get(key, 0)

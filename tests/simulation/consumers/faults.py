@@ -23,7 +23,8 @@ REBALANCE_MS: Final = (3_000, 8_000)
 
 
 class ConsumerFaults(Faults):
-    """The same, and topics that change, work that fails, members that lag or come back in the other protocol."""
+    """The faults of every simulation, and topics that change, work that fails, members that lag or come back in the
+    other protocol."""
 
     clients: list[Any]
     shell: ConsumerShell

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Final
 from unittest.mock import patch
 
-from coordinator.group.consumer import target
-from coordinator.group.group_type import GroupType
-from coordinator.group.shard import Shard
-from coordinator.group.view import GroupView
-from protocol.records.consumer_group import ConsumerGroupTargetAssignmentMetadataKey
+from coordinator.group.consumer import target_assignment
+from coordinator.group.group_shard import GroupShard
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import GroupView
+from protocol.records.group_record_schemas import ConsumerGroupTargetAssignmentMetadataKey
 from tests.group.config import consumer_group_config, group_config
 from tests.simulation.checks import Violation, demand
 from tests.simulation.consumers.checks import ConsumerChecks
@@ -37,7 +37,7 @@ class ConsumerSimulation:
     def __init__(
         self,
         seed: int,
-        shard: Callable[..., Shard] = Shard,
+        shard: Callable[..., GroupShard] = GroupShard,
         shell: type[ConsumerShell] = ConsumerShell,
         show: Callable[[str], None] | None = None,
     ) -> None:
@@ -60,7 +60,7 @@ class ConsumerSimulation:
             group_consumer_max_size=random.choice([3, 100, 100]),
             group_consumer_migration_policy=random.choice(POLICIES),
         )
-        self.inline_max = random.choice([0, 20, target.INLINE_MAX])
+        self.inline_max = random.choice([0, 20, target_assignment.INLINE_MAX])
         self.checks = ConsumerChecks(config)
         self.topics = Topics(self.world)
         self.shell = shell(self.world, config, shard, self.checks, consumer_config, self.topics)
@@ -75,7 +75,7 @@ class ConsumerSimulation:
     def run(self, steps: int) -> None:
         """The whole run. Failed when a rule is broken, naming seed and step."""
         try:
-            with patch.object(target, "INLINE_MAX", self.inline_max):
+            with patch.object(target_assignment, "INLINE_MAX", self.inline_max):
                 while self.world.steps < steps:
                     self.world.step()
                 self._become_quiet()
@@ -117,14 +117,14 @@ class ConsumerSimulation:
         return {group_id: view.generation_id for group_id, view in views.items() if view is not None}
 
     def _view(self, group_id: str) -> GroupView | None:
-        return None if self.shell.shard is None else self.shell.shard.view(group_id, self.shell.now())
+        return None if self.shell.shard is None else self.shell.shard.view_group(group_id, self.shell.now())
 
     def _has_target(self, group_id: str) -> bool:
         """Whether a target was computed since the group became a consumer group. One that was converted in the
         middle of a rebalance has what members had, which need not be all there is, until there is a reason for
         another one; so it is in Kafka."""
         assert self.shell.shard is not None
-        durable = self.shell.shard.durable_state().get(group_id)
+        durable = self.shell.shard.snapshot_durable().get(group_id)
         return durable is not None and any(
             isinstance(fact.key, ConsumerGroupTargetAssignmentMetadataKey)
             and fact.value.assignment_timestamp > 0

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.consumer.config import ConsumerGroupConfig
-from coordinator.group.consumer.target import TargetWork, compute_target
-from coordinator.group.refusal import error_response
-from coordinator.group.requests import EndTransaction, TopicsChanged
-from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Context, Outcome, Work, WorkDone
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Context, Outcome, Work, WorkDone
+from coordinator.group.consumer.target_assignment import TargetWork, compute_target
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_request_rules import build_group_error_response
+from coordinator.group.group_requests import EndTransaction, TopicsChanged
+from coordinator.group.group_shard import GroupShard
+from protocol.error_codes import ErrorCode
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.group.consumer.resolution import resolved
 from tests.simulation.checks import Checks
@@ -29,7 +28,7 @@ class ConsumerShell(Shell):
         self,
         world: World,
         config: GroupConfig,
-        shard: Callable[..., Shard],
+        shard: Callable[..., GroupShard],
         checks: Checks,
         consumer_config: ConsumerGroupConfig,
         topics: Topics,
@@ -69,9 +68,9 @@ class ConsumerShell(Shell):
     def _refusal(self, message: Any) -> Any:
         if not isinstance(message, TxnOffsetCommitRequest) or message.producer_id not in self._ended:
             return None
-        return error_response(message, 5, ErrorCode.INVALID_TXN_STATE)
+        return build_group_error_response(message, 5, ErrorCode.INVALID_TXN_STATE)
 
-    def _new_shard(self) -> Shard:
+    def _new_shard(self) -> GroupShard:
         return self._make(self.config, self._told, self._consumer_config)
 
     def _load(self) -> None:
@@ -82,7 +81,7 @@ class ConsumerShell(Shell):
         before, image = self._told, self._topics.image
         if self.shard is not None and image is not before:
             self._told = image
-            request = TopicsChanged(image, before.gone_in(image))
+            request = TopicsChanged(image, before.find_deleted(image))
             self._follow(request, 0, self.shard.handle(request, NOBODY, self.now()))
 
     def _follow(self, cause: Any, waiter: int, outcome: Outcome) -> None:

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from coordinator.machine.outcome import Fact
-from coordinator.transactions.shard import TransactionShard
-from protocol.errors import ErrorCode
+from coordinator.core.outcome import Fact
+from coordinator.transactions.transaction_shard import TransactionShard
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnResponse
 from protocol.messages.init_producer_id import InitProducerIdResponse
 from protocol.records.transaction_state import TransactionLogValue
@@ -70,7 +70,7 @@ class Checks:
         """The log, or what is left of it, was read into a new machine."""
         del self._states[end:]
         if self._states:
-            demand(shard.durable_state() == self._states[-1], "loading a prefix gives another state")
+            demand(shard.snapshot_durable() == self._states[-1], "loading a prefix gives another state")
 
     def coordinator_wrote(self, records: Sequence[Fact], shard: TransactionShard) -> None:
         """Records were appended."""
@@ -84,7 +84,7 @@ class Checks:
                 and new.producer_epoch < old.producer_epoch
             )
             demand(not falls, f"{record.key.transactional_id}: the epoch falls: {old}, {new}")
-        self._states.append(shard.durable_state())
+        self._states.append(shard.snapshot_durable())
 
     def answered(self, response: object) -> None:
         """An answer leaves the coordinator."""

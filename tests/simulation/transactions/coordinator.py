@@ -4,12 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from coordinator.machine.outcome import Context, EncodedFact, Fact, Message, Now, Outcome, Work, WorkDone
-from coordinator.transactions.config import TransactionConfig
-from coordinator.transactions.record_codec import TransactionRecordCodec
-from coordinator.transactions.requests import WriteMarkers
-from coordinator.transactions.shard import TransactionShard
-from coordinator.transactions.timer_key import TimerKey
+from coordinator.core.outcome import Context, EncodedFact, Fact, Message, Now, Outcome, Work, WorkDone
+from coordinator.transactions.transaction_records import TransactionRecordCodec
+from coordinator.transactions.transaction_requests import TransactionConfig, TransactionTimerKey, WriteMarkers
+from coordinator.transactions.transaction_shard import TransactionShard
 from tests.simulation.disk import AppendFailed
 from tests.simulation.shell import WALL_START_MS, NotCoordinator
 from tests.simulation.transactions.checks import Checks
@@ -45,7 +43,7 @@ class Coordinator:
         self._life = 0
         self._waiter = 0
         self._asked: dict[int, Then] = {}
-        self._timers: dict[TimerKey, int] = {}
+        self._timers: dict[TransactionTimerKey, int] = {}
         self._next_producer_id = FIRST_PRODUCER_ID
 
     def now(self) -> Now:
@@ -63,7 +61,7 @@ class Coordinator:
                 self.shard.replay(decoded(fact))
         self._checks.coordinator_loaded(self.shard, self.log.end)
         self.world.say("coordinator", f"loaded {self.log.end} entries, epoch {self._epoch}")
-        self._follow(self.shard.loaded(self.now()))
+        self._follow(self.shard.on_loaded(self.now()))
 
     def stop(self) -> None:
         """The process is gone."""
@@ -102,7 +100,7 @@ class Coordinator:
         context = Context(self._waiter, version, "producer", "/127.0.0.1")
         self._follow(self.shard.handle(request, context, self.now()))
 
-    def receive(self, _: str, message: Any) -> None:
+    def receive_message(self, _: str, message: Any) -> None:
         """What became of markers."""
         if self.shard is not None:
             self._follow(self.shard.handle(message, Context(0, 0, "", ""), self.now()))
@@ -164,14 +162,14 @@ class Coordinator:
 
         self.world.after(self.world.random.randint(0, 50), done)
 
-    def _wake(self, life: int, key: TimerKey) -> None:
+    def _wake(self, life: int, key: TransactionTimerKey) -> None:
         if (
             life == self._life
             and self.shard is not None
             and self._timers.get(key, 2**63) <= self.world.now_ms
         ):
             del self._timers[key]
-            self._follow(self.shard.fire(key, self.now()))
+            self._follow(self.shard.fire_timer(key, self.now()))
 
 
 def decoded(fact: EncodedFact) -> Fact:

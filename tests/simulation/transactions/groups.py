@@ -3,22 +3,22 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from coordinator.engine.producer_batch import header_in_transaction
-from coordinator.group.config import GroupConfig
-from coordinator.group.requests import EndTransaction, FetchOffsets
-from coordinator.group.shard import Shard
+from coordinator.apis.transaction_markers import TransactionEnd
+from coordinator.core.outcome import Context, Now, Outcome, TransactionMarker, TransactionOwner
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_requests import EndTransaction, FetchOffsets
+from coordinator.group.group_shard import GroupShard
 from coordinator.group.topics_image import NO_TOPICS
-from coordinator.machine.outcome import Context, InTransaction, Marker, Now, Outcome
-from coordinator.names import CONSUMER_OFFSETS
-from coordinator.server.marker_writer import TransactionEnd
-from protocol.errors import ErrorCode
+from coordinator.runtime.producer_batch import build_transactional_header
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from storage.producers.producer_state import (
     InvalidProducerEpoch,
     InvalidTransactionState,
     ProducerState,
-    Verification,
+    VerificationStateEntry,
 )
 from tests.group.new_shard import CONSUMER_CONFIG
 from tests.simulation.disk import AppendFailed, Stored, decode, encode
@@ -26,25 +26,25 @@ from tests.simulation.shell import WALL_START_MS
 from tests.simulation.transactions.log import Log
 from tests.simulation.transactions.partition import (
     EXPIRATION_MS,
-    Consent,
     Done,
     MakeProducers,
     Question,
+    Verify,
     refusal_of_marker,
 )
 from tests.simulation.world import World
 
 ADDS_SINCE: Final = 5
 GROUP: Final = "readers"
-MakeGroups: TypeAlias = Callable[..., Shard]
+MakeGroups: TypeAlias = Callable[..., GroupShard]
 
 
 class Entry(NamedTuple):
     """One batch: records, of a transaction or of none, or the end of one."""
 
     records: list[Stored]
-    whose: InTransaction | None
-    marker: Marker | None
+    whose: TransactionOwner | None
+    marker: TransactionMarker | None
 
 
 class Groups:
@@ -55,7 +55,7 @@ class Groups:
         world: World,
         config: GroupConfig,
         make: MakeGroups,
-        consent: Consent,
+        verify: Verify,
         make_producers: MakeProducers,
     ) -> None:
         self.world = world
@@ -64,7 +64,7 @@ class Groups:
         self.state: ProducerState
         self._config = config
         self._make = make
-        self._consent = consent
+        self._verify = verify
         self._make_producers = make_producers
         self.load()
 
@@ -80,7 +80,7 @@ class Groups:
                 marker = entry.marker
                 self.shard.end_transaction(marker.producer_id, is_committed=marker.is_committed)
             self._take_up(entry, offset)
-        self.shard.loaded(self.now())
+        self.shard.on_loaded(self.now())
 
     def now(self) -> Now:
         """The clocks."""
@@ -89,14 +89,14 @@ class Groups:
     @property
     def last_stable_offset(self) -> int:
         """Up to where nothing waits for its end."""
-        return self.state.last_stable_offset(self.log.durable)
+        return self.state.find_last_stable_offset(self.log.durable)
 
     def _take_up(self, entry: Entry, offset: int) -> None:
         if entry.marker is not None:
             producer_id, epoch, coordinator_epoch, _ = entry.marker
-            self.state.end(producer_id, epoch, coordinator_epoch, offset, self.world.now_ms)
+            self.state.record_marker(producer_id, epoch, coordinator_epoch, offset, self.world.now_ms)
         elif entry.whose is not None:
-            self.state.record(header_in_transaction(*entry.whose), offset, self.world.now_ms)
+            self.state.record_batch(build_transactional_header(*entry.whose), offset, self.world.now_ms)
 
     # Offsets
 
@@ -105,7 +105,7 @@ class Groups:
     ) -> None:
         """Keep offsets until the end of their transaction."""
         producer = request.producer_id, request.producer_epoch
-        header = header_in_transaction(*producer)
+        header = build_transactional_header(*producer)
         try:
             needs = self.state.needs_verification(header)
         except InvalidProducerEpoch:
@@ -115,9 +115,12 @@ class Groups:
             self._write(request, version, None, then)
             return
         adds = version >= ADDS_SINCE
-        state, held = self.state, self.state.verify(header, self.world.now_ms, adds=adds)
+        state, held = (
+            self.state,
+            self.state.begin_verification(header, self.world.now_ms, adds_partition=adds),
+        )
 
-        def consented(error: ErrorCode) -> None:
+        def on_verified(error: ErrorCode) -> None:
             if error is not ErrorCode.NONE:
                 then(error)
             elif self.state is not state:
@@ -125,14 +128,14 @@ class Groups:
             else:
                 self._write(request, version, held, then)
 
-        self._consent(Question(request.transactional_id, *producer, self.name, adds), consented)
+        self._verify(Question(request.transactional_id, *producer, self.name, adds), on_verified)
 
     def _write(
-        self, request: TxnOffsetCommitRequest, version: int, held: Verification | None, then: Done
+        self, request: TxnOffsetCommitRequest, version: int, held: VerificationStateEntry | None, then: Done
     ) -> None:
-        header = header_in_transaction(request.producer_id, request.producer_epoch)
+        header = build_transactional_header(request.producer_id, request.producer_epoch)
         try:
-            self.state.check(header, held, is_sequenced=False)
+            self.state.check_batch(header, held, is_sequenced=False)
         except InvalidProducerEpoch:
             then(ErrorCode.INVALID_PRODUCER_EPOCH)
             return

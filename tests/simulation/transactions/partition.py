@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from coordinator.server.marker_writer import TransactionEnd
-from protocol.errors import ErrorCode
+from coordinator.apis.transaction_markers import TransactionEnd
+from protocol.error_codes import ErrorCode
 from storage.batch import BatchHeader, read_header
-from storage.producers.marker import EndMarker, encode_marker
+from storage.producers.end_transaction_marker import EndMarker, encode_marker
 from storage.producers.producer_state import (
+    CompletedTransaction,
     CoordinatorFenced,
-    Ended,
     InvalidProducerEpoch,
     InvalidTransactionState,
     OutOfOrderSequence,
     ProducerState,
-    Verification,
+    VerificationStateEntry,
 )
 from tests.simulation.disk import AppendFailed
 from tests.simulation.transactions.log import Log
@@ -34,7 +34,7 @@ class Question(NamedTuple):
     adds: bool
 
 
-Consent: TypeAlias = Callable[[Question, Done], None]
+Verify: TypeAlias = Callable[[Question, Done], None]
 MakeProducers: TypeAlias = Callable[[int], ProducerState]
 
 
@@ -56,13 +56,13 @@ class Partition:
     verifies = True
 
     def __init__(
-        self, world: World, name: tuple[str, int], consent: Consent, make_producers: MakeProducers
+        self, world: World, name: tuple[str, int], verify: Verify, make_producers: MakeProducers
     ) -> None:
         self.world = world
         self.name = name
         self.log: Log[Entry] = Log(world, self.load)
-        self.aborted: list[Ended] = []
-        self._consent = consent
+        self.aborted: list[CompletedTransaction] = []
+        self._verify = verify
         self._make_producers = make_producers
         self.load()
 
@@ -76,17 +76,19 @@ class Partition:
     def _take_up(self, entry: Entry, offset: int) -> None:
         header = entry.header
         if entry.marker is None:
-            self.state.record(header, offset, header.max_timestamp_ms)
+            self.state.record_batch(header, offset, header.max_timestamp_ms)
             return
         epoch, timestamp_ms = entry.marker.coordinator_epoch, header.max_timestamp_ms
-        ended = self.state.end(header.producer_id, header.producer_epoch, epoch, offset, timestamp_ms)
+        ended = self.state.record_marker(
+            header.producer_id, header.producer_epoch, epoch, offset, timestamp_ms
+        )
         if ended is not None and not entry.marker.is_committed:
             self.aborted.append(ended)
 
     @property
     def last_stable_offset(self) -> int:
         """Up to where consumers of committed records may read."""
-        return self.state.last_stable_offset(self.log.durable)
+        return self.state.find_last_stable_offset(self.log.durable)
 
     # Producers
 
@@ -101,9 +103,12 @@ class Partition:
         if not needs:
             self._write(data, header, None, done)
             return
-        state, held = self.state, self.state.verify(header, self.world.now_ms, adds=adds)
+        state, held = (
+            self.state,
+            self.state.begin_verification(header, self.world.now_ms, adds_partition=adds),
+        )
 
-        def consented(error: ErrorCode) -> None:
+        def on_verified(error: ErrorCode) -> None:
             if error is not ErrorCode.NONE:
                 done(error)
             elif self.state is not state:
@@ -112,12 +117,14 @@ class Partition:
                 self._write(data, header, held, done)
 
         question = Question(transactional_id, header.producer_id, header.producer_epoch, self.name, adds)
-        self._consent(question, consented)
+        self._verify(question, on_verified)
 
-    def _write(self, data: bytes, header: BatchHeader, held: Verification | None, done: Done) -> None:
-        if self.state.duplicate_of(header) is None:
+    def _write(
+        self, data: bytes, header: BatchHeader, held: VerificationStateEntry | None, done: Done
+    ) -> None:
+        if self.state.find_duplicate(header) is None:
             try:
-                self.state.check(header, held, is_verified=self.verifies)
+                self.state.check_batch(header, held, is_verified=self.verifies)
                 self._append(Entry(data, None))
             except InvalidProducerEpoch:
                 done(ErrorCode.INVALID_PRODUCER_EPOCH)

@@ -3,7 +3,7 @@
 A consumer reads a partition once, from its beginning, as far as is stable: what it was given it cannot give back.
 """
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from storage.batch import decode_records
 from tests.simulation.checks import demand

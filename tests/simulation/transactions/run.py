@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.transactions.record_codec import TransactionRecordCodec, fact_of
-from coordinator.transactions.state import EMPTY, STATUSES
+from coordinator.transactions.transaction_records import TransactionRecordCodec, build_fact
+from coordinator.transactions.transaction_state_machine import EMPTY, STATUSES
 from protocol.records.transaction_state import TransactionLogValue
 from tests.group.config import group_config
 from tests.simulation.checks import Violation, demand
@@ -36,8 +36,8 @@ class Simulation:
         self.checks = Checks()
         self.weather = Weather()
         self.plain_weather = Weather()
-        """The same without repeats: at level 1 a request that comes once more may end the next transaction, too.
-        That is what level 2 is for."""
+        """Weather without repeated requests: at level 1 a request that comes once more may end the next
+        transaction, too. That is what level 2 is for."""
         config = transaction_config(
             transaction_abort_timed_out_transaction_cleanup_interval_ms=1_000,
             transaction_version=self.world.random.choice([1, 2, 2]),
@@ -69,7 +69,7 @@ class Simulation:
             transaction_start_timestamp_ms=-1,
         )
         coordinator = self.server.coordinator
-        coordinator.log.append([TransactionRecordCodec().encode(fact_of(IDS[0], value))])
+        coordinator.log.append([TransactionRecordCodec().encode(build_fact(IDS[0], value))])
         coordinator.log.forget(is_crash=True)
         self.checks.coordinator_began({IDS[0]: value})
         coordinator.stop()

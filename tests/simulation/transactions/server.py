@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
-from coordinator.group.config import GroupConfig
-from coordinator.group.shard import Shard
-from coordinator.names import CONSUMER_OFFSETS
-from coordinator.server.marker_writer import Done, TransactionEnd
-from coordinator.server.markers import Markers
-from coordinator.transactions.config import TransactionConfig
-from coordinator.transactions.requests import AddPartitions, PartitionsAdded, WriteMarkers
-from coordinator.transactions.shard import TransactionShard
+from coordinator.apis.transaction_markers import OnMarkerWritten, TransactionEnd, TransactionMarkerManager
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.group.group_config import GroupConfig
+from coordinator.group.group_shard import GroupShard
+from coordinator.transactions.transaction_requests import (
+    AddPartitions,
+    AddPartitionsResult,
+    TransactionConfig,
+    WriteMarkers,
+)
+from coordinator.transactions.transaction_shard import TransactionShard
 from protocol.codec import decode, encode
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -49,8 +52,8 @@ from tests.simulation.world import World
 
 NAMES: Final = (("orders", 0), ("orders", 1), ("payments", 0))
 ADDS_SINCE: Final = 12
-CONSENT_RETRY_MS: Final = 20
-CONSENT_RETRIES: Final = 5
+VERIFICATION_RETRY_MS: Final = 20
+VERIFICATION_RETRIES: Final = 5
 
 
 def _as_it_is(_: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
@@ -63,7 +66,7 @@ class Parts:
     nothing is, though it is said to be."""
 
     transactions: MakeShard = TransactionShard
-    groups: MakeGroups = Shard
+    groups: MakeGroups = GroupShard
     producers: MakeProducers = ProducerState
     coordinator: type[Coordinator] = Coordinator
     partition: type[Partition] = Partition
@@ -100,17 +103,19 @@ class Server:
             world, config, make, checks, lambda key, markers: self._send_markers(key, markers)
         )
         producers = parts.producers
-        self.partitions = {name: parts.partition(world, name, self.ask_consent, producers) for name in NAMES}
-        self.groups = Groups(world, groups, parts.groups, self.ask_consent, producers)
+        self.partitions = {name: parts.partition(world, name, self.verify, producers) for name in NAMES}
+        self.groups = Groups(world, groups, parts.groups, self.verify, producers)
         self._markers = self._new_markers()
         self.coordinator.load()
 
-    def _new_markers(self) -> Markers:
+    def _new_markers(self) -> TransactionMarkerManager:
         loop, coordinator = cast("Any", _Loop(self.world)), cast("Any", self.coordinator)
-        return Markers(loop, cast("Any", self), coordinator, ended=lambda _: None)
+        return TransactionMarkerManager(
+            loop, cast("Any", self), coordinator, on_transaction_ended=lambda _: None
+        )
 
     def _send_markers(self, key: str, markers: WriteMarkers) -> None:
-        self._markers.receive(key, markers)
+        self._markers.deliver_markers(key, markers)
 
     @property
     def logs(self) -> list[Log[Any]]:
@@ -142,10 +147,10 @@ class Server:
         self._markers = self._new_markers()
         self.coordinator.load()
 
-    # Markers and consents
+    # Markers and verification
 
-    def write(self, name: TopicPartition, end: TransactionEnd, done: Done) -> None:
-        """Write one marker, as `MarkerWriter` does, a while later."""
+    def write_marker(self, name: TopicPartition, end: TransactionEnd, done: OnMarkerWritten) -> None:
+        """Write one marker, as `LocalMarkerWriter` does, a while later."""
         spoiled, life = self._parts.spoil(name, end), self._life
 
         def write() -> None:
@@ -160,8 +165,8 @@ class Server:
 
         self.world.after(self.world.random.randint(*self.marker_ms), write)
 
-    def ask_consent(
-        self, question: Question, then: Callable[[ErrorCode], None], retries: int = CONSENT_RETRIES
+    def verify(
+        self, question: Question, then: Callable[[ErrorCode], None], retries: int = VERIFICATION_RETRIES
     ) -> None:
         """Ask the coordinator for a partition; what waits for the end before is asked again for a moment."""
         life = self._life
@@ -186,7 +191,7 @@ class Server:
                 return
             error = response.errors[question.partition]
             if error is ErrorCode.CONCURRENT_TRANSACTIONS and question.adds and retries:
-                self.world.after(CONSENT_RETRY_MS, lambda: self.ask_consent(question, then, retries - 1))
+                self.world.after(VERIFICATION_RETRY_MS, lambda: self.verify(question, then, retries - 1))
             else:
                 # Something may happen before it is heard.
                 self.world.after(self.world.random.randint(0, 3), lambda: heard(error))
@@ -238,7 +243,7 @@ class Server:
         )
 
         def added(response: Any) -> None:
-            if isinstance(response, PartitionsAdded):
+            if isinstance(response, AddPartitionsResult):
                 results = [
                     AddPartitionsToTxnTopicResult(
                         name=topic,
@@ -260,7 +265,7 @@ class Server:
         asked = AddPartitions(message.transactional_id, *producer, [self.groups.name], False, 0)
 
         def added(response: Any) -> None:
-            if isinstance(response, PartitionsAdded):
+            if isinstance(response, AddPartitionsResult):
                 (error,) = response.errors.values()
                 response = AddOffsetsToTxnResponse(error_code=error)
             answer(response)

@@ -4,9 +4,9 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from storage.compaction.cleanable import cleanable
-from storage.compaction.compaction import Compacted, Compaction, Steps
-from storage.compaction.survivors import IsLastOfProducer, Terms
+from storage.compaction.compaction import Compaction, CompactionResult, find_log_to_clean
+from storage.compaction.compaction_filter import CompactionTerms, IsLastOfProducer
+from storage.compaction.compaction_steps import CompactionSteps
 from storage.log import PartitionLog
 from storage.record import Record
 from storage.stored_batch import StoredBatch
@@ -27,18 +27,18 @@ def compact(
     *,
     max_keys: int = 1000,
     is_last_of_producer: IsLastOfProducer = lambda _: False,
-) -> Compacted:
+) -> CompactionResult:
     """One whole pass over what can be cleaned, durable and readable or not."""
     log.sync()
-    todo = cleanable(log, cleaned_to, log.log_end_offset, now_ms)
-    terms = Terms(now_ms, log.config.delete_retention_ms, is_last_of_producer)
+    todo = find_log_to_clean(log, cleaned_to, log.log_end_offset, now_ms)
+    terms = CompactionTerms(now_ms, log.config.delete_retention_ms, is_last_of_producer)
     compaction = Compaction(log, todo, terms, max_keys)
-    run(compaction.steps())
+    run(compaction.iterate_steps())
     assert compaction.result is not None
     return compaction.result
 
 
-def run(steps: Steps) -> None:
+def run(steps: CompactionSteps) -> None:
     """A pass to its end, in this thread."""
     try:
         step = next(steps)
@@ -62,7 +62,7 @@ def committed(log: PartitionLog) -> dict[bytes, bytes]:
     their offsets, and none that has no end."""
     latest: dict[bytes, tuple[int, bytes | None]] = {}
     pending: dict[int, list[Record]] = {}
-    for batch in log.batches():
+    for batch in log.iterate_batches():
         header = batch.header
         if header.is_control:
             for record in batch.records():
@@ -86,7 +86,9 @@ def _apply(latest: dict[bytes, tuple[int, bytes | None]], records: list[Record])
 
 def records(log: PartitionLog) -> list[Record]:
     """Every record that is there, markers left out."""
-    return [record for batch in log.batches() if not batch.header.is_control for record in batch.records()]
+    return [
+        record for batch in log.iterate_batches() if not batch.header.is_control for record in batch.records()
+    ]
 
 
 def values(log: PartitionLog) -> Mapping[int, tuple[bytes | None, bytes | None]]:

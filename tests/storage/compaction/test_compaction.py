@@ -1,22 +1,33 @@
-from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from storage.batch import encode_batch
-from storage.compaction.cleanable import cleanable
-from storage.compaction.compaction import Compaction
-from storage.compaction.survivors import Terms
+from storage.compaction.compaction import Compaction, find_log_to_clean
+from storage.compaction.compaction_filter import CompactionTerms
 from storage.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from storage.errors import LogClosed, LogPoisoned
 from storage.files import remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from tests.storage.compacting import ABORT, COMMIT, committed, compact, marker, records, run, stored, values
+from storage.storage_errors import LogClosed, LogPoisoned
+from tests.executed_code import count_bytecodes
+from tests.storage.compaction.compacting import (
+    ABORT,
+    COMMIT,
+    committed,
+    compact,
+    marker,
+    records,
+    run,
+    stored,
+    values,
+)
 from tests.storage.faulty_files import FaultyFiles
 
 HOUR_MS = 3_600_000
@@ -90,7 +101,7 @@ def test_passes_with_nothing_new_come_to_an_end() -> None:
     # This one puts together what the first has made small.
     compact(log)
     bytes_before = [batch.data for batch in stored(log)]
-    assert cleanable(log, end, log.log_end_offset, 0).dirty_bytes == 0
+    assert find_log_to_clean(log, end, log.log_end_offset, 0).dirty_bytes == 0
     compact(log, 0)
     assert [batch.data for batch in stored(log)] == bytes_before
 
@@ -157,7 +168,7 @@ def test_a_marker_stays_while_a_record_of_its_transaction_does_and_a_grace_perio
     assert committed(reopened(log))[b"key"] == b"first"
 
     def markers() -> int:
-        return sum(batch.header.is_control for batch in log.batches())
+        return sum(batch.header.is_control for batch in log.iterate_batches())
 
     put(log, "key", "second")
     fill(log, keys=1)
@@ -182,7 +193,9 @@ def test_a_batch_that_was_emptied_holds_no_transaction_open() -> None:
     for hours in (0, 25, 50):
         fill(log, keys=1)
         cleaned_to = compact(log, cleaned_to, now_ms=hours * HOUR_MS).end_offset
-    assert any(not batch.header.records_count for batch in log.batches() if batch.header.is_transactional)
+    assert any(
+        not batch.header.records_count for batch in log.iterate_batches() if batch.header.is_transactional
+    )
     # The checkpoint is lost: everything counts as dirty again.
     assert compact(log, 0, now_ms=51 * HOUR_MS).end_offset == log.segments[-1].base_offset
 
@@ -236,30 +249,30 @@ def test_young_records_wait_and_overdue_ones_do_not() -> None:
     log = opened(config=replace(CONFIG, min_compaction_lag_ms=HOUR_MS, max_compaction_lag_ms=5 * HOUR_MS))
     fill(log)
     log.sync()
-    assert cleanable(log, 0, log.log_end_offset, 1000 + HOUR_MS - 1).dirty_bytes == 0
-    todo = cleanable(log, 0, log.log_end_offset, 1000 + HOUR_MS)
+    assert find_log_to_clean(log, 0, log.log_end_offset, 1000 + HOUR_MS - 1).dirty_bytes == 0
+    todo = find_log_to_clean(log, 0, log.log_end_offset, 1000 + HOUR_MS)
     assert todo.end_offset == log.segments[-1].base_offset
     assert todo.is_due(0.5)
     assert not todo.is_due(1.0)
-    assert cleanable(log, 0, log.log_end_offset, 1001 + 5 * HOUR_MS).is_due(1.0)
+    assert find_log_to_clean(log, 0, log.log_end_offset, 1001 + 5 * HOUR_MS).is_due(1.0)
 
 
 def test_what_is_not_durable_or_not_readable_waits() -> None:
     log = opened()
     fill(log)
-    assert cleanable(log, 0, log.log_end_offset, 0).dirty_bytes == 0
+    assert find_log_to_clean(log, 0, log.log_end_offset, 0).dirty_bytes == 0
     log.sync()
     second = log.segments[1].base_offset
-    assert cleanable(log, 0, second, 0).end_offset == second
+    assert find_log_to_clean(log, 0, second, 0).end_offset == second
 
 
 def test_the_log_lives_on_while_a_pass_is_under_way() -> None:
     log = opened(config=replace(CONFIG, cleanup_policy="compact,delete", retention_bytes=0))
     fill(log)
     log.sync()
-    compaction = Compaction(log, cleanable(log, 0, log.log_end_offset, 0), terms())
+    compaction = Compaction(log, find_log_to_clean(log, 0, log.log_end_offset, 0), terms())
     state = committed(log)
-    for number, step in enumerate(compaction.steps()):
+    for number, step in enumerate(compaction.iterate_steps()):
         if step is not None:
             step()
         key = f"new-{number}"
@@ -279,18 +292,18 @@ def test_wherever_a_pass_is_broken_off_it_is_known_below_where_something_is_miss
     log.sync()
     there = {record.offset for record in records(log)}
     missing: set[int] = set()
-    for step in Compaction(log, cleanable(log, 0, log.log_end_offset, 0), terms()).steps():
+    for step in Compaction(log, find_log_to_clean(log, 0, log.log_end_offset, 0), terms()).iterate_steps():
         if step is not None:
             step()
         before, missing = missing, there - {record.offset for record in records(log)}
-        assert max(missing, default=-1) < log.cleaned_to
+        assert max(missing, default=-1) < log.cleaned_offset
         if before and missing != before:
             return  # it was looked at in between
     raise AssertionError("all was put in place at once")
 
 
-def terms() -> Terms:
-    return Terms(0, HOUR_MS, lambda _: False)
+def terms() -> CompactionTerms:
+    return CompactionTerms(0, HOUR_MS, lambda _: False)
 
 
 @pytest.mark.parametrize("closes", [True, False])
@@ -299,7 +312,7 @@ def test_a_pass_ends_when_its_log_does(closes: bool) -> None:
     fill(log)
     log.sync()
     state = committed(log)
-    steps = Compaction(log, cleanable(log, 0, log.log_end_offset, 0), terms()).steps()
+    steps = Compaction(log, find_log_to_clean(log, 0, log.log_end_offset, 0), terms()).iterate_steps()
     for _ in range(12):
         step = next(steps)
         if step is not None:
@@ -307,7 +320,7 @@ def test_a_pass_ends_when_its_log_does(closes: bool) -> None:
     if closes:
         log.close()
     else:
-        log.let_go()
+        log.close_deleted()
         remove_directory(log.files, log.directory)
     with pytest.raises((LogClosed, LogPoisoned)):
         run(steps)
@@ -372,8 +385,60 @@ def test_no_compaction_changes_what_a_load_yields(operations: list[tuple[str, in
 def read_from(log: PartitionLog, offset: int) -> list[Record]:
     return [
         record
-        for batch in log.batches(offset)
+        for batch in log.iterate_batches(offset)
         if not batch.header.is_control
         for record in batch.records()
         if record.offset >= offset
     ]
+
+
+def largest_step(log: PartitionLog) -> int:
+    """The bytecodes of the largest step of a pass that the owner of the log takes itself."""
+    compaction = Compaction(log, find_log_to_clean(log, 0, log.log_end_offset, 0), terms())
+    steps, largest, step = compaction.iterate_steps(), 0, None
+    while compaction.result is None:
+        step, bytecodes = count_bytecodes(partial(next, steps, None))
+        largest = max(largest, bytecodes)
+        if step is not None:
+            step()
+    return largest
+
+
+@pytest.mark.parametrize("codec", [NONE, ZSTD])
+@pytest.mark.parametrize("end", [None, COMMIT, ABORT])
+def test_large_batches_are_compacted_in_another_thread(codec: int, end: int | None) -> None:
+    """In: how a transaction around the second batch ends."""
+    sizes = []
+    for count in (300, 3_000):
+        log = opened()
+        large = [Record(-1, 1_000, f"key-{number}".encode(), b"value") for number in range(count)]
+        log.append(encode_batch(large, codec=codec))
+        if end is None:
+            log.append(encode_batch(large, codec=codec))
+        else:
+            producer = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
+            log.append(encode_batch(large, codec=codec, **producer))  # type: ignore[arg-type]
+            log.append(encode_batch([marker(end)], is_control=True, **producer))  # type: ignore[arg-type]
+        put(log, "fill", "x" * 400)
+        put(log, "active", "")
+        log.sync()
+        state = committed(log)
+        sizes.append(largest_step(log))
+        assert committed(log) == state
+        assert len(records(log)) < 2 * count
+    assert max(sizes) < 1.2 * min(sizes)
+
+
+def test_a_transaction_that_is_open_is_mapped_in_another_thread() -> None:
+    sizes = []
+    for count in (300, 3_000):
+        log = opened()
+        large = [Record(-1, 1_000, f"key-{number}".encode(), b"value") for number in range(count)]
+        for _ in range(2):
+            log.append(encode_batch(large))
+        log.append(encode_batch(large, producer_id=7, producer_epoch=0, is_transactional=True))
+        put(log, "fill", "x" * 400)
+        put(log, "active", "")
+        log.sync()
+        sizes.append(largest_step(log))
+    assert max(sizes) < 1.2 * min(sizes)

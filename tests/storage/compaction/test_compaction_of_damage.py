@@ -4,12 +4,15 @@ import struct
 
 import pytest
 
-from storage.errors import LogDamaged
+from storage.batch import CRC_START, encode_batch
+from storage.checksum import crc32c
 from storage.log import PartitionLog
-from storage.recovery.swap import SWAP_SUFFIX
-from tests.storage.compacting import compact
+from storage.record import Record
+from storage.recovery.segment_swap import SWAP_SUFFIX
+from storage.storage_errors import LogDamaged
+from tests.storage.compaction.compacting import compact
+from tests.storage.compaction.test_compaction import CONFIG, fill, opened, put
 from tests.storage.faulty_files import FaultyFiles
-from tests.storage.test_compaction import CONFIG, fill, opened
 
 
 def test_damage_ends_the_pass_with_its_place_and_rewrites_nothing() -> None:
@@ -27,6 +30,20 @@ def test_damage_ends_the_pass_with_its_place_and_rewrites_nothing() -> None:
     assert (caught.value.path, caught.value.position) == (segment.path, 0)
     assert {path: log.files.read(path) for path in before} == before
     assert not [name for name in log.files.listdir("/log-0") if "cleaned" in name or "swap" in name]
+
+
+def test_a_large_batch_that_cannot_be_decoded_ends_the_pass_with_its_place() -> None:
+    log = opened()
+    put(log, "first", "x")
+    batch = bytearray(encode_batch([Record(-1, 1_000, b"key", b"value")] * 300))
+    batch[57:61] = (299).to_bytes(4)  # one record more than the header says
+    batch[17:21] = crc32c(bytes(batch[CRC_START:])).to_bytes(4)
+    log.append(bytes(batch))
+    put(log, "last", "x")
+    log.sync()
+    with pytest.raises(LogDamaged) as caught:
+        compact(log)
+    assert (caught.value.path, caught.value.position) == (log.segments[1].path, 0)
 
 
 @pytest.mark.parametrize("bit", [0x01, 0x04, 0x10, 0x40])

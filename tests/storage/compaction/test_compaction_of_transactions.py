@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from storage.producers.marker import end_of_transaction
-from storage.transaction_index import read_aborted
-from tests.storage.compacting import ABORT, committed, compact, values
+from storage.producers.end_transaction_marker import parse_marker_type
+from storage.transaction_index import read_aborted_transactions
+from tests.storage.compaction.compacting import ABORT, committed, compact, values
+from tests.storage.compaction.test_compaction import CONFIG, HOUR_MS, fill, put
 from tests.storage.faulty_files import CrashError, FaultyFiles
-from tests.storage.test_compaction import CONFIG, HOUR_MS, fill, put
 from tests.storage.transactional_log import LEVEL_TWO, TransactionalLog
 
 
@@ -22,10 +22,10 @@ def test_the_marker_of_an_aborted_transaction_stays_for_those_who_are_told_of_it
         fill(log, keys=1)
         cleaned_to = compact(log, cleaned_to, now_ms=hours * HOUR_MS).end_offset
         assert not any(key == b"aborted-0" for key, _ in values(log).values())
-        markers = [batch.header.base_offset for batch in log.batches() if batch.header.is_control]
-        named = [each.last_offset for each in ours.producers.aborted_within(0, 2**40)]
+        markers = [batch.header.base_offset for batch in log.iterate_batches() if batch.header.is_control]
+        named = [each.last_offset for each in ours.producers.find_aborted_within(0, 2**40)]
         assert (bool(named), bool(markers)) == (is_named, has_marker)
-        assert list(read_aborted(log.files, log.directory)) == list(ours.producers.aborted)
+        assert list(read_aborted_transactions(log.files, log.directory)) == list(ours.producers.aborted)
 
 
 def test_a_producer_of_which_only_a_marker_is_known_keeps_it() -> None:
@@ -38,9 +38,9 @@ def test_a_producer_of_which_only_a_marker_is_known_keeps_it() -> None:
         fill(log, keys=1)
         put(log, "key-0", "newest")
         cleaned_to = compact(
-            log, cleaned_to, now_ms=hours * HOUR_MS, is_last_of_producer=ours.producers.state.is_last
+            log, cleaned_to, now_ms=hours * HOUR_MS, is_last_of_producer=ours.producers.state.is_last_batch
         ).end_offset
-    kept = [batch.header for batch in log.batches() if batch.header.producer_id == 7]
+    kept = [batch.header for batch in log.iterate_batches() if batch.header.producer_id == 7]
     assert [(header.base_offset, header.is_control, header.producer_epoch) for header in kept] == [
         (1, True, 1)
     ]
@@ -62,11 +62,11 @@ def test_compaction_keeps_what_consumers_of_committed_records_see(seed: int) -> 
             before, seen = committed(ours.log), _read_committed(ours)
             cleaned_to = compact(ours.log, cleaned_to, now_ms=number * HOUR_MS // 4).end_offset
             assert committed(ours.log) == before
-            indexed = list(read_aborted(files, ours.log.directory))
+            indexed = list(read_aborted_transactions(files, ours.log.directory))
             kept = list(ours.producers.aborted)
             assert indexed == [each for each in kept if each.last_offset < ours.log.segments[-1].base_offset]
             assert {each.last_offset for each in kept} <= {
-                batch.header.base_offset for batch in ours.log.batches() if batch.header.records_count
+                batch.header.base_offset for batch in ours.log.iterate_batches() if batch.header.records_count
             }
             assert _read_committed(ours) == seen
     ours.log.close()
@@ -99,18 +99,18 @@ def test_a_crash_in_compaction_leaves_every_aborted_record_named(operation: str,
 def _read_committed(ours: TransactionalLog) -> dict[bytes, bytes]:
     """The latest value of each key as a consumer finds it who is told of aborted transactions, as Java's does."""
     log = ours.log
-    stable = ours.producers.last_stable_offset(log.log_end_offset)
-    told = sorted(ours.producers.aborted_within(0, stable), key=lambda each: each.first_offset)
+    stable = ours.producers.find_last_stable_offset(log.log_end_offset)
+    told = sorted(ours.producers.find_aborted_within(0, stable), key=lambda each: each.first_offset)
     latest: dict[bytes, bytes | None] = {}
     aborted: set[int] = set()
-    for batch in log.batches():
+    for batch in log.iterate_batches():
         header = batch.header
         if header.base_offset >= stable:
             break
         while told and told[0].first_offset <= header.last_offset:
             aborted.add(told.pop(0).producer_id)
         if header.is_control:
-            if any(end_of_transaction(record) == ABORT for record in batch.records()):
+            if any(parse_marker_type(record) == ABORT for record in batch.records()):
                 aborted.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in aborted):
             latest |= {record.key: record.value for record in batch.records() if record.key is not None}

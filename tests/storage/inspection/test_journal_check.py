@@ -6,12 +6,12 @@ import pytest
 
 from storage.batch import encode_batch
 from storage.data_directory import DataDirectory
-from storage.inspection.directory_reader import find_logs
-from storage.inspection.findings import Effect
 from storage.inspection.journal_check import JournalCheck
+from storage.inspection.log_findings import FindingEffect
+from storage.inspection.log_reader import find_logs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
+from storage.metadata_files import MetaProperties
 from storage.record import Record
 from storage.topic_partition import TopicPartition
 from tests.crash.late_worker import LateSyncer, results
@@ -49,7 +49,7 @@ def after_power_cut(seed: int) -> FaultyFiles:
         late.syncer.submit(some, done)
         late.work_until(found)
         if random.random() < 0.2:
-            late.syncer.settle(some)
+            late.syncer.settle_logs(some)
             late.work_some()
     return files.crash(random)
 
@@ -67,7 +67,7 @@ def test_what_is_said_to_be_missing_is_what_a_start_takes_back() -> None:
     taken = 0
     for seed in SEEDS:
         files = after_power_cut(seed)
-        lacks = check(files).lacks
+        lacks = check(files).missing_tails
         _, logs = opened(files)
         for log in logs.values():
             report = log.recovery_report
@@ -75,29 +75,29 @@ def test_what_is_said_to_be_missing_is_what_a_start_takes_back() -> None:
             assert (lack is not None) == (report.replayed_bytes > 0), (seed, report)
             if lack is not None:
                 taken += 1
-                assert lack.gap_at is None
+                assert lack.gap_end_offset is None
                 assert lack.end_offset == report.log_end_offset, seed
-                missing = [batch.data for batch in log.batches(lack.offset)]
+                missing = [batch.data for batch in log.iterate_batches(lack.offset)]
                 assert sum(map(len, missing)) == report.replayed_bytes, seed
-                assert lack.finding().effect is Effect.TAKEN_BACK
+                assert lack.to_finding().effect is FindingEffect.TAKEN_BACK
     assert taken > len(SEEDS) // 4
 
 
 @pytest.mark.parametrize("is_used", [False, True])
 def test_a_directory_in_use_is_left_to_whoever_uses_it(is_used: bool) -> None:
-    files = next(files for files in map(after_power_cut, SEEDS) if check(files).lacks)
+    files = next(files for files in map(after_power_cut, SEEDS) if check(files).missing_tails)
     if is_used:
         files.lock("/data/.lock")
         files.write("/data/.lock", b"")
-    assert bool(check(files).lacks) is not is_used
+    assert bool(check(files).missing_tails) is not is_used
 
 
 def test_what_belongs_to_another_life_of_a_topic_is_not_missing() -> None:
-    files = next(files for files in map(after_power_cut, SEEDS) if check(files).lacks)
+    files = next(files for files in map(after_power_cut, SEEDS) if check(files).missing_tails)
     for name in NAMES:
         path = f"/data/{name}/partition.metadata"
         files.write(path, b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
-    assert not check(files).lacks
+    assert not check(files).missing_tails
 
 
 def test_a_gap_is_nothing_that_a_start_could_close() -> None:
@@ -112,13 +112,13 @@ def test_a_gap_is_nothing_that_a_start_could_close() -> None:
         late.syncer.submit([log], done)
         late.work_until(found)
         if number == 2:
-            late.syncer.settle([log])
+            late.syncer.settle_logs([log])
             for worker in late.workers.values():
                 worker.work(worker.waiting)
             assert log.synced_offset == log.log_end_offset
     files = files.crash()
     for segment in find_logs(files, f"/data/{NAMES[0]}")[0].segments:
         files.unlink(segment.path) if segment.base_offset else files.write(segment.path, b"")
-    (lack,) = check(files).lacks.values()
-    assert lack.gap_at is not None
-    assert lack.finding().effect is Effect.STOPS_LOAD
+    (lack,) = check(files).missing_tails.values()
+    assert lack.gap_end_offset is not None
+    assert lack.to_finding().effect is FindingEffect.STOPS_LOAD

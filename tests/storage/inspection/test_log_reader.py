@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.files import Files
-from storage.inspection.directory_reader import LogFiles, NotALog, find_logs, partition_of
-from storage.inspection.log_reader import LogReader
+from storage.inspection.log_reader import LogListing, LogReader, NotALog, find_logs, parse_partition
 from storage.inspection.segment_scan import BadBytes, Piece
 from storage.log import PartitionLog
 from storage.record import Record
-from storage.recovery.swap import CLEANED_SUFFIX, SWAP_SUFFIX
+from storage.recovery.segment_swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.stored_batch import StoredBatch
 from tests.storage.batches import record
 from tests.storage.damaged_logs import DIRECTORY, flip, records_of, stored, the_log
@@ -33,7 +32,7 @@ def read(pieces: Iterator[Piece]) -> list[Record]:
 def test_a_reader_sees_what_the_log_holds_from_an_offset_on(sizes: list[int], data: st.DataObject) -> None:
     files, log = filled(sizes)
     start = data.draw(st.integers(0, log.log_end_offset))
-    found = read(LogReader(files, the_log(files), from_offset=start).pieces())
+    found = read(LogReader(files, the_log(files), from_offset=start).read_pieces())
     assert [item for item in found if item.offset >= start] == contents(log)[start:]
     assert len(found) - len(contents(log)[start:]) < 4
 
@@ -42,17 +41,17 @@ def test_a_reader_sees_what_the_log_holds_from_an_offset_on(sizes: list[int], da
 def test_what_was_appended_since_comes_once(rounds: list[list[int]]) -> None:
     files, log = filled([1])
     reader = LogReader(files, the_log(files))
-    found = read(reader.pieces())
+    found = read(reader.read_pieces())
     for sizes in rounds:
         for size in sizes:
             log.append_records([record(log.log_end_offset + number) for number in range(size)])
-        found += read(reader.appended())
+        found += read(reader.read_appended())
     assert found == contents(log)
 
 
 def test_segments_that_went_meanwhile_are_passed_over() -> None:
     files, log = filled([3] * 15)
-    pieces = LogReader(files, the_log(files)).pieces()
+    pieces = LogReader(files, the_log(files)).read_pieces()
     first = next(pieces)
     assert isinstance(first, StoredBatch)
     kept_from = log.segments[2].base_offset
@@ -63,7 +62,7 @@ def test_segments_that_went_meanwhile_are_passed_over() -> None:
     assert [item for item in rest if item.offset >= kept_from] == contents(log)
 
 
-def merge_first_two(files: Files, log: LogFiles, suffix: str = "") -> None:
+def merge_first_two(files: Files, log: LogListing, suffix: str = "") -> None:
     """What compaction leaves of the first two segments when every record survives."""
     first, second = (segment.path for segment in log.segments[:2])
     merged = files.read(first) + files.read(second)
@@ -81,7 +80,7 @@ def test_a_compaction_between_two_looks_changes_nothing() -> None:
     for stop_after in range(12):
         files, log = filled([3] * 15)
         listed = the_log(files)
-        pieces = LogReader(files, listed).pieces()
+        pieces = LogReader(files, listed).read_pieces()
         found = read(next(pieces) for _ in range(stop_after))
         merge_first_two(files, listed)
         assert found + read(pieces) == expected
@@ -92,9 +91,9 @@ def test_a_compacted_segment_stands_for_those_it_replaces() -> None:
     expected = contents(log)
     listed = the_log(files)
     merge_first_two(files, listed, SWAP_SUFFIX)
-    assert read(LogReader(files, the_log(files)).pieces()) == expected
+    assert read(LogReader(files, the_log(files)).read_pieces()) == expected
     files.unlink(listed.segments[0].path)
-    assert read(LogReader(files, the_log(files)).pieces()) == expected
+    assert read(LogReader(files, the_log(files)).read_pieces()) == expected
     # One that is being written before it says that the swap is not decided yet.
     files, log = filled([3] * 15)
     merge_first_two(files, the_log(files), SWAP_SUFFIX)
@@ -105,7 +104,7 @@ def test_a_compacted_segment_stands_for_those_it_replaces() -> None:
 def test_damage_is_damage_however_often_the_directory_is_listed() -> None:
     files, batches = stored([3] * 15)
     flip(files, batches[2])
-    pieces = list(LogReader(files, the_log(files)).pieces())
+    pieces = list(LogReader(files, the_log(files)).read_pieces())
     assert [piece.position for piece in pieces if isinstance(piece, BadBytes)] == [batches[2].position]
     assert len(pieces) == len(batches)
 
@@ -116,18 +115,18 @@ def test_an_unfinished_batch_that_is_taken_back_was_never_there() -> None:
     file = files.open_append(last.path)
     file.truncate(last.position + 30)
     reader = LogReader(files, the_log(files), pause=lambda: file.truncate(last.position))
-    assert len(read(reader.pieces())) == 1
+    assert len(read(reader.read_pieces())) == 1
 
 
 def test_a_log_that_is_cut_and_grows_again_is_followed() -> None:
     files, log = filled([1, 1, 1])
     reader = LogReader(files, the_log(files))
-    assert len(read(reader.pieces())) == 3
+    assert len(read(reader.read_pieces())) == 3
     log.truncate_to(1)
     for number in range(1, 5):
         log.append_records([record(100 + number)])
     # Offsets that were read already do not come again.
-    assert [item.offset for item in read(reader.appended())] == [3, 4]
+    assert [item.offset for item in read(reader.read_appended())] == [3, 4]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ def test_a_log_that_is_cut_and_grows_again_is_followed() -> None:
     ],
 )
 def test_a_directory_tells_its_partition(name: str, partition: str | None) -> None:
-    found = partition_of(f"/data/{name}")
+    found = parse_partition(f"/data/{name}")
     assert (None if found is None else str(found)) == partition
 
 

@@ -49,7 +49,7 @@ def written(sizes: list[int], codec: int = NONE, base_offset: int = 0) -> list[W
 def scanned(data: bytes, base_offset: int = 0, end_offset: int | None = None) -> list[Piece]:
     files = FaultyFiles()
     files.write(PATH, data)
-    return list(SegmentScan(files.open_read(PATH), base_offset, end_offset=end_offset).pieces())
+    return list(SegmentScan(files.open_read(PATH), base_offset, end_offset=end_offset).scan_pieces())
 
 
 def sound(pieces: list[Piece]) -> list[StoredBatch]:
@@ -156,6 +156,20 @@ def test_a_length_that_leads_past_others_loses_its_own_batch_only(damaged_too: b
             ]
 
 
+def test_two_damaged_batches_are_found_one_by_one_where_the_first_repeats_offsets() -> None:
+    """The batch inside a record of the first one has an offset that is due, and is not part of the log."""
+    inner = encode_batch([record(1)], 3)
+    first = encode_batch([record(number) for number in range(3)], 0)
+    repeated = bytearray(encode_batch([record(1), Record(-1, 1000, b"key", inner)], 1))
+    repeated[-1] ^= 1
+    after = bytearray(encode_batch([record(3)], 3))
+    after[-1] ^= 1
+    last = encode_batch([record(4)], 4)
+    pieces = scanned(first + bytes(repeated + after) + last)
+    assert [batch.data for batch in sound(pieces)] == [first, last]
+    assert [piece.length for piece in bad(pieces)] == [len(repeated), len(after)]
+
+
 def test_a_segment_ends_where_the_next_one_begins() -> None:
     batches = written([1, 1, 1])
     pieces = scanned(joined(batches), end_offset=2)
@@ -209,8 +223,8 @@ def test_a_scan_goes_on_where_another_ended() -> None:
     files.write(PATH, joined(batches[:2]))
     file = files.open_read(PATH)
     first = SegmentScan(file, 0)
-    assert len(list(first.pieces())) == 2
+    assert len(list(first.scan_pieces())) == 2
     files.open_append(PATH).write(batches[2].data)
-    assert list(first.pieces()) == []
+    assert list(first.scan_pieces()) == []
     again = SegmentScan(file, 0, position=first.position, next_offset=first.next_offset)
-    assert [batch.data for batch in sound(list(again.pieces()))] == [batches[2].data]
+    assert [batch.data for batch in sound(list(again.scan_pieces()))] == [batches[2].data]

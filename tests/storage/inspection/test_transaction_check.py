@@ -4,13 +4,13 @@ import struct
 
 import pytest
 
-from storage.inspection.directory_reader import LogFiles, find_logs
-from storage.inspection.findings import Effect, Finding, Kind
-from storage.inspection.verification import Verification
-from storage.repair.repair import Repair
+from storage.inspection.log_findings import FindingEffect, FindingKind, LogFinding
+from storage.inspection.log_reader import LogListing, find_logs
+from storage.inspection.verification import LogVerification
+from storage.repair.repair import LogRepair
 from storage.repair.repair_copy import RepairCopy
 from storage.repair.repair_in_place import repair_in_place
-from storage.transaction_index import decode_index, index_offsets
+from storage.transaction_index import decode_transaction_index, find_transaction_indexes
 from tests.storage.faulty_files import FaultyFiles
 from tests.storage.transactional_log import DIRECTORY, TransactionalLog
 
@@ -24,21 +24,21 @@ def stopped() -> tuple[FaultyFiles, TransactionalLog]:
         ours.data(number % 2, key="more")
         ours.end(number % 2, is_committed=number % 3 == 0)
     ours.log.close()
-    assert len(index_offsets(files.listdir(DIRECTORY))) > 2
+    assert len(find_transaction_indexes(files.listdir(DIRECTORY))) > 2
     return files, ours
 
 
-def the_log(files: FaultyFiles) -> LogFiles:
+def the_log(files: FaultyFiles) -> LogListing:
     (log,) = find_logs(files, DIRECTORY)
     return log
 
 
-def findings(files: FaultyFiles) -> list[Finding]:
-    return list(Verification(files, the_log(files)).findings())
+def findings(files: FaultyFiles) -> list[LogFinding]:
+    return list(LogVerification(files, the_log(files)).find_problems())
 
 
 def first_index(files: FaultyFiles) -> str:
-    return f"{DIRECTORY}/{index_offsets(files.listdir(DIRECTORY))[0]:020d}.txnindex"
+    return f"{DIRECTORY}/{find_transaction_indexes(files.listdir(DIRECTORY))[0]:020d}.txnindex"
 
 
 def test_a_sound_log_has_no_findings() -> None:
@@ -56,16 +56,18 @@ def test_an_index_that_disagrees_with_its_segment_is_found_and_repaired(damage: 
     elif damage == "short":
         files.write(path, data[34:])
     elif damage == "foreign":
-        last = decode_index(data, path)[-1]
+        last = decode_transaction_index(data, path)[-1]
         files.write(path, data + struct.pack(">hqqqq", 0, 5, 0, last.last_offset + 1, last.last_offset + 2))
     else:
         files.write(path, b"\xff" * 34)
     (finding,) = findings(files)
-    assert (finding.kind, finding.path) == (Kind.TRANSACTION_INDEX, path)
+    assert (finding.kind, finding.path) == (FindingKind.TRANSACTION_INDEX, path)
     is_found_out = damage == "no index"
-    assert finding.effect is (Effect.REBUILT if is_found_out else Effect.MISLEADS_COMMITTED_READS)
+    assert finding.effect is (
+        FindingEffect.REBUILT if is_found_out else FindingEffect.MISLEADS_COMMITTED_READS
+    )
     if not is_found_out:
-        repair_in_place(files, the_log(files), lambda log: Repair(files, log))
+        repair_in_place(files, the_log(files), lambda log: LogRepair(files, log))
     ours.take_up(files, ours.log.log_end_offset, was_clean=True)
     ours.check()
     assert files.read(path) == data
@@ -76,7 +78,11 @@ def test_a_torn_snapshot_is_found_and_the_next_start_does_without() -> None:
     path = f"{DIRECTORY}/{ours.log.log_end_offset:020d}.snapshot"
     files.write(path, files.read(path)[:-1])
     (finding,) = findings(files)
-    assert (finding.kind, finding.effect, finding.path) == (Kind.PRODUCER_SNAPSHOT, Effect.REBUILT, path)
+    assert (finding.kind, finding.effect, finding.path) == (
+        FindingKind.PRODUCER_SNAPSHOT,
+        FindingEffect.REBUILT,
+        path,
+    )
     ours.take_up(files, ours.log.log_end_offset, was_clean=True)
     ours.check()
 
@@ -86,14 +92,14 @@ def test_what_a_repair_leaves_out_is_in_no_index(is_in_place: bool) -> None:
     files, ours = stopped()
     # The first aborted transaction loses its marker: what it has written belongs to the next one.
     lost = ours.model.aborted()[0]
-    batch = next(each for each in ours.log.batches() if each.header.base_offset == lost.last_offset)
+    batch = next(each for each in ours.log.iterate_batches() if each.header.base_offset == lost.last_offset)
     files.names[batch.path].data[batch.position + 30] ^= 1
     directory = DIRECTORY
     if is_in_place:
-        repair_in_place(files, the_log(files), lambda log: Repair(files, log))
+        repair_in_place(files, the_log(files), lambda log: LogRepair(files, log))
     else:
         copy = RepairCopy(files, "/repaired")
-        copy.add(the_log(files), Repair(files, the_log(files)))
+        copy.add_log(the_log(files), LogRepair(files, the_log(files)))
         directory = "/repaired/orders-0"
         for name in files.listdir(DIRECTORY):
             files.unlink(f"{DIRECTORY}/{name}")

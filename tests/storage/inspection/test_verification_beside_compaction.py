@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from storage.compaction.cleanable import cleanable
-from storage.compaction.compaction import Compaction
-from storage.compaction.survivors import Terms
-from storage.inspection.directory_reader import find_logs
-from storage.inspection.verification import Verification
+from storage.compaction.compaction import Compaction, find_log_to_clean
+from storage.compaction.compaction_filter import CompactionTerms
+from storage.inspection.log_reader import find_logs
+from storage.inspection.verification import LogVerification
 from storage.log import PartitionLog
 from tests.storage.faulty_files import FaultyFiles
 from tests.storage.transactional_log import DIRECTORY, HOUR_MS, TransactionalLog
@@ -48,9 +47,9 @@ def compacting(log: PartitionLog, passes: int) -> Iterator[None]:
     """Compacts a log again and again, the grace of what was deleted being over each time, step by step."""
     for number in range(passes):
         now_ms = number * 2 * HOUR_MS
-        todo = cleanable(log, 0, log.log_end_offset, now_ms)
-        terms = Terms(now_ms, log.config.delete_retention_ms, lambda _: False)
-        for step in Compaction(log, todo, terms, 1000).steps():
+        todo = find_log_to_clean(log, 0, log.log_end_offset, now_ms)
+        terms = CompactionTerms(now_ms, log.config.delete_retention_ms, lambda _: False)
+        for step in Compaction(log, todo, terms, 1000).iterate_steps():
             if step is not None:
                 step()
             yield
@@ -76,10 +75,10 @@ def test_nothing_is_wrong_whenever_the_daemon_compacts(passes_before: int, steps
 
         watched: Any = Watched(files, compact_a_little)
         (log,) = find_logs(files, DIRECTORY)
-        assert list(Verification(watched, log).findings()) == [], first
+        assert list(LogVerification(watched, log).find_problems()) == [], first
         deque(daemon, maxlen=0)
         (log,) = find_logs(files, DIRECTORY)
-        assert list(Verification(files, log).findings()) == [], first
+        assert list(LogVerification(files, log).find_problems()) == [], first
 
 
 def test_nothing_is_wrong_when_the_daemon_rolls_a_segment_meanwhile() -> None:
@@ -97,4 +96,4 @@ def test_nothing_is_wrong_when_the_daemon_rolls_a_segment_meanwhile() -> None:
 
         watched: Any = Watched(files, append_once)
         (log,) = find_logs(files, DIRECTORY)
-        assert list(Verification(watched, log).findings()) == [], first
+        assert list(LogVerification(watched, log).find_problems()) == [], first

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 from storage.batch import assign_offsets, encode_batch
-from storage.errors import DamagedFile, JournalRefused, LogDamaged
-from storage.journal.frame import BLOCK_BYTES, Entry, LogKey
-from storage.journal.journal import MOST_FILES, Journal
-from storage.journal.replay import replay
+from storage.journal.journal import MAX_FILES, Journal
+from storage.journal.journal_frame import BLOCK_BYTES, JournalEntry, LogKey
 from storage.log_config import LogConfig
-from storage.segment import Segment
+from storage.recovery.recovery import replay_entries
+from storage.segment import LogSegment
+from storage.storage_errors import DamagedFile, JournalRefused, LogDamaged
 from tests.storage.batches import record
 from tests.storage.faulty_files import CrashError, FaultyFiles
 
@@ -30,16 +30,16 @@ def files() -> FaultyFiles:
     return files
 
 
-def entry(key: LogKey, offset: int, count: int = 1, size: int = 100) -> Entry:
+def entry(key: LogKey, offset: int, count: int = 1, size: int = 100) -> JournalEntry:
     data = encode_batch([record(offset + number, size=size) for number in range(count)])
-    return Entry(key, offset, offset + count, assign_offsets(data, offset, 0, None, None))
+    return JournalEntry(key, offset, offset + count, assign_offsets(data, offset, 0, None, None))
 
 
 def journal(files: FaultyFiles) -> Journal:
     return Journal(files, "/data", FILE_BYTES)
 
 
-def written(files: FaultyFiles, to: Journal, key: LogKey, count: int, start: int = 0) -> list[Entry]:
+def written(files: FaultyFiles, to: Journal, key: LogKey, count: int, start: int = 0) -> list[JournalEntry]:
     """Frames of one block each."""
     entries = [entry(key, start + number) for number in range(count)]
     for each in entries:
@@ -56,20 +56,20 @@ def test_what_was_written_outlives_the_power(files: FaultyFiles) -> None:
     entries = written(files, to, ORDERS, 6)
     other = entry(PAYMENTS, 70, count=3)
     to.write([other])
-    assert to.entries_of(ORDERS) == entries
+    assert to.read_entries(ORDERS) == entries
     found = journal(files.crash())
-    assert found.entries_of(ORDERS) == entries
-    assert found.entries_of(PAYMENTS) == [other]
-    assert found.logs() == {ORDERS, PAYMENTS}
+    assert found.read_entries(ORDERS) == entries
+    assert found.read_entries(PAYMENTS) == [other]
+    assert found.find_unsettled_logs() == {ORDERS, PAYMENTS}
 
 
 def test_a_file_that_nobody_needs_is_used_again(files: FaultyFiles) -> None:
     to = journal(files)
     for offset in range(40):
         to.write([entry(ORDERS, offset)])
-        to.settled(ORDERS, offset)
+        to.on_settled(ORDERS, offset)
     assert len(paths(files)) == 2
-    assert journal(files.crash()).entries_of(ORDERS)[-1].end_offset == 40
+    assert journal(files.crash()).read_entries(ORDERS)[-1].end_offset == 40
 
 
 @pytest.mark.parametrize("nth", [1, 2])
@@ -78,7 +78,7 @@ def test_a_file_is_not_written_over_before_the_disk_says_that_it_does_not_count(
 ) -> None:
     to = journal(files)
     written(files, to, ORDERS, 6)
-    to.settled(ORDERS, 6)
+    to.on_settled(ORDERS, 6)
     files.crash_at("fdatasync", nth)
     with suppress(CrashError):
         to.write([entry(ORDERS, 6, size=600)])
@@ -93,14 +93,14 @@ def test_a_log_that_is_not_settled_keeps_all_from_its_first_entry_on(files: Faul
     with suppress(JournalRefused):
         for offset in range(100):
             to.write([entry(ORDERS, offset)])
-            to.settled(ORDERS, offset + 1)
+            to.on_settled(ORDERS, offset + 1)
         raise AssertionError("it is bounded")
-    assert len(paths(files)) == MOST_FILES
-    assert to.in_full_files() == [PAYMENTS]
-    assert journal(files.crash()).entries_of(PAYMENTS) == [entry(PAYMENTS, 0)]
-    to.settled(PAYMENTS, 1)
+    assert len(paths(files)) == MAX_FILES
+    assert to.find_logs_in_full_files() == [PAYMENTS]
+    assert journal(files.crash()).read_entries(PAYMENTS) == [entry(PAYMENTS, 0)]
+    to.on_settled(PAYMENTS, 1)
     to.write([entry(ORDERS, 100)])
-    assert journal(files.crash()).entries_of(ORDERS)[-1].base_offset == 100
+    assert journal(files.crash()).read_entries(ORDERS)[-1].base_offset == 100
 
 
 def test_what_is_too_large_is_refused_and_the_rest_is_not(files: FaultyFiles) -> None:
@@ -122,9 +122,9 @@ def test_a_disk_that_refuses_switches_it_off_until_it_is_revived(files: FaultyFi
             to.write([entry(ORDERS, 1)])
     assert isinstance(to.take_failure(), OSError)
     assert to.take_failure() is None
-    to.revive()
+    to.retry_after_failure()
     to.write([entry(ORDERS, 2)])
-    found = journal(files.crash()).entries_of(ORDERS)
+    found = journal(files.crash()).read_entries(ORDERS)
     assert found[-1] == entry(ORDERS, 2)
 
 
@@ -142,7 +142,7 @@ def torn_files(files: FaultyFiles) -> Iterator[FaultyFiles]:
 def test_a_torn_last_frame_is_nobodys(files: FaultyFiles) -> None:
     entries = written(files, journal(files), ORDERS, 3)
     for copy in torn_files(files):
-        assert journal(copy).entries_of(ORDERS) in (entries[:-1], entries)
+        assert journal(copy).read_entries(ORDERS) in (entries[:-1], entries)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3])
@@ -173,14 +173,14 @@ def test_bytes_of_a_client_that_look_like_a_frame_are_none(files: FaultyFiles) -
     forged = bytearray(own)
     forged[12:20] = b"stranger"
     files.names[paths(files)[0]].data[BLOCK_BYTES:] = bytes(10) + bytes(BLOCK_BYTES - 10) + bytes(forged)
-    assert journal(files).entries_of(ORDERS) == [entry(ORDERS, 0)]
+    assert journal(files).read_entries(ORDERS) == [entry(ORDERS, 0)]
 
 
 def test_another_life_of_a_topic_gets_nothing(files: FaultyFiles) -> None:
     to = journal(files)
     to.write([entry(ORDERS, 0)])
     found = journal(files.crash())
-    assert not found.entries_of(ORDERS._replace(topic_id=b"another life's  "))
+    assert not found.read_entries(ORDERS._replace(topic_id=b"another life's  "))
 
 
 def test_files_of_a_former_process_go_when_all_its_logs_are_settled(files: FaultyFiles) -> None:
@@ -188,12 +188,12 @@ def test_files_of_a_former_process_go_when_all_its_logs_are_settled(files: Fault
     to.write([entry(ORDERS, 0), entry(PAYMENTS, 0)])
     files = files.crash()
     to = journal(files)
-    to.settled(ORDERS, 1)
-    to.keep_up()
-    assert to.logs() == {PAYMENTS}
+    to.on_settled(ORDERS, 1)
+    to.run_maintenance()
+    assert to.find_unsettled_logs() == {PAYMENTS}
     assert len(paths(files)) == 1
-    to.settled(PAYMENTS, 1)
-    to.keep_up()
+    to.on_settled(PAYMENTS, 1)
+    to.run_maintenance()
     assert not paths(files)
 
 
@@ -202,7 +202,7 @@ def left_over(files: FaultyFiles) -> FaultyFiles:
     to = journal(files)
     for offset in range(14):
         to.write([entry(ORDERS, offset)])
-        to.settled(ORDERS, offset - 3)
+        to.on_settled(ORDERS, offset - 3)
     assert len(paths(files)) > 2
     return files.crash()
 
@@ -211,18 +211,18 @@ def left_over(files: FaultyFiles) -> FaultyFiles:
 def test_a_crash_in_the_midst_of_its_removal_is_no_damage(files: FaultyFiles, seed: int) -> None:
     """Whether a stop removes it or a start that has settled all of it: any of the files may come back."""
     before, random = left_over(files), Random(seed)
-    for removed in (Journal.remove, Journal.keep_up):
+    for removed in (Journal.remove, Journal.run_maintenance):
         for nth in range(1, 30):
             files = before.crash()
             to = journal(files)
-            to.settled(ORDERS, 14)
+            to.on_settled(ORDERS, 14)
             files.crash_at("any", nth)
             with suppress(CrashError):
                 removed(to)
             after = files.crash(random) if seed else files.kill()
             again = journal(after)
-            again.settled(ORDERS, 14)
-            again.keep_up()
+            again.on_settled(ORDERS, 14)
+            again.run_maintenance()
             assert not after.is_directory("/data/journal") or not paths(after)
 
 
@@ -231,13 +231,13 @@ def test_its_removal_is_tried_again_where_the_disk_refuses(files: FaultyFiles) -
     for nth in range(1, 12):
         files = before.crash()
         to = journal(files)
-        to.settled(ORDERS, 14)
+        to.on_settled(ORDERS, 14)
         files.fail("any", nth)
         with suppress(OSError):
-            to.keep_up()
+            to.run_maintenance()
         journal(files.kill())
         files.faults.clear()
-        to.keep_up()
+        to.run_maintenance()
         assert not paths(files)
 
 
@@ -254,18 +254,18 @@ def test_a_file_may_be_read_while_it_is_written(files: FaultyFiles, monkeypatch:
         return data
 
     monkeypatch.setattr(files, "read", while_written)
-    assert to.entries_of(ORDERS) == entries
+    assert to.read_entries(ORDERS) == entries
 
     def while_written_over(path: str) -> bytes:
-        to.settled(ORDERS, 2)
-        to.settled(PAYMENTS, 100)
+        to.on_settled(ORDERS, 2)
+        to.on_settled(PAYMENTS, 100)
         first = entry(PAYMENTS, 3, size=1200)
         for _ in range(9):
             to.write([first])
         return read(path)
 
     monkeypatch.setattr(files, "read", while_written_over)
-    assert [each for each in to.entries_of(ORDERS) if each.end_offset > 2] == []
+    assert [each for each in to.read_entries(ORDERS) if each.end_offset > 2] == []
 
 
 def test_damage_in_a_file_of_its_own_is_told(files: FaultyFiles) -> None:
@@ -273,7 +273,7 @@ def test_damage_in_a_file_of_its_own_is_told(files: FaultyFiles) -> None:
     written(files, to, ORDERS, 2)
     files.names[paths(files)[0]].data[BLOCK_BYTES + 60] ^= 1
     with pytest.raises(DamagedFile, match=rf"/data/journal/.*byte {BLOCK_BYTES}"):
-        to.entries_of(ORDERS)
+        to.read_entries(ORDERS)
 
 
 def test_what_was_deleted_is_not_remembered(files: FaultyFiles) -> None:
@@ -282,24 +282,24 @@ def test_what_was_deleted_is_not_remembered(files: FaultyFiles) -> None:
     for number in range(300):
         key = ORDERS._replace(partition=number)
         if number % 3:
-            to.drop(key)
+            to.drop_log(key)
         to.write([entry(key, 0)])
-        to.settled(key, number % 2)
-        to.drop(key)
-    assert not to.logs()
+        to.on_settled(key, number % 2)
+        to.drop_log(key)
+    assert not to.find_unsettled_logs()
     assert len(paths(files)) <= 2
-    assert len(to._settled) < 20  # memory has no other witness
+    assert len(to._settled_offsets) < 20  # memory has no other witness
 
 
 def test_a_disk_that_is_full_for_long_is_tried_again(files: FaultyFiles) -> None:
     to = journal(files)
-    for _ in range(3 * MOST_FILES):
+    for _ in range(3 * MAX_FILES):
         files.fail("write_at", error=errno.ENOSPC)
         with pytest.raises(JournalRefused):
             to.write([entry(ORDERS, 0)])
-        to.revive()
+        to.retry_after_failure()
     to.write([entry(ORDERS, 0)])
-    assert journal(files.crash()).entries_of(ORDERS) == [entry(ORDERS, 0)]
+    assert journal(files.crash()).read_entries(ORDERS) == [entry(ORDERS, 0)]
 
 
 def test_something_else_in_its_directory_is_not_guessed_at(files: FaultyFiles) -> None:
@@ -313,26 +313,26 @@ def test_something_else_in_its_directory_is_not_guessed_at(files: FaultyFiles) -
 
 
 def replayed(
-    files: FaultyFiles, has: int, entries: list[Entry], segment_bytes: int = 10_000
-) -> list[Segment]:
+    files: FaultyFiles, has: int, entries: list[JournalEntry], segment_bytes: int = 10_000
+) -> list[LogSegment]:
     """A log with some records, after replay."""
     files.mkdir("/data/orders-0")
-    segments = [Segment.create(files, "/data/orders-0", 0)]
+    segments = [LogSegment.create(files, "/data/orders-0", 0)]
     for offset in range(has):
         data = entry(ORDERS, offset).data
         segments[0].append(data, offset, offset, 1000 + offset, 4096)
     config = LogConfig(segment_bytes=segment_bytes)
-    replay(files, "/data/orders-0", segments, entries, config)
+    replay_entries(files, "/data/orders-0", segments, entries, config)
     return segments
 
 
-def offsets(segments: list[Segment]) -> list[int]:
+def offsets(segments: list[LogSegment]) -> list[int]:
     return [batch.header.base_offset for segment in segments for batch in segment.walk(check=True)]
 
 
 @pytest.mark.parametrize("has", range(6))
 def test_a_log_gets_what_it_lacks(files: FaultyFiles, has: int) -> None:
-    joined = Entry(ORDERS, 0, 3, b"".join(entry(ORDERS, number).data for number in range(3)))
+    joined = JournalEntry(ORDERS, 0, 3, b"".join(entry(ORDERS, number).data for number in range(3)))
     segments = replayed(files, has, [joined, entry(ORDERS, 3), entry(ORDERS, 4)])
     assert offsets(segments) == list(range(max(has, 5)))
 

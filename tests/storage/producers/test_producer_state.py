@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.batch import CONTROL, TRANSACTIONAL, BatchHeader, read_header
-from storage.producers.producer_entry import BATCHES_KEPT, MAX_SEQUENCE
 from storage.producers.producer_state import (
     MAX_EPOCH,
+    CompletedTransaction,
     CoordinatorFenced,
-    Ended,
     InvalidProducerEpoch,
     InvalidTransactionState,
     OutOfOrderSequence,
     ProducerState,
-    Verification,
+    VerificationStateEntry,
 )
+from storage.producers.producer_table import MAX_BATCHES_KEPT, MAX_SEQUENCE
 from tests.topics.broker import NOW_MS, sequenced
 
 HOUR_MS = 3_600_000
@@ -37,7 +37,7 @@ class Model:
         newest = max((entry[1] for entry in mine), default=-1)
         current = [entry for entry in mine if entry[1] == newest]
         if epoch == newest:
-            for _, _, first, records, where in current[-BATCHES_KEPT:]:
+            for _, _, first, records, where in current[-MAX_BATCHES_KEPT:]:
                 if (first, records) == (sequence, count):
                     return where
         if epoch < newest:
@@ -53,16 +53,16 @@ class Model:
 
 
 def send(state: ProducerState, sent: BatchHeader, offset: int) -> str | int:
-    duplicate = state.duplicate_of(sent)
+    duplicate = state.find_duplicate(sent)
     if duplicate is not None:
         return duplicate.first_offset
     try:
-        state.check(sent)
+        state.check_batch(sent)
     except InvalidProducerEpoch:
         return "epoch"
     except OutOfOrderSequence:
         return "order"
-    state.record(sent, offset, sent.max_timestamp_ms)
+    state.record_batch(sent, offset, sent.max_timestamp_ms)
     return offset
 
 
@@ -97,7 +97,7 @@ def test_reading_the_log_again_gives_the_same_answers(sends: list[tuple[int, int
             offset += sent.records_count
     loaded = ProducerState(HOUR_MS)
     for sent, where in log:
-        loaded.record(sent, where, sent.max_timestamp_ms)
+        loaded.record_batch(sent, where, sent.max_timestamp_ms)
     for sent in [header(*entry) for entry in sends]:
         assert send(loaded, sent, offset) == send(live, sent, offset)
 
@@ -122,14 +122,14 @@ def test_a_producer_that_was_silent_too_long_may_begin_anywhere() -> None:
     send(state, header(1, 3, 0), 0)
     assert state.expire(NOW_MS + HOUR_MS - 1) == 0
     with pytest.raises(OutOfOrderSequence):
-        state.check(header(1, 3, 50))
+        state.check_batch(header(1, 3, 50))
     assert state.expire(NOW_MS + HOUR_MS) == 1
     assert send(state, header(1, 0, 50), 1) == 1
 
 
 def test_batches_without_a_producer_are_not_remembered() -> None:
     state = ProducerState(HOUR_MS)
-    state.record(header(-1, -1, -1), 0, NOW_MS)
+    state.record_batch(header(-1, -1, -1), 0, NOW_MS)
     assert len(state) == 0
 
 
@@ -144,8 +144,8 @@ def part(producer_id: int, epoch: int, sequence: int, count: int = 1) -> BatchHe
 
 def begin(state: ProducerState, sent: BatchHeader, offset: int) -> None:
     """The coordinator has agreed, and the batch is written."""
-    state.check(sent, state.verify(sent, NOW_MS, adds=False))
-    state.record(sent, offset, NOW_MS)
+    state.check_batch(sent, state.begin_verification(sent, NOW_MS, adds_partition=False))
+    state.record_batch(sent, offset, NOW_MS)
 
 
 def test_a_transaction_begins_only_with_the_consent_of_its_coordinator() -> None:
@@ -153,19 +153,19 @@ def test_a_transaction_begins_only_with_the_consent_of_its_coordinator() -> None
     sent = part(1, 0, 0)
     assert state.needs_verification(sent)
     with pytest.raises(InvalidTransactionState):
-        state.check(sent)
-    held = state.verify(sent, NOW_MS, adds=False)
-    assert state.verify(sent, NOW_MS, adds=False) is held
+        state.check_batch(sent)
+    held = state.begin_verification(sent, NOW_MS, adds_partition=False)
+    assert state.begin_verification(sent, NOW_MS, adds_partition=False) is held
     with pytest.raises(InvalidTransactionState):
-        state.check(sent, Verification(sent, NOW_MS, adds=False))
-    state.check(sent, held)
-    state.record(sent, 0, NOW_MS)
+        state.check_batch(sent, VerificationStateEntry(sent, NOW_MS, adds_partition=False))
+    state.check_batch(sent, held)
+    state.record_batch(sent, 0, NOW_MS)
     assert not state.needs_verification(part(1, 0, 1))
-    state.check(part(1, 0, 1))
+    state.check_batch(part(1, 0, 1))
     # Ended meanwhile: what is on its way needs another consent.
-    state.end(1, 0, 0, 1, NOW_MS)
+    state.record_marker(1, 0, 0, 1, NOW_MS)
     with pytest.raises(InvalidTransactionState):
-        state.check(part(1, 0, 1), held)
+        state.check_batch(part(1, 0, 1), held)
 
 
 def test_a_marker_takes_a_consent_back_but_not_that_of_the_next_transaction() -> None:
@@ -178,53 +178,53 @@ def test_a_marker_takes_a_consent_back_but_not_that_of_the_next_transaction() ->
         state = ProducerState(HOUR_MS)
         begin(state, part(1, 0, 0), 0)
         sent = part(1, epoch, 0 if epoch else 1)
-        held = state.verify(sent, NOW_MS, adds=adds)
-        state.end(1, marker_epoch, 0, 1, NOW_MS)
+        held = state.begin_verification(sent, NOW_MS, adds_partition=adds)
+        state.record_marker(1, marker_epoch, 0, 1, NOW_MS)
         if marker_epoch > epoch:
             with pytest.raises(InvalidProducerEpoch):
-                state.check(sent, held)
+                state.check_batch(sent, held)
             continue
         if is_kept:
-            state.check(sent, held)
+            state.check_batch(sent, held)
         else:
             with pytest.raises(InvalidTransactionState):
-                state.check(sent, held)
+                state.check_batch(sent, held)
 
 
 def test_what_came_first_while_it_was_verified_is_written_first() -> None:
     state = ProducerState(HOUR_MS)
     first, second = part(1, 0, 0), part(1, 0, 1)
-    held = state.verify(second, NOW_MS, adds=False)
-    assert state.verify(first, NOW_MS, adds=False) is held
+    held = state.begin_verification(second, NOW_MS, adds_partition=False)
+    assert state.begin_verification(first, NOW_MS, adds_partition=False) is held
     with pytest.raises(OutOfOrderSequence):
-        state.check(second, held)
-    state.check(first, held)
+        state.check_batch(second, held)
+    state.check_batch(first, held)
 
 
 def test_a_producer_without_a_state_begins_at_0_where_the_coordinator_takes_the_partition_in() -> None:
     state = ProducerState(HOUR_MS)
     sent = part(1, 0, 5)
-    held = state.verify(sent, NOW_MS, adds=True)
+    held = state.begin_verification(sent, NOW_MS, adds_partition=True)
     with pytest.raises(OutOfOrderSequence):
-        state.check(sent, held)
+        state.check_batch(sent, held)
     state = ProducerState(HOUR_MS)
-    state.check(sent, state.verify(sent, NOW_MS, adds=False))
+    state.check_batch(sent, state.begin_verification(sent, NOW_MS, adds_partition=False))
 
 
 def test_a_plain_batch_has_no_place_in_a_transaction() -> None:
     state = ProducerState(HOUR_MS)
     begin(state, part(1, 0, 0), 0)
     with pytest.raises(InvalidTransactionState):
-        state.check(header(1, 0, 1))
+        state.check_batch(header(1, 0, 1))
 
 
 def test_a_batch_of_the_coordinator_is_not_numbered() -> None:
     state = ProducerState(HOUR_MS)
-    state.check(part(1, 0, 0), is_verified=False, is_sequenced=False)
-    state.record(part(1, 0, 0), 0, NOW_MS)
-    state.check(part(1, 0, 0), is_sequenced=False)
+    state.check_batch(part(1, 0, 0), is_verified=False, is_sequenced=False)
+    state.record_batch(part(1, 0, 0), 0, NOW_MS)
+    state.check_batch(part(1, 0, 0), is_sequenced=False)
     with pytest.raises(OutOfOrderSequence):
-        state.check(part(1, 0, 0))
+        state.check_batch(part(1, 0, 0))
 
 
 @pytest.mark.parametrize("level", [0, 1])
@@ -235,9 +235,9 @@ def test_a_marker_below_level_2_carries_the_epoch_that_wrote(level: int) -> None
     assert state.check_marker(1, 4, 0, level) is False
     with pytest.raises(InvalidProducerEpoch):
         state.check_marker(1, 2, 0, level)
-    state.end(1, 3, 0, 1, NOW_MS)
+    state.record_marker(1, 3, 0, 1, NOW_MS)
     # The numbers go on.
-    state.check(part(1, 3, 1), is_verified=False)
+    state.check_batch(part(1, 3, 1), is_verified=False)
 
 
 def test_a_marker_of_level_2_carries_the_next_epoch_and_ends_the_numbers() -> None:
@@ -247,14 +247,14 @@ def test_a_marker_of_level_2_carries_the_next_epoch_and_ends_the_numbers() -> No
         with pytest.raises(InvalidProducerEpoch):
             state.check_marker(1, epoch, 0, 2)
     assert state.check_marker(1, 4, 0, 2) is False
-    state.end(1, 4, 0, 1, NOW_MS)
+    state.record_marker(1, 4, 0, 1, NOW_MS)
     assert state.check_marker(1, 4, 0, 2) is True
     with pytest.raises(InvalidProducerEpoch):
-        state.check(part(1, 3, 1), is_verified=False)
+        state.check_batch(part(1, 3, 1), is_verified=False)
     with pytest.raises(OutOfOrderSequence):
-        state.check(part(1, 4, 1), is_verified=False)
-    state.check(part(1, 4, 0), is_verified=False)
-    state.record(part(1, 4, 0), 2, NOW_MS)
+        state.check_batch(part(1, 4, 1), is_verified=False)
+    state.check_batch(part(1, 4, 0), is_verified=False)
+    state.record_batch(part(1, 4, 0), 2, NOW_MS)
     with pytest.raises(InvalidProducerEpoch):
         state.check_marker(1, 4, 0, 2)
 
@@ -267,7 +267,7 @@ def test_the_last_epoch_of_all_is_ended_with_itself() -> None:
 
 def test_a_coordinator_that_was_replaced_ends_nothing() -> None:
     state = ProducerState(HOUR_MS)
-    state.end(1, 0, 5, 0, NOW_MS)
+    state.record_marker(1, 0, 5, 0, NOW_MS)
     assert state.check_marker(1, 0, 5, 0) is False
     with pytest.raises(CoordinatorFenced):
         state.check_marker(1, 0, 4, 0)
@@ -278,7 +278,7 @@ def test_an_open_transaction_and_its_producer_are_not_forgotten() -> None:
     state = ProducerState(HOUR_MS)
     begin(state, part(1, 0, 0), 0)
     assert state.expire(NOW_MS + 10 * HOUR_MS) == 0
-    state.end(1, 0, 0, 1, NOW_MS)
+    state.record_marker(1, 0, 0, 1, NOW_MS)
     assert state.expire(NOW_MS + HOUR_MS) == 1
     assert state.needs_verification(part(1, 0, 1))
 
@@ -286,22 +286,30 @@ def test_an_open_transaction_and_its_producer_are_not_forgotten() -> None:
 def test_a_consent_that_never_came_is_forgotten() -> None:
     state = ProducerState(HOUR_MS)
     sent = part(1, 0, 0)
-    held = state.verify(sent, NOW_MS, adds=False)
+    held = state.begin_verification(sent, NOW_MS, adds_partition=False)
     state.expire(NOW_MS + HOUR_MS)
     with pytest.raises(InvalidTransactionState):
-        state.check(sent, held)
+        state.check_batch(sent, held)
 
 
 def test_only_the_last_batch_of_a_producer_or_its_marker_is_needed_for_it() -> None:
     state = ProducerState(HOUR_MS)
     begin(state, part(1, 0, 0), 0)
-    state.record(part(1, 0, 1), 1, NOW_MS)
+    state.record_batch(part(1, 0, 1), 1, NOW_MS)
     first, last = part(1, 0, 0), part(1, 0, 1)._replace(base_offset=1)
     marker = part(1, 1, -1)._replace(base_offset=2, attributes=TRANSACTIONAL | CONTROL)
-    assert (state.is_last(first), state.is_last(last), state.is_last(marker)) == (False, True, False)
-    state.end(1, 1, 0, 2, NOW_MS)
-    assert (state.is_last(first), state.is_last(last), state.is_last(marker)) == (False, False, True)
-    assert not state.is_last(marker._replace(producer_epoch=0))
+    assert (state.is_last_batch(first), state.is_last_batch(last), state.is_last_batch(marker)) == (
+        False,
+        True,
+        False,
+    )
+    state.record_marker(1, 1, 0, 2, NOW_MS)
+    assert (state.is_last_batch(first), state.is_last_batch(last), state.is_last_batch(marker)) == (
+        False,
+        False,
+        True,
+    )
+    assert not state.is_last_batch(marker._replace(producer_epoch=0))
 
 
 ENDS = st.lists(
@@ -324,16 +332,16 @@ def test_the_last_stable_offset_is_where_the_first_begins_whose_end_nobody_sees(
         if step == "begin":
             sent = part(producer_id, 0, sequences.get(producer_id, 0))
             sequences[producer_id] = sent.base_sequence + 1
-            state.record(sent, offset, NOW_MS)
+            state.record_batch(sent, offset, NOW_MS)
             if not mine:
                 transactions.append([producer_id, offset, -1])
         elif step == "see":
             high_watermark = max(high_watermark, offset - behind)
         else:
-            ended = state.end(producer_id, 0, 0, offset, NOW_MS)
-            assert ended == (Ended(producer_id, mine[0][1], offset) if mine else None)
+            ended = state.record_marker(producer_id, 0, 0, offset, NOW_MS)
+            assert ended == (CompletedTransaction(producer_id, mine[0][1], offset) if mine else None)
             if mine:
                 mine[0][2] = offset
         offset += step != "see"
         unseen = [first for _, first, end in transactions if end < 0 or end >= high_watermark]
-        assert state.last_stable_offset(high_watermark) == min([high_watermark, *unseen])
+        assert state.find_last_stable_offset(high_watermark) == min([high_watermark, *unseen])

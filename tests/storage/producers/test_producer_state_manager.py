@@ -9,14 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.batch import encode_batch
-from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.producers import log_producers
-from storage.producers.log_producers import LogProducers
-from storage.producers.snapshot import decode_snapshot, snapshot_offsets
+from storage.producers import producer_state_manager
+from storage.producers.producer_snapshots import decode_snapshot, find_snapshot_offsets
+from storage.producers.producer_state_manager import ProducerStateManager
 from storage.record import Record
-from storage.transaction_index import decode_index, index_offsets, read_aborted
+from storage.storage_errors import StorageError
+from storage.transaction_index import (
+    decode_transaction_index,
+    find_transaction_indexes,
+    read_aborted_transactions,
+)
 from tests.storage.faulty_files import CrashError, FaultyFiles
 from tests.storage.transactional_log import DIRECTORY, HOUR_MS, LEVEL_ONE, LEVEL_TWO, TransactionalLog
 
@@ -99,7 +103,7 @@ def test_a_log_knows_what_one_that_remembers_everything_does(steps: list[tuple[s
             with pytest.raises(StorageError):
                 ours.log.sync()
             ours.log = ours.log.reopen()
-            ours.producers = LogProducers.load(ours.log, HOUR_MS)
+            ours.producers = ProducerStateManager.load(ours.log, HOUR_MS)
             ours.model.cut(ours.log.log_end_offset)
         ours.check()
 
@@ -114,13 +118,13 @@ def test_what_somebody_else_walks_says_the_same(steps: list[tuple[str, int, int]
         elif step == "end":
             ours.end(first, is_committed=bool(second & 1))
     log = PartitionLog.open(files, DIRECTORY, ours.config)
-    fed = LogProducers(log, HOUR_MS)
-    walk_from = fed.begin()
+    fed = ProducerStateManager(log, HOUR_MS)
+    walk_from = fed.begin_load()
     half = (walk_from + log.log_end_offset) // 2
     fed.catch_up(half)
-    for batch in log.batches():
-        fed.feed(batch)
-    fed.finish()
+    for batch in log.iterate_batches():
+        fed.feed_batch(batch)
+    fed.finish_load()
     ours.log, ours.producers = log, fed
     ours.check()
 
@@ -140,20 +144,20 @@ def test_a_snapshot_lies_where_each_segment_begins_and_where_the_log_was_stopped
     ours = filled(files)
     bases = [segment.base_offset for segment in ours.log.segments]
     assert len(bases) > 4
-    assert snapshot_offsets(names(files)) == bases[1:]
+    assert find_snapshot_offsets(names(files)) == bases[1:]
     ours.log.close()
     end = ours.log.log_end_offset
-    assert snapshot_offsets(names(files)) == [*bases[1:], end]
+    assert find_snapshot_offsets(names(files)) == [*bases[1:], end]
     ours.take_up(files, end, was_clean=True)
     ours.data(1)
     ours.log.close()
     ours.take_up(files, end + 1, was_clean=True)
-    assert snapshot_offsets(names(files)) == [*bases[1:], end + 1]
+    assert find_snapshot_offsets(names(files)) == [*bases[1:], end + 1]
     ours.check()
 
 
 def test_after_a_clean_stop_no_batch_of_a_long_segment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_producers, "RECENT_BYTES", 0)
+    monkeypatch.setattr(producer_state_manager, "RECENT_BYTES", 0)
     files = FaultyFiles()
     ours = filled(files)
     ours.log.close()
@@ -161,7 +165,7 @@ def test_after_a_clean_stop_no_batch_of_a_long_segment_is_read(monkeypatch: pyte
         files, DIRECTORY, ours.config, recovery_point=ours.log.log_end_offset, was_clean=True
     )
     files.calls.clear()
-    ours.producers = LogProducers.load(log, HOUR_MS)
+    ours.producers = ProducerStateManager.load(log, HOUR_MS)
     assert files.calls["pread"] == 0
     ours.log = log
     ours.check()
@@ -174,7 +178,7 @@ def test_a_snapshot_of_what_the_log_has_lost_is_not_believed() -> None:
     files = FaultyFiles()
     ours = filled(files)
     ours.log.close()
-    (*_, ahead) = snapshot_offsets(names(files))
+    (*_, ahead) = find_snapshot_offsets(names(files))
     active = ours.log.segments[-1]
     files.names[active.path].data[20:] = b""
     ours.take_up(files, 0)
@@ -193,7 +197,7 @@ def test_an_index_that_makes_no_sense_is_found_again_in_the_batches(damage: byte
     files = FaultyFiles()
     ours = filled(files)
     ours.log.close()
-    path = index(index_offsets(names(files))[1])
+    path = index(find_transaction_indexes(names(files))[1])
     sound = files.read(path)
     files.write(path, damage or sound + sound)
     ours.take_up(files, ours.log.log_end_offset, was_clean=True)
@@ -204,7 +208,7 @@ def test_an_index_that_makes_no_sense_is_found_again_in_the_batches(damage: byte
 def test_the_indexes_of_what_is_recovered_are_made_anew() -> None:
     files = FaultyFiles()
     ours = filled(files)
-    said = {base: files.read(index(base)) for base in index_offsets(names(files))}
+    said = {base: files.read(index(base)) for base in find_transaction_indexes(names(files))}
     assert len(said) > 2
     for base in said:
         files.write(index(base), said[base][:20])
@@ -219,18 +223,18 @@ def test_the_index_of_a_segment_goes_with_it_and_so_do_snapshots_before_the_star
     start = ours.log.segments[3].base_offset
     ours.log.delete_records_before(start + 1)
     kept = [each for each in ours.model.aborted() if each.last_offset > start]
-    assert min(index_offsets(names(files))) >= start
-    assert ours.producers.aborted_within(start + 1, 2**40) == kept
-    assert ours.producers.last_stable_offset(ours.log.log_end_offset) == start + 1
+    assert min(find_transaction_indexes(names(files))) >= start
+    assert ours.producers.find_aborted_within(start + 1, 2**40) == kept
+    assert ours.producers.find_last_stable_offset(ours.log.log_end_offset) == start + 1
     ours.log.close()
     end = ours.log.log_end_offset
     log = PartitionLog.open(
         files, DIRECTORY, ours.config, recovery_point=end, log_start_offset=start + 1, was_clean=True
     )
-    again = LogProducers.load(log, HOUR_MS)
-    assert again.aborted_within(start + 1, 2**40) == [each for each in kept if each.last_offset > start]
+    again = ProducerStateManager.load(log, HOUR_MS)
+    assert again.find_aborted_within(start + 1, 2**40) == [each for each in kept if each.last_offset > start]
     assert again.state.open_transactions == {9: 0}
-    assert min(snapshot_offsets(names(files))) > start
+    assert min(find_snapshot_offsets(names(files))) > start
 
 
 def test_what_an_older_compaction_left_behind_is_named_by_the_segment_that_has_it() -> None:
@@ -242,8 +246,8 @@ def test_what_an_older_compaction_left_behind_is_named_by_the_segment_that_has_i
     files.replace(index(bases[1]), index(stray))
     ours.take_up(files, ours.log.log_end_offset, was_clean=True)
     ours.check()
-    assert stray not in index_offsets(names(files))
-    assert list(read_aborted(files, DIRECTORY)) == ours.model.aborted()
+    assert stray not in find_transaction_indexes(names(files))
+    assert list(read_aborted_transactions(files, DIRECTORY)) == ours.model.aborted()
 
 
 def each_call(operation: str) -> list[tuple[str, int, bool]]:
@@ -298,7 +302,7 @@ def test_any_call_may_fail(operation: str, nth: int, is_crash: bool, torn_bytes:
 def test_opening_may_fail_and_is_tried_again(open_call: str, nth: int) -> None:
     files = FaultyFiles()
     ours = filled(files)
-    for base in index_offsets(names(files)):
+    for base in find_transaction_indexes(names(files)):
         files.write(index(base), b"torn")
     files.unlink(snapshot(ours.log.segments[-1].base_offset))
     files.fail(open_call, nth)
@@ -316,12 +320,16 @@ def test_a_hundred_thousand_aborted_transactions_take_little() -> None:
         offset = 2 * producer_id
         ours.producers.aborted.add(
             next(
-                iter(decode_index(struct.pack(">hqqqq", 0, producer_id, offset, offset + 1, offset + 2), ""))
+                iter(
+                    decode_transaction_index(
+                        struct.pack(">hqqqq", 0, producer_id, offset, offset + 1, offset + 2), ""
+                    )
+                )
             )
         )
     began = process_time()
     for offset in range(0, 200_000, 100):
-        assert len(ours.producers.aborted_within(offset, offset + 10)) == 5
+        assert len(ours.producers.find_aborted_within(offset, offset + 10)) == 5
     assert process_time() - began < 2
     assert len(ours.producers.aborted) * 32 < 4_000_000
 
@@ -351,7 +359,7 @@ def test_a_log_without_producers_costs_a_snapshot_of_ten_bytes_a_segment() -> No
     ours = TransactionalLog(files)
     for _ in range(20):
         ours.log.append(encode_batch([Record(-1, 0, b"key", b"x" * 50)]))
-    kept = snapshot_offsets(names(files))
+    kept = find_snapshot_offsets(names(files))
     assert kept == [segment.base_offset for segment in ours.log.segments[1:]]
     assert {files.size(snapshot(offset)) for offset in kept} == {10}
-    assert not index_offsets(names(files))
+    assert not find_transaction_indexes(names(files))

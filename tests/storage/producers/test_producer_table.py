@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.batch import BatchHeader, read_header
-from storage.producers.producer_entry import MAX_SEQUENCE, ProducerEntry, SequencedBatch
 from storage.producers.producer_state import ProducerState, TooManyProducers
-from storage.producers.producer_table import EXPIRED_AT_ONCE, ProducerTable
+from storage.producers.producer_table import (
+    EXPIRE_SCAN_ROWS,
+    MAX_SEQUENCE,
+    ProducerEntry,
+    ProducerTable,
+    SequencedBatch,
+)
 from tests.topics.broker import NOW_MS, sequenced
 
 DAY_MS: Final = 86_400_000
@@ -68,13 +73,13 @@ def test_it_holds_what_a_dictionary_would(steps: list[tuple[int, ProducerEntry] 
             assert table.expire(step) == len(model) - len(kept)
             model = kept
         else:
-            table.put(*step)
+            table.store_entry(*step)
             model[step[0]] = step[1]
     assert len(table) == len(model)
-    found = {producer_id: fields(entry) for producer_id, entry in table.items()}
+    found = {producer_id: fields(entry) for producer_id, entry in table.iterate_entries()}
     assert found == {producer_id: fields(entry) for producer_id, entry in model.items()}
     for producer_id in range(201):
-        entry, known = table.get(producer_id), model.get(producer_id)
+        entry, known = table.find_entry(producer_id), model.get(producer_id)
         assert (entry is None) == (known is None)
         if entry is not None and known is not None:
             assert fields(entry) == fields(known)
@@ -83,13 +88,13 @@ def test_it_holds_what_a_dictionary_would(steps: list[tuple[int, ProducerEntry] 
 def test_a_copy_changes_by_itself() -> None:
     state = ProducerState(DAY_MS)
     for producer_id in range(100):
-        state.record(header(producer_id), producer_id, NOW_MS)
+        state.record_batch(header(producer_id), producer_id, NOW_MS)
     other = state.copy()
     for producer_id in range(50, 150):
-        other.end(producer_id, 1, 0, 200, NOW_MS)
+        other.record_marker(producer_id, 1, 0, 200, NOW_MS)
     assert len(state) == 100
     assert len(other) == 150
-    assert {entry.epoch for _, entry in state.entries()} == {0}
+    assert {entry.epoch for _, entry in state.iterate_entries()} == {0}
 
 
 def test_a_producer_of_one_batch_takes_a_hundred_bytes() -> None:
@@ -98,7 +103,7 @@ def test_a_producer_of_one_batch_takes_a_hundred_bytes() -> None:
     tracemalloc.start()
     try:
         for number, each in enumerate(headers):
-            state.record(each, number, NOW_MS)
+            state.record_batch(each, number, NOW_MS)
         taken_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -108,9 +113,9 @@ def test_a_producer_of_one_batch_takes_a_hundred_bytes() -> None:
 
 def test_producers_beyond_those_of_one_round_expire_in_the_next() -> None:
     state = ProducerState(DAY_MS)
-    count = EXPIRED_AT_ONCE + 1000
+    count = EXPIRE_SCAN_ROWS + 1000
     for producer_id in range(count):
-        state.record(header(producer_id), producer_id, NOW_MS)
+        state.record_batch(header(producer_id), producer_id, NOW_MS)
     first = state.expire(NOW_MS + DAY_MS)
     assert 0 < first < count
     assert first + state.expire(NOW_MS + DAY_MS) == count
@@ -118,12 +123,12 @@ def test_producers_beyond_those_of_one_round_expire_in_the_next() -> None:
 
 
 def test_a_full_partition_refuses_new_producers_alone() -> None:
-    state = ProducerState(DAY_MS, most_producers=3)
+    state = ProducerState(DAY_MS, max_producers=3)
     for producer_id in range(3):
-        state.check(header(producer_id))
-        state.record(header(producer_id), producer_id, NOW_MS + producer_id)
+        state.check_batch(header(producer_id))
+        state.record_batch(header(producer_id), producer_id, NOW_MS + producer_id)
     with pytest.raises(TooManyProducers):
-        state.check(header(3))
-    state.check(header(0)._replace(base_sequence=1))
+        state.check_batch(header(3))
+    state.check_batch(header(0)._replace(base_sequence=1))
     assert state.expire(NOW_MS + DAY_MS) == 1
-    state.check(header(3))
+    state.check_batch(header(3))

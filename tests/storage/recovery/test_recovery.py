@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.batch import walk_batches
-from storage.errors import LogDamaged
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.storage_errors import LogDamaged
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
+from tests.storage.lookups import run_lookup
 from tests.storage.numbered_log import SIZES, SMALL, contents, expected, filled
 
 DIRECTORY = "/data/orders-0"
@@ -76,7 +77,7 @@ def test_a_flipped_bit_is_cut_past_the_recovery_point_and_damage_before(
 ) -> None:
     files, log = filled(sizes)
     log.sync()
-    batches = list(log.batches())
+    batches = list(log.iterate_batches())
     bad = data.draw(st.sampled_from(batches))
     position = bad.position + data.draw(st.integers(16, len(bad.data) - 1))
     files.names[bad.path].data[position] ^= 1 << data.draw(st.integers(0, 7))
@@ -109,7 +110,7 @@ def test_a_clean_stop_leaves_only_the_end_to_check() -> None:
     assert (again.log_end_offset, again.durable_offset) == (400, 400)
     assert again.recovery_report.scanned_bytes < 1000
     assert contents(again) == expected(400)
-    assert again.offset_for_timestamp(1301) == (1301, 301)
+    assert run_lookup(again.find_offset_for_timestamp(1301)) == (1301, 301)
 
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
@@ -126,7 +127,7 @@ def test_indexes_that_are_missing_or_wrong_are_rebuilt(suffix: str, damage: byte
     again = reopened(files, 30, was_clean=True)
     assert contents(again) == expected(30)
     for number in range(30):
-        assert again.offset_for_timestamp(1000 + number) == (1000 + number, number)
+        assert run_lookup(again.find_offset_for_timestamp(1000 + number)) == (1000 + number, number)
         assert again.read(number, 1, up_to=30)
 
 
@@ -155,7 +156,7 @@ def test_an_index_that_goes_past_the_end_of_the_log_is_made_anew(suffix: str, at
     for number in range(20, 40):
         again.append_records([record(number)])
     for number in range(40):
-        assert again.offset_for_timestamp(1000 + number) == (1000 + number, number)
+        assert run_lookup(again.find_offset_for_timestamp(1000 + number)) == (1000 + number, number)
         assert again.read(number, 1, up_to=40)
     assert contents(again) == expected(40)
 
@@ -168,7 +169,10 @@ def test_a_wrong_offset_in_a_segment_without_indexes_is_damage() -> None:
     files.names[first.path].data[bad.position + 5] ^= 1
     files.unlink(first.path.removesuffix("log") + "index")
     again = reopened(files, 20, was_clean=True)
-    for use in (lambda: again.read(0, 1, up_to=20), lambda: again.offset_for_timestamp(1003)):
+    for use in (
+        lambda: again.read(0, 1, up_to=20),
+        lambda: run_lookup(again.find_offset_for_timestamp(1003)),
+    ):
         with pytest.raises(LogDamaged) as caught:
             use()
         assert caught.value.path == first.path
@@ -185,7 +189,7 @@ def test_a_tail_that_repeats_offsets_is_cut() -> None:
 def test_a_hole_between_segments_past_the_recovery_point_ends_the_log() -> None:
     files, log = filled([3] * 10)
     first, second, third = (segment.base_offset for segment in log.segments[:3])
-    last_batch = next(batch for batch in log.batches() if batch.header.next_offset == third)
+    last_batch = next(batch for batch in log.iterate_batches() if batch.header.next_offset == third)
     files.open_append(path_of(second)).truncate(last_batch.position)
     assert first == 0
     again = reopened(files, second)

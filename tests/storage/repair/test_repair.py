@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.checkpoint import RECOVERY_POINTS, read_offsets
-from storage.errors import DamagedFile, LogDamaged
-from storage.inspection.findings import Kind
+from storage.inspection.log_findings import FindingKind
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
+from storage.offset_checkpoint import RECOVERY_POINTS, read_offsets
 from storage.record import Record
-from storage.repair.repair import Repair
-from storage.repair.repair_copy import RepairCopy, takes_copy
+from storage.repair.repair import LogRepair
+from storage.repair.repair_copy import RepairCopy, can_hold_copy
 from storage.repair.repair_in_place import repair_in_place
+from storage.storage_errors import DamagedFile, LogDamaged
 from tests.storage.damaged_logs import (
     DATA,
     DIRECTORY,
@@ -34,7 +34,7 @@ COPY = "/copy"
 
 def in_place(files: FaultyFiles) -> list[str]:
     """Repairs the log where it is; the paths of what was damaged."""
-    _, damaged = repair_in_place(files, the_log(files), lambda log: Repair(files, log))
+    _, damaged = repair_in_place(files, the_log(files), lambda log: LogRepair(files, log))
     return damaged
 
 
@@ -68,9 +68,9 @@ def test_what_was_lost_is_said_where_it_was(sizes: list[int], data: st.DataObjec
     victim = data.draw(st.sampled_from(batches))
     flip(files, victim)
     files.mkdir(COPY)
-    result = Repair(files, the_log(files)).write(COPY)
+    result = LogRepair(files, the_log(files)).write(COPY)
     (loss,) = result.losses
-    assert (loss.kind, loss.path, loss.position) == (Kind.DAMAGED_BATCH, victim.path, victim.position)
+    assert (loss.kind, loss.path, loss.position) == (FindingKind.DAMAGED_BATCH, victim.path, victim.position)
     assert loss.length == len(victim.data)
     assert loss.first_offset == victim.header.base_offset
     assert loss.end_offset == (None if victim is batches[-1] else victim.header.next_offset)
@@ -134,7 +134,7 @@ def test_wrong_indexes_are_made_anew_and_nothing_else_changes() -> None:
     files, batches = stored([3] * 20)
     index = batches[0].path.replace(".log", ".index")
     files.names[index].data[:8] = b"\0\0\0\1\0\0\0\1"
-    assert [finding.kind for finding in findings(files)] == [Kind.OFFSET_INDEX]
+    assert [finding.kind for finding in findings(files)] == [FindingKind.OFFSET_INDEX]
     assert in_place(files) == []
     assert findings(files) == []
     assert opened(files, recovery_point(files)) == records_of(batches)
@@ -143,7 +143,7 @@ def test_wrong_indexes_are_made_anew_and_nothing_else_changes() -> None:
 def test_a_checkpoint_of_epochs_that_makes_no_sense_is_made_from_the_batches() -> None:
     files, batches = stored([1, 1])
     files.write(f"{DIRECTORY}/{LEADER_EPOCHS}", b"0\nmany\n")
-    assert [finding.kind for finding in findings(files)] == [Kind.CHECKPOINT]
+    assert [finding.kind for finding in findings(files)] == [FindingKind.CHECKPOINT]
     in_place(files)
     epochs = LeaderEpochs.read(files, DIRECTORY)
     assert epochs is not None
@@ -156,7 +156,7 @@ def test_recovery_points_that_make_no_sense_are_replaced_only_with_all_logs() ->
     files.write(f"{DATA}/{RECOVERY_POINTS}", b"?")
     with pytest.raises(DamagedFile):
         in_place(files)
-    repair_in_place(files, the_log(files), lambda log: Repair(files, log), makes_checkpoint=True)
+    repair_in_place(files, the_log(files), lambda log: LogRepair(files, log), makes_checkpoint=True)
     assert opened(files, recovery_point(files)) == records_of(batches)
 
 
@@ -167,13 +167,13 @@ def test_records_that_make_no_sense_go_only_when_told() -> None:
         return "odd" if item.offset == 2 else None
 
     files.mkdir(COPY)
-    kept = Repair(files, the_log(files), examine=examine).write(COPY)
+    kept = LogRepair(files, the_log(files), examine=examine).write(COPY)
     assert kept.losses == []
     files.mkdir("/other")
-    dropped = Repair(files, the_log(files), examine=examine, drops_undecodable=True)
+    dropped = LogRepair(files, the_log(files), examine=examine, drops_undecodable=True)
     result = dropped.write("/other")
     assert [(loss.kind, loss.first_offset, loss.end_offset) for loss in result.losses] == [
-        (Kind.UNDECODABLE_RECORD, 2, 3)
+        (FindingKind.UNDECODABLE_RECORD, 2, 3)
     ]
     assert sum(segment.records for segment in result.segments) == 7
 
@@ -217,7 +217,7 @@ def test_a_crash_at_any_call_leaves_the_log_refused_or_repaired(seed: int | None
 def test_a_copy_that_is_interrupted_at_any_call_is_made_anew(is_power_lost: bool) -> None:
     def repair(files: FaultyFiles) -> None:
         copy = RepairCopy(files, COPY)
-        copy.add(the_log(files), Repair(files, the_log(files)))
+        copy.add_log(the_log(files), LogRepair(files, the_log(files)))
         copy.finish(the_log(files), is_directory=True)
 
     whole, _ = stored([3, 2])
@@ -237,12 +237,12 @@ def test_a_copy_that_is_interrupted_at_any_call_is_made_anew(is_power_lost: bool
             return
         after = files.crash() if is_power_lost else files.kill()
         if after.exists(COPY):
-            assert takes_copy(after, COPY) or everything(after) == expected
-            if not takes_copy(after, COPY):
+            assert can_hold_copy(after, COPY) or everything(after) == expected
+            if not can_hold_copy(after, COPY):
                 continue
         repair(after)
         assert everything(after) == everything(after.crash()) == expected
-        assert not takes_copy(after, COPY)
+        assert not can_hold_copy(after, COPY)
     raise AssertionError("it never ends")
 
 
@@ -257,7 +257,7 @@ def test_a_copy_can_be_opened_and_leaves_the_original() -> None:
     before = {path: bytes(inode.data) for path, inode in files.names.items()}
     copy = RepairCopy(files, COPY)
     log = the_log(files)
-    result = copy.add(log, Repair(files, log))
+    result = copy.add_log(log, LogRepair(files, log))
     assert copy.finish(log, is_directory=False) == []
     assert {path: data for path, data in before.items() if bytes(files.names[path].data) != data} == {}
     assert result.log_end_offset == 36

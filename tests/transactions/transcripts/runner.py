@@ -21,23 +21,24 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import asdict
 
-from coordinator.machine.outcome import Context, Fact, Now, Outcome, WorkDone
-from coordinator.transactions.events import Event
-from coordinator.transactions.requests import (
+from coordinator.core.outcome import Context, Fact, Now, Outcome, WorkDone
+from coordinator.core.wire_name import get_wire_name
+from coordinator.transactions.transaction import list_partitions
+from coordinator.transactions.transaction_event_types import TransactionEvent
+from coordinator.transactions.transaction_requests import (
     AddPartitions,
+    AddPartitionsResult,
     DescribeTransaction,
     ListTransactions,
     MarkersRefused,
     MarkersWritten,
-    PartitionsAdded,
     Request,
+    TransactionTimerKey,
     WriteMarkers,
 )
-from coordinator.transactions.shard import TransactionShard
-from coordinator.transactions.state import WRITTEN
-from coordinator.transactions.timer_key import TimerKey
-from coordinator.transactions.transaction import partitions_of
-from protocol.errors import ErrorCode
+from coordinator.transactions.transaction_shard import TransactionShard
+from coordinator.transactions.transaction_state_machine import WRITTEN
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
     DescribeTransactionsTransactionState,
@@ -68,7 +69,7 @@ class Story:
         self.config = transaction_config()
         self.now_ms = 0
         self.log: list[Fact] = []
-        self.timers: dict[TimerKey, int] = {}
+        self.timers: dict[TransactionTimerKey, int] = {}
         self.producers: dict[str, Producer] = {}
         self.asked: list[tuple[Producer, int]] = []
         self.markers: dict[str, WriteMarkers] = {}
@@ -88,7 +89,7 @@ class Story:
         self.markers.clear()
         for record in self.log:
             self.shard.replay(record)
-        return self.follow(self.shard.loaded(self.now()))
+        return self.follow(self.shard.on_loaded(self.now()))
 
     def follow(self, outcome: Outcome) -> list[str]:
         """Do what the shell does with an outcome; its lines."""
@@ -150,7 +151,7 @@ class Story:
         while self.timers and min(self.timers.values()) <= end:
             key = min(self.timers, key=lambda key: self.timers[key])
             self.now_ms = self.timers.pop(key)
-            fired = [f"  {line}" for line in self.follow(self.shard.fire(key, self.now()))]
+            fired = [f"  {line}" for line in self.follow(self.shard.fire_timer(key, self.now()))]
             lines += [f"at {span(self.now_ms)} {key}", *fired] if fired else []
         self.now_ms = end
         return lines
@@ -158,15 +159,19 @@ class Story:
     def write(self, words: list[str]) -> list[str]:
         """`markers A orders:0`: they are written."""
         markers = self.markers[self.producer(words[0]).transactional_id]
-        told: MarkersWritten = markers.written(_partitions(words[1:]) or markers.partitions)
-        return self.tell(told)
+        notification: MarkersWritten = markers.build_markers_written(
+            _partitions(words[1:]) or markers.partitions
+        )
+        return self.tell(notification)
 
     def refuse(self, words: list[str]) -> list[str]:
         """`refuse A orders:0`: another coordinator has been there."""
         markers = self.markers[self.producer(words[0]).transactional_id]
         partitions = _partitions(words[1:]) or markers.partitions
-        told: MarkersRefused = markers.refused(partitions, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
-        return self.tell(told)
+        notification: MarkersRefused = markers.build_markers_refused(
+            partitions, ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        )
+        return self.tell(notification)
 
     def producer(self, name: str) -> Producer:
         """The one of that name, which need not have been named before."""
@@ -219,8 +224,8 @@ def _text(partitions: Iterable[tuple[str, int]]) -> str:
     return ",".join(f"{topic}:{number}" for topic, number in partitions)
 
 
-def _event(event: Event) -> str:
-    words = ["event", type(event).__name__]
+def _event(event: TransactionEvent) -> str:
+    words = ["event", get_wire_name(type(event))]
     for name, value in asdict(event).items():
         if name == "transactional_id":
             words.append(value)
@@ -238,7 +243,7 @@ def _record(fact: Fact) -> str:
     value = fact.value
     words += [WRITTEN[value.transaction_status].value, f"{value.producer_id}/{value.producer_epoch}"]
     words += [f"then {value.next_producer_id}/0"] if value.next_producer_id >= 0 else []
-    partitions = partitions_of(value)
+    partitions = list_partitions(value)
     return " ".join([*words, *([_text(partitions)] if partitions else [])])
 
 
@@ -249,7 +254,7 @@ def _markers(markers: WriteMarkers) -> str:
 
 
 def _reply(name: str, answer: object, version: int) -> str:
-    if isinstance(answer, PartitionsAdded):
+    if isinstance(answer, AddPartitionsResult):
         codes = ", ".join(f"{topic}:{number} {code.name}" for (topic, number), code in answer.errors.items())
         return f"{name} <- PartitionsAdded {codes}"
     if isinstance(answer, DescribeTransactionsTransactionState):

@@ -27,7 +27,7 @@ import org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBea
 import org.apache.kafka.common.utils.Time;
 
 /**
- * Asks Kafka's own server of OAUTHBEARER. In: a case a line, as tests/security/bearer_cases.py describes it. Out: a
+ * Asks Kafka's own server of OAUTHBEARER. In: a case a line, as bearer_cases.py describes it. Out: a
  * line for each with its steps: a challenge; who was let in and until when; what a client is told that is refused
  * (null: what everybody is told); or what the server fails with.
  */

@@ -30,7 +30,7 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
- * Asks Kafka's own authorizer. In: a case a line, as tests/security/cases.py describes it. Out: a line for each with
+ * Asks Kafka's own authorizer. In: a case a line, as cases.py describes it. Out: a line for each with
  * its decisions: whether it is allowed, the number of the ACL that decided (or -1 SuperUser, -2 DefaultAllow,
  * -3 DefaultDeny), and the line of the audit log; null where the authorizer fails.
  */

@@ -1,0 +1,307 @@
+"""DescribeAcls, CreateAcls and DeleteAcls with an authorizer, and the log lines of changed ACLs. The handlers
+check authorization themselves. Source: Kafka's `AclApis`, `AclControlManager`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import Any, Final, TypeAlias, TypeVar
+
+from coordinator.apis.deferred_answers import HandlerTasks, apart
+from coordinator.core.message_text import printable
+from coordinator.core.response_status import CLOSE_CONNECTION
+from coordinator.group.member_text import format_client
+from coordinator.network.request_context import RequestContext
+from coordinator.security.core.acl import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    sort_acls,
+    why_invalid,
+)
+from coordinator.security.security_store import MAX_ACLS, SecurityStore
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_error_response
+from protocol.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from protocol.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from storage.storage_errors import format_error_reason
+
+_LOG: Final = logging.getLogger("SecurityManager")
+
+_MAX_LINES: Final = 100
+_MAX_NAME: Final = 80
+_MAX_ACL: Final = 500
+
+MAX_DELETED: Final = 10_000
+_NO_ERROR_MESSAGE: Final = ""
+"""Kafka's message where nothing is wrong, but for DeleteAcls."""
+_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+_NOT_AUTHORIZED: Final = _DENIED.message
+Response = TypeVar("Response")
+RefuseAll: TypeAlias = Callable[[ErrorCode, str], Response]
+"""Builds the response that reports an error, with its message, for all ACLs or filters of a request."""
+Allows = Callable[[RequestContext, AclOperation, ResourceType, str], bool]
+"""Whether a client may do something to a resource."""
+
+
+class AclHandler:
+    """Answers DescribeAcls, CreateAcls and DeleteAcls."""
+
+    def __init__(self, store: SecurityStore, allows: Allows) -> None:
+        """In: the store of ACLs, and the check whether a client may do something to a resource."""
+        self._store = store
+        self._allows = allows
+        self._lock = asyncio.Lock()
+        """One request after the other looks at all ACLs, and changes them."""
+        self._tasks = HandlerTasks()
+
+    # Requests
+
+    def describe_acls(self, request: DescribeAclsRequest, context: RequestContext) -> object:
+        """The ACLs that a filter picks, by resource."""
+        if _has_unknown(request.resource_type_filter, request.pattern_type_filter, request):
+            return CLOSE_CONNECTION
+        if not self._is_authorized(context, AclOperation.DESCRIBE):
+            return build_error_response(request, context.api_version, _DENIED, _NOT_AUTHORIZED)
+        return self._tasks.begin(context, self._find_acls(_create_filter(request)))
+
+    def create_acls(self, request: CreateAclsRequest, context: RequestContext) -> object:
+        """Adds ACLs, all in one write; each has a result of its own."""
+        if any(
+            _has_unknown(each.resource_type, each.resource_pattern_type, each) for each in request.creations
+        ):
+            return CLOSE_CONNECTION
+        if not self._is_authorized(context, AclOperation.ALTER):
+            return build_error_response(request, context.api_version, _DENIED, _NOT_AUTHORIZED)
+        acls = [_create_binding(each) for each in request.creations]
+        if any(map(_has_filter_value, acls)):
+            # Kafka fails where it makes an object of such a one, and with it all that were sent beside it.
+            return build_error_response(request, context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        refuse_all = partial(build_error_response, request, context.api_version)
+        return self._tasks.begin(context, self._add_acls(acls, refuse_all, format_requester(context)))
+
+    def delete_acls(self, request: DeleteAclsRequest, context: RequestContext) -> object:
+        """Removes the ACLs that filters pick, all in one write; each filter has a result of its own."""
+        if any(
+            _has_unknown(each.resource_type_filter, each.pattern_type_filter, each)
+            for each in request.filters
+        ):
+            return CLOSE_CONNECTION
+        if not self._is_authorized(context, AclOperation.ALTER):
+            return build_error_response(request, context.api_version, _DENIED, _NOT_AUTHORIZED)
+        refuse_all = partial(build_error_response, request, context.api_version)
+        filters = [_create_filter(each) for each in request.filters]
+        return self._tasks.begin(context, self._remove_acls(filters, refuse_all, format_requester(context)))
+
+    def _is_authorized(self, context: RequestContext, operation: AclOperation) -> bool:
+        return self._allows(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    # Answers
+
+    async def _find_acls(self, acl_filter: AclFilter) -> DescribeAclsResponse:
+        async with self._lock:
+            acls = self._store.state.acls
+            return await apart(lambda: _create_describe_response(filter(acl_filter.matches, acls)), len(acls))
+
+    async def _add_acls(
+        self, new_acls: Sequence[AclBinding], refuse_all: RefuseAll[CreateAclsResponse], requester: str
+    ) -> CreateAclsResponse:
+        async with self._lock:
+            state = self._store.state
+            found = await apart(lambda: [why_invalid(acl) for acl in new_acls], len(new_acls))
+            added = {acl for acl, why in zip(new_acls, found, strict=True) if why is None} - state.acls
+            if added and len(state.acls) + len(added) > MAX_ACLS:
+                why_not = f"There would be more than {MAX_ACLS} ACLs."
+                return refuse_all(ErrorCode.POLICY_VIOLATION, why_not)
+            if added:
+                try:
+                    await self._store.change_state(replace(state, acls=state.acls | added))
+                except OSError as error:
+                    return refuse_all(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
+                log_added_acls(sort_acls(added), requester)
+        return CreateAclsResponse(
+            results=[
+                AclCreationResult(error_message=_NO_ERROR_MESSAGE)
+                if why is None
+                else AclCreationResult(error_code=ErrorCode.INVALID_REQUEST, error_message=why)
+                for why in found
+            ]
+        )
+
+    async def _remove_acls(
+        self, filters: Sequence[AclFilter], refuse_all: RefuseAll[DeleteAclsResponse], requester: str
+    ) -> DeleteAclsResponse:
+        async with self._lock:
+            state = self._store.state
+            picked = await apart(lambda: _match_filters(filters, state.acls), len(filters) * len(state.acls))
+            if picked is None:
+                why_not = f"Cannot remove more than {MAX_DELETED} acls in a single delete operation."
+                return refuse_all(ErrorCode.INVALID_REQUEST, why_not)
+            removed = frozenset().union(*picked)
+            if removed:
+                try:
+                    await self._store.change_state(replace(state, acls=state.acls - removed))
+                except OSError as error:
+                    return refuse_all(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
+                log_removed_acls(sort_acls(removed), requester)
+        return DeleteAclsResponse(
+            filter_results=[
+                _create_filter_result(each, acls) for each, acls in zip(filters, picked, strict=True)
+            ]
+        )
+
+
+def _has_unknown(resource_type: int, pattern_type: int, entry: Any) -> bool:
+    """Whether a request says UNKNOWN itself: Kafka takes it for one that it cannot read."""
+    return 0 in (resource_type, pattern_type, entry.operation, entry.permission_type)
+
+
+def _create_binding(creation: AclCreation) -> AclBinding:
+    return AclBinding(
+        ResourceType(creation.resource_type),
+        creation.resource_name,
+        PatternType(creation.resource_pattern_type),
+        creation.principal,
+        creation.host,
+        AclOperation(creation.operation),
+        AclPermissionType(creation.permission_type),
+    )
+
+
+def _has_filter_value(acl: AclBinding) -> bool:
+    """Whether it has what only a filter can."""
+    return (
+        acl.resource_type is ResourceType.ANY
+        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or acl.operation is AclOperation.ANY
+        or acl.permission is AclPermissionType.ANY
+    )
+
+
+def _create_filter(request: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+    return AclFilter(
+        ResourceType(request.resource_type_filter),
+        request.resource_name_filter,
+        PatternType(request.pattern_type_filter),
+        request.principal_filter,
+        request.host_filter,
+        AclOperation(request.operation),
+        AclPermissionType(request.permission_type),
+    )
+
+
+def _create_describe_response(acls: Iterable[AclBinding]) -> DescribeAclsResponse:
+    return DescribeAclsResponse(
+        error_message=_NO_ERROR_MESSAGE,
+        resources=[
+            DescribeAclsResource(
+                resource_type=resource_type,
+                resource_name=name,
+                pattern_type=pattern_type,
+                acls=[
+                    AclDescription(
+                        principal=acl.principal,
+                        host=acl.host,
+                        operation=acl.operation,
+                        permission_type=acl.permission,
+                    )
+                    for acl in resource_acls
+                ],
+            )
+            for (resource_type, name, pattern_type), resource_acls in groupby(
+                sort_acls(acls), lambda acl: acl[:3]
+            )
+        ],
+    )
+
+
+def _match_filters(
+    filters: Sequence[AclFilter], acls: frozenset[AclBinding]
+) -> list[frozenset[AclBinding]] | None:
+    """What each filter picks; None where that is too much to go at once.
+
+    Kafka does not count an ACL twice that two filters pick, and answers with both."""
+    picked: list[frozenset[AclBinding]] = []
+    left = MAX_DELETED
+    for each in filters:
+        picked.append(frozenset(filter(each.matches, acls)) if each.why_unusable() is None else frozenset())
+        left -= len(picked[-1])
+        if left < 0:
+            return None
+    return picked
+
+
+def _create_filter_result(acl_filter: AclFilter, acls: frozenset[AclBinding]) -> DeleteAclsFilterResult:
+    why = acl_filter.why_unusable()
+    if why is not None:
+        return DeleteAclsFilterResult(
+            error_code=ErrorCode.INVALID_REQUEST, error_message=why, matching_acls=[]
+        )
+    return DeleteAclsFilterResult(
+        matching_acls=[
+            DeleteAclsMatchingAcl(
+                resource_type=acl.resource_type,
+                resource_name=acl.resource_name,
+                pattern_type=acl.pattern_type,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission,
+            )
+            for acl in sort_acls(acls)
+        ]
+    )
+
+
+def log_added_acls(acls: Sequence[AclBinding], requester: str) -> None:
+    """Writes that ACLs were added: a line for each, up to a hundred of a request. In: who did it."""
+    for acl in acls[:_MAX_LINES]:
+        _LOG.info("Added ACL %s, by %s", printable(format_acl(acl), _MAX_ACL), requester)
+    if len(acls) > _MAX_LINES:
+        _LOG.info("Added %d more ACLs, by %s", len(acls) - _MAX_LINES, requester)
+
+
+def log_removed_acls(acls: Sequence[AclBinding], requester: str) -> None:
+    """Log that ACLs were removed: a line for each, up to a hundred of a request. In: who did it."""
+    for acl in acls[:_MAX_LINES]:
+        _LOG.info("Removed ACL %s, by %s", printable(format_acl(acl), _MAX_ACL), requester)
+    if len(acls) > _MAX_LINES:
+        _LOG.info("Removed %d more ACLs, by %s", len(acls) - _MAX_LINES, requester)
+
+
+def format_acl(acl: AclBinding) -> str:
+    """An ACL for people: `ALLOW User:alice READ of TOPIC orders (LITERAL) from *`."""
+    return (
+        f"{acl.permission.name} {acl.principal} {acl.operation.name} of {acl.resource_type.name} "
+        f"{acl.resource_name} ({acl.pattern_type.name}) from {acl.host}"
+    )
+
+
+def format_requester(context: RequestContext) -> str:
+    """`User:alice (kafka-acls at 127.0.0.1)`."""
+    name = format_client(printable(context.client.client_id, _MAX_NAME), context.client.host)
+    return f"{printable(str(context.client.principal))} ({name})"

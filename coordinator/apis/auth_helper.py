@@ -1,0 +1,249 @@
+"""Authorization of one request: the decisions for its sender, the results of a guard, and the audit log.
+
+`AuthHelper` caches decisions until the request is answered, so that a slow response is consistent. Denials
+recur, since clients retry: the audit log has one line a minute for each principal, host, operation, resource
+and API. Source: Kafka's `StandardAuthorizerData.buildAuditMessage`; KIP-430.
+"""
+
+import logging
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+
+from coordinator.core.daemon_log import LogLineLimit, format_repeats
+from coordinator.core.message_text import printable
+from coordinator.network.request_context import RequestContext
+from coordinator.security.core.acl import (
+    CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
+    AclOperation,
+    ResourceType,
+    format_java_address,
+)
+from coordinator.security.core.authorizer import Authorizer, Decision
+from coordinator.security.core.principal import Principal
+from coordinator.topics.catalogue import Catalogue
+from protocol.error_codes import ErrorCode
+from protocol.error_response import Entry, build_error_entry, build_error_response
+
+_LOG: Final = logging.getLogger("kafka.authorizer.logger")
+
+_TOPIC: Final = ResourceType.TOPIC  # a member of an enum is looked up each time that it is named
+
+_RESOURCE_NAMES: Final = {
+    ResourceType.TOPIC: "Topic",
+    ResourceType.GROUP: "Group",
+    ResourceType.CLUSTER: "Cluster",
+    ResourceType.TRANSACTIONAL_ID: "TransactionalId",
+}
+_MAX_RULE: Final = 500
+
+
+class AuditLog:
+    """The audit log of one server."""
+
+    def __init__(self) -> None:
+        self._limit = LogLineLimit()
+
+    @property
+    def logs_allowed(self) -> bool:
+        """Whether anything is told of what is allowed."""
+        return _LOG.isEnabledFor(logging.DEBUG)
+
+    def log_decision(
+        self,
+        decision: Decision,
+        principal: Principal,
+        host: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        api_name: str,
+    ) -> None:
+        """Tells of a decision: at INFO of what is denied, at DEBUG of what is allowed."""
+        if not _LOG.isEnabledFor(logging.DEBUG if decision.allowed else logging.INFO):
+            return
+        count = 1
+        if not decision.allowed:
+            count = self._limit.admit(principal, host, operation, resource_type, name, api_name)
+            if not count:
+                return
+        arguments = (
+            printable(str(principal)),
+            operation.name,
+            host,
+            f"{_RESOURCE_NAMES[resource_type]}:LITERAL:{printable(name)}",
+            api_name,
+            printable(decision.rule_text, _MAX_RULE),
+        )
+        if decision.allowed:
+            _LOG.debug(
+                "Principal = %s is Allowed operation = %s from host = %s on resource = %s for request = %s with "
+                "resourceRefCount = 1 based on rule %s",
+                *arguments,
+            )
+        else:
+            _LOG.info(
+                "Principal = %s is Denied operation = %s from host = %s on resource = %s for request = %s with "
+                "resourceRefCount = 1 based on rule %s%s",
+                *arguments,
+                format_repeats(count),
+            )
+
+
+class AuthHelper:
+    """Decides what the client of one request may do."""
+
+    __slots__ = (
+        "_audit",
+        "_authorizer",
+        "_decisions",
+        "_host",
+        "_logs_allowed",
+        "_operations",
+        "_principal",
+        "api_name",
+        "api_version",
+        "catalogue",
+    )
+
+    def __init__(
+        self, authorizer: Authorizer, audit: AuditLog, catalogue: Catalogue, context: RequestContext
+    ) -> None:
+        self._authorizer = authorizer
+        self._audit = audit
+        self._logs_allowed = audit.logs_allowed
+        self._principal = context.client.principal
+        self._host = format_java_address(context.client.host)
+        self._decisions: dict[tuple[AclOperation, ResourceType, str], Decision] = {}
+        self._operations: dict[tuple[ResourceType, str], int] = {}
+        self.catalogue = catalogue
+        """Where topics that are asked for by id have their names."""
+        self.api_name = context.api_name
+        self.api_version = context.api_version
+
+    def allows(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        logs_denied: bool = True,
+        logs_allowed: bool = True,
+    ) -> bool:
+        """Whether the client may do something to a resource. In: what of that is for the audit log."""
+        key = operation, resource_type, name
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._authorizer.decide(self._principal, self._host, operation, resource_type, name)
+            self._decisions[key] = decision
+            if (logs_allowed and self._logs_allowed) if decision.allowed else logs_denied:
+                self._audit.log_decision(
+                    decision, self._principal, self._host, operation, resource_type, name, self.api_name
+                )
+        return decision.allowed
+
+    def allows_on_cluster(self, operation: AclOperation, *, logs_denied: bool = True) -> bool:
+        """Whether the client may do something to the cluster."""
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, logs_denied=logs_denied)
+
+    def allows_on_topic(self, operation: AclOperation, name: str, *, is_silent: bool = False) -> bool:
+        """Whether the client may do something to a topic. In: whether the audit log omits it."""
+        return self.allows(operation, _TOPIC, name, logs_denied=not is_silent, logs_allowed=not is_silent)
+
+    def may_describe(self, name: str) -> bool:
+        """Whether the client may know of a topic that it has not named; only that it may is for the audit log."""
+        return self.allows(AclOperation.DESCRIBE, ResourceType.TOPIC, name, logs_denied=False)
+
+    def may_write_any_topic(self) -> bool:
+        """Whether there may be a topic that the client may write to."""
+        return self._authorizer.may_write_any_topic(self._principal, self._host)
+
+    def deny_request(
+        self, request: object, error: ErrorCode, message: str | None = None
+    ) -> "AuthorizationDenied":
+        """Return the denial of a whole request."""
+        return AuthorizationDenied(build_error_response(request, self.api_version, error, message))
+
+    def build_denied_entry(
+        self, entry_class: type[Entry], element: object, error: ErrorCode, message: str | None = None
+    ) -> Entry:
+        """Return the entry of a response for an element of the request that is denied."""
+        return build_error_entry(entry_class, element, self.api_version, error, message)
+
+    def find_authorized_operations(self, resource_type: ResourceType, name: str) -> int:
+        """All that the client may do to a resource, a bit for each operation. Source: KIP-430."""
+        key = resource_type, name
+        bits = self._operations.get(key)
+        if bits is None:
+            bits = self._operations[key] = _to_bits(
+                operation
+                for operation in SUPPORTED_OPERATIONS[resource_type]
+                if self._authorizer.decide(
+                    self._principal, self._host, operation, resource_type, name
+                ).allowed
+            )
+        return bits
+
+    def find_cluster_operations(self) -> int:
+        """All that the client may do to the cluster, a bit for each operation; 0 without the right to describe
+        it."""
+        if not self.allows_on_cluster(AclOperation.DESCRIBE):
+            return 0
+        return self.find_authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def find_topic_name(self, topic_id: bytes) -> str | None:
+        """The topic that has an id; None where there is none."""
+        topic = self.catalogue.find_topic_by_id(topic_id)
+        return None if topic is None else topic.name
+
+
+def _to_bits(operations: Iterable[AclOperation]) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+Element = TypeVar("Element")
+Refusal = TypeVar("Refusal")
+
+
+def partition_by_authorized(
+    elements: Iterable[Element], allows: Callable[[Element], bool], refuse: Callable[[Element], Refusal]
+) -> Generator[None, None, tuple[list[Element], list[Refusal]]]:
+    """What is left of the elements, and the answers to those that are refused, each in their order; in steps."""
+    allowed: list[Element] = []
+    refused: list[Refusal] = []
+    for element in elements:
+        if allows(element):
+            allowed.append(element)
+        else:
+            refused.append(refuse(element))
+        yield
+    return allowed, refused
+
+
+class GuardPassed(Struct, frozen=True):
+    """What is left of the request goes to its handler."""
+
+    finish: Callable[[Any], Any] | None = None
+    """Makes the answer for the client of the handler's, when that comes; None: it is as it should be."""
+    closes: bool = False
+    """Whether the connection is closed when the request is done with, since its client wants no answer."""
+    arguments: tuple[Any, ...] = ()
+    """What the handler is to be told besides."""
+
+
+class AuthorizationDenied(Struct, frozen=True):
+    """The handler does not see the request."""
+
+    response: object
+    """The answer, or one of `coordinator.core.response_status`."""
+
+
+PASS: Final = GuardPassed()
+
+GuardResult = GuardPassed | AuthorizationDenied
+GuardSteps = Generator[None, None, GuardResult]
+"""Leads to a result; others may be answered in between."""
+Guard = Callable[[Any, AuthHelper], GuardResult | GuardSteps]
+"""Looks at a request, and takes out of it what is refused."""

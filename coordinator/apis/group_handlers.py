@@ -1,0 +1,337 @@
+"""Handlers of group APIs: each request goes to the partition that holds its group. Requests about several
+groups are split by partition, and their responses combined in the order of the request.
+
+One group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat. Several: ListGroups,
+DescribeGroups, DeleteGroups, ConsumerGroupDescribe. Source: Kafka's `KafkaApis`,
+`GroupCoordinatorService.listGroups`, `describeGroups`, `deleteGroups`, `consumerGroupHeartbeat`,
+`consumerGroupDescribe`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+from uuid import uuid4
+
+from coordinator.apis.scatter_gather import Combine, Combining, ScatterGather
+from coordinator.config.properties import Config
+from coordinator.core.outcome import Context
+from coordinator.core.reply import DeferReply, TransformResponse, defer_mapped
+from coordinator.core.response_status import DeferredResponse
+from coordinator.group.consumer.heartbeat_validation import validate_heartbeat
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_request_rules import (
+    build_group_error_response,
+    find_error_before_lookup,
+    find_loading_error,
+)
+from coordinator.group.group_shard import GroupShard
+from coordinator.network.request_context import RequestContext
+from coordinator.network.run_queue import RunQueue
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.runtime import Runtime
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_error_response
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseGroup,
+)
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+GroupPartition: TypeAlias = CoordinatorPartition[GroupShard]
+
+MAX_GROUPS_PER_PART: Final = 500
+"""Groups that a partition is asked about before others are answered."""
+CONSUMER_PROTOCOL: Final = "consumer"
+"""Its name in `group.coordinator.rebalance.protocols`."""
+
+_TELLS_CHANGE: Final[dict[type[object], Callable[[Any], bool]]] = {
+    HeartbeatResponse: lambda response: response.error_code != ErrorCode.NONE,
+    ConsumerGroupHeartbeatResponse: lambda response: (
+        response.error_code != ErrorCode.NONE or response.assignment is not None
+    ),
+}
+"""Whether the answer to a heartbeat tells the member of a change."""
+
+
+class GroupRouter:
+    """Finds the partition of a request, asks it, and sees to it that the answer reaches who asked."""
+
+    def __init__(self, runtime: Runtime[GroupShard], config: GroupConfig) -> None:
+        self.runtime = runtime
+        self._config = config
+
+    @property
+    def partitions(self) -> Sequence[GroupPartition]:
+        """Those that this broker coordinates."""
+        return self.runtime.partitions
+
+    def serves(self, partition: GroupPartition) -> bool:
+        """Whether this broker coordinates a partition, and it can be asked."""
+        return partition.machine is not None
+
+    # One group, one partition
+
+    def handle_heartbeat(self, request: HeartbeatRequest, context: RequestContext) -> object:
+        """Heartbeat: never waits, neither for the group nor for the disk."""
+        partition = self.runtime.find_partition(request.group_id)
+        if partition.machine is None:
+            return self._refuse_unavailable(partition, request, context.api_version)
+        machine_context = create_heartbeat_context(context)
+        response = self.try_heartbeat(partition, request, machine_context)
+        return (
+            self.runtime.execute_immediate_request(partition, request, machine_context)
+            if response is None
+            else response
+        )
+
+    def try_heartbeat(
+        self, partition: GroupPartition, request: Any, machine_context: Context
+    ) -> object | None:
+        """The answer to a heartbeat of either protocol from which nothing else follows; None: it is to be asked."""
+        try:
+            return self.runtime.try_heartbeat(
+                partition, request, machine_context, waits_for_log=_waits_for_log(request)
+            )
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
+            return self.runtime.on_internal_error(partition, problem, request, machine_context.api_version)
+
+    def create_fast_path(
+        self, request: Any, response: Any, context: RequestContext
+    ) -> Callable[[int], bool] | None:
+        """A heartbeat of either protocol that was answered, for when it comes again: who tells whether the answer
+        is the same again. None where it told of something new."""
+        if type(response) not in _TELLS_CHANGE or _TELLS_CHANGE[type(response)](response):
+            return None
+        partition = self.runtime.find_partition(request.group_id)
+        waits_for_log = _waits_for_log(request)
+        return self.runtime.prepare_repeated_heartbeat(
+            partition, request, create_heartbeat_context(context), response, waits_for_log=waits_for_log
+        )
+
+    def handle(self, request: Any, context: RequestContext) -> object:
+        """SyncGroup, LeaveGroup, and whatever else names one group and is answered as the core answers it."""
+        return self.answer_request(request, context)
+
+    def handle_join(
+        self, request: Any, context: RequestContext, may_describe: Callable[[str], bool] | None = None
+    ) -> object:
+        """JoinGroup, or the heartbeat of a member that may be new: one without an id may get one, which is random
+        and therefore made here. In: see `Context`."""
+        machine_context = self.create_machine_context(
+            context, "" if request.member_id else str(uuid4()), may_describe
+        )
+        partition = self.runtime.find_partition(request.group_id)
+        return self.send_request(partition, request, machine_context, context.defer)
+
+    def answer_request(
+        self, request: Any, context: RequestContext, transform: TransformResponse | None = None
+    ) -> object:
+        """Send a request to the partition of its group.
+
+        Args:
+            transform: makes the response for the client of the group's.
+
+        Returns the response for the client, or one of `coordinator.core.response_status`.
+        """
+        partition = self.runtime.find_partition(request.group_id)
+        if transform is None:
+            return self.send_request(partition, request, self.create_machine_context(context), context.defer)
+        defer = partial(defer_mapped, context.defer, transform)
+        response = self.send_request(partition, request, self.create_machine_context(context), defer)
+        return response if type(response) is DeferredResponse else transform(response)
+
+    def ask_partition(
+        self, partition: GroupPartition, request: Any, context: RequestContext, defer: DeferReply
+    ) -> object | DeferredResponse:
+        """Send a request to a partition; its response, or AWAITING_DISK or BLOCKED when the reply gets it later."""
+        return self.send_request(partition, request, self.create_machine_context(context), defer)
+
+    def create_machine_context(
+        self,
+        context: RequestContext,
+        new_member_uuid: str = "",
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> Context:
+        """The context of a request as the machines of groups know it."""
+        client = context.client
+        return Context(
+            self.runtime.next_waiter(),
+            context.api_version,
+            client.client_id,
+            client.host,
+            new_member_uuid,
+            connection_id=client.connection_id,
+            may_describe=may_describe,
+        )
+
+    def send_request(
+        self, partition: GroupPartition, request: Any, machine_context: Context, defer: DeferReply
+    ) -> object | DeferredResponse:
+        """Put a request to a partition, in a context that was made before."""
+        if partition.machine is None:
+            return self._refuse_unavailable(partition, request, machine_context.api_version)
+        return self.runtime.execute_request(partition, request, machine_context, defer)
+
+    def _refuse_unavailable(self, partition: GroupPartition, request: Any, api_version: int) -> object:
+        """The answer of a partition that is not in service."""
+        if self.runtime.is_shut_down:
+            return build_group_error_response(request, api_version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        error = find_error_before_lookup(request, api_version, self._config)
+        if error is not ErrorCode.NONE:
+            return build_group_error_response(request, api_version, error)
+        if partition.state is PartitionState.LOADING:
+            return build_group_error_response(request, api_version, find_loading_error(request))
+        return build_group_error_response(request, api_version, ErrorCode.NOT_COORDINATOR)
+
+
+def create_heartbeat_context(context: RequestContext) -> Context:
+    """Of a heartbeat, whose answer goes nowhere else."""
+    client = context.client
+    return Context(0, context.api_version, client.client_id, client.host, connection_id=client.connection_id)
+
+
+def _waits_for_log(request: object) -> bool:
+    """A Heartbeat is answered whatever the log does."""
+    return type(request) is not HeartbeatRequest
+
+
+class GroupAdminHandler:
+    """Answers ListGroups, DescribeGroups, DeleteGroups."""
+
+    def __init__(self, router: GroupRouter, run_queue: RunQueue) -> None:
+        self._router = router
+        self._run_queue = run_queue
+
+    def ask_partitions(
+        self, parts: Iterable[tuple[GroupPartition, Any] | None], combine: Combine, context: RequestContext
+    ) -> object:
+        """Puts such a request to each of these partitions; None is a step on the way. Out: what the answers
+        combine to, or one of `coordinator.core.response_status`."""
+        gather = ScatterGather(combine, self._run_queue)
+        requests = (part and partial(self._router.ask_partition, part[0], part[1], context) for part in parts)
+        return gather.answer_parts(requests, context)
+
+    def list_groups(self, request: ListGroupsRequest, context: RequestContext) -> object:
+        """The groups of every partition that is in service; an error while one is loading."""
+        partitions = self._router.partitions
+        if self._router.runtime.is_shut_down:
+            return build_error_response(request, context.api_version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if any(partition.state is PartitionState.LOADING for partition in partitions):
+            return build_error_response(request, context.api_version, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        parts = [(partition, request) for partition in partitions if partition.machine is not None]
+        return self.ask_partitions(parts, _combine_group_lists, context)
+
+    def describe_groups(self, request: DescribeGroupsRequest, context: RequestContext) -> object:
+        """Each group as its partition describes it, in the order asked for."""
+
+        def create_part(group_ids: list[str]) -> DescribeGroupsRequest:
+            return DescribeGroupsRequest(
+                groups=group_ids, include_authorized_operations=request.include_authorized_operations
+            )
+
+        def combine(responses: list[DescribeGroupsResponse]) -> Combining:
+            by_id: dict[str, DescribedGroup] = {}
+            for response in responses:
+                by_id.update((group.group_id, group) for group in response.groups)
+                yield
+            return DescribeGroupsResponse(groups=[by_id[group_id] for group_id in request.groups])
+
+        return self.ask_partitions(
+            self.split_by_partition(dict.fromkeys(request.groups), create_part), combine, context
+        )
+
+    def delete_groups(self, request: DeleteGroupsRequest, context: RequestContext) -> object:
+        """Each group once, however often it was named."""
+        group_ids = list(dict.fromkeys(request.groups_names))
+
+        def create_part(names: list[str]) -> DeleteGroupsRequest:
+            return DeleteGroupsRequest(groups_names=names)
+
+        def combine(responses: list[DeleteGroupsResponse]) -> Combining:
+            by_id: dict[str, DeletableGroupResult] = {}
+            for response in responses:
+                by_id.update((result.group_id, result) for result in response.results)
+                yield
+            return DeleteGroupsResponse(results=[by_id[group_id] for group_id in group_ids])
+
+        return self.ask_partitions(self.split_by_partition(group_ids, create_part), combine, context)
+
+    def split_by_partition(
+        self, group_ids: Iterable[str], create_part: Callable[[list[str]], Any]
+    ) -> Iterator[tuple[GroupPartition, Any] | None]:
+        """Requests about so many groups each, by partition; None for a step on the way to them."""
+        by_partition: dict[int, list[str]] = {}
+        runtime = self._router.runtime
+        for number, group_id in enumerate(group_ids, 1):
+            by_partition.setdefault(runtime.find_partition(group_id).number, []).append(group_id)
+            if number % MAX_GROUPS_PER_PART == 0:
+                yield None
+        for partition, names in by_partition.items():
+            for start in range(0, len(names), MAX_GROUPS_PER_PART):
+                yield runtime.partitions[partition], create_part(names[start : start + MAX_GROUPS_PER_PART])
+
+
+def _combine_group_lists(lists: list[ListGroupsResponse]) -> Combining:
+    error = next((answer.error_code for answer in lists if answer.error_code), int(ErrorCode.NONE))
+    groups = [group for answer in lists for group in answer.groups]
+    yield
+    return ListGroupsResponse(error_code=error, groups=groups)
+
+
+class ConsumerGroupHandler:
+    """Answers ConsumerGroupHeartbeat and ConsumerGroupDescribe; UNSUPPORTED_VERSION where the protocol is not
+    enabled."""
+
+    def __init__(self, router: GroupRouter, admin: GroupAdminHandler, config: Config) -> None:
+        self._router = router
+        self._admin = admin
+        self._config = config.view(ConsumerGroupConfig)
+        self._is_enabled = CONSUMER_PROTOCOL in config.group_coordinator_rebalance_protocols
+
+    def handle_heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        context: RequestContext,
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> object:
+        """Of a member; one of v0 without an id may get one. In: see `Context`."""
+        if not self._is_enabled:
+            return build_error_response(request, context.api_version, ErrorCode.UNSUPPORTED_VERSION)
+        runtime = self._router.runtime
+        partition = runtime.find_partition(request.group_id)
+        response = self._router.try_heartbeat(partition, request, create_heartbeat_context(context))
+        if response is not None:
+            return response
+        if not self._router.serves(partition) and not runtime.is_shut_down:
+            refusal = validate_heartbeat(request, context.api_version, self._config)
+            if refusal is not None:
+                return build_error_response(request, context.api_version, refusal.error, refusal.message)
+        return self._router.handle_join(request, context, may_describe)
+
+    def describe_groups(self, request: ConsumerGroupDescribeRequest, context: RequestContext) -> object:
+        """Each group as its partition describes it, in the order asked for."""
+        if not self._is_enabled:
+            return build_error_response(request, context.api_version, ErrorCode.UNSUPPORTED_VERSION)
+
+        def create_part(group_ids: list[str]) -> ConsumerGroupDescribeRequest:
+            return ConsumerGroupDescribeRequest(
+                group_ids=group_ids, include_authorized_operations=request.include_authorized_operations
+            )
+
+        def combine(responses: list[ConsumerGroupDescribeResponse]) -> Combining:
+            by_id: dict[str, ConsumerGroupDescribeResponseGroup] = {}
+            for response in responses:
+                by_id.update((group.group_id, group) for group in response.groups)
+                yield
+            return ConsumerGroupDescribeResponse(groups=[by_id[group_id] for group_id in request.group_ids])
+
+        parts = self._admin.split_by_partition(dict.fromkeys(request.group_ids), create_part)
+        return self._admin.ask_partitions(parts, combine, context)

@@ -1,0 +1,401 @@
+"""Handlers of transaction APIs: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn and EndTxn of producers,
+DescribeTransactions and ListTransactions of admin clients, WriteTxnMarkers of brokers and of
+`kafka-transactions.sh abort`.
+Source: Kafka's `KafkaApis.handleInitProducerIdRequest`, `handleAddPartitionsToTransactionRequest`,
+`handleAddOffsetsToTxnRequest`, `handleEndTxnRequest`, `handleDescribeTransactionsRequest`,
+`handleListTransactionsRequest`, `handleWriteTxnMarkersRequest`; KIP-664, KIP-994, KIP-1152.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from coordinator.apis.scatter_gather import Combining, ScatterGather, SendPart
+from coordinator.apis.transaction_markers import TransactionEnd, TransactionMarkerWriter
+from coordinator.apis.transaction_router import TransactionRouter
+from coordinator.core.reply import DeferReply
+from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
+from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE
+from coordinator.network.request_context import RequestContext
+from coordinator.network.request_routes import Handler
+from coordinator.network.run_queue import RunQueue
+from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.topic_name import is_internal
+from coordinator.transactions.transaction_requests import (
+    AddPartitions,
+    AddPartitionsResult,
+    DescribeTransaction,
+    ListTransactions,
+)
+from coordinator.transactions.transaction_state_machine import TransactionState
+from protocol.error_codes import ErrorCode
+from protocol.error_response import build_error_response
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsTransactionState,
+)
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from protocol.partitioner import partition_for
+from storage.topic_partition import TopicPartition
+
+FENCED_SINCE: Final = 2
+"""The version of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn that may say PRODUCER_FENCED."""
+BATCHES_SINCE: Final = 4
+_NO_VALUE: Final = -1
+_CLIENT_LEVEL: Final = 0
+_BROKER_LEVEL: Final = 2
+Errors = Mapping[tuple[str, int], ErrorCode]
+"""By topic and partition, in the order of the request."""
+
+
+class TransactionsHandler:
+    """Answers producers about their transactions."""
+
+    def __init__(
+        self,
+        router: TransactionRouter,
+        catalogue: Catalogue,
+        run_queue: RunQueue,
+        offsets_partitions: int,
+        without_transactions: Handler,
+    ) -> None:
+        """In: how many partitions the groups have; who answers InitProducerId for a producer without
+        transactions."""
+        self._router = router
+        self._catalogue = catalogue
+        self._run_queue = run_queue
+        self._offsets_partitions = offsets_partitions
+        self._without_transactions = without_transactions
+
+    def init_producer_id(self, request: InitProducerIdRequest, context: RequestContext) -> object:
+        """InitProducerId: the next epoch of a transactional id, and the end of what its producer had open."""
+        if request.transactional_id is None:
+            return self._without_transactions(request, context)
+        is_whole = (request.producer_id == _NO_VALUE) == (request.producer_epoch == _NO_VALUE)
+        if not request.transactional_id or not is_whole:
+            return build_error_response(request, context.api_version, ErrorCode.INVALID_REQUEST)
+        return self._router.ask_coordinator(
+            request.transactional_id, request, self._router.create_machine_context(context), context.defer
+        )
+
+    def end_txn(self, request: EndTxnRequest, context: RequestContext) -> object:
+        """EndTxn: commit or abort."""
+        if not request.transactional_id:
+            return build_error_response(request, context.api_version, ErrorCode.INVALID_REQUEST)
+        return self._router.ask_coordinator(
+            request.transactional_id, request, self._router.create_machine_context(context), context.defer
+        )
+
+    def add_offsets(self, request: AddOffsetsToTxnRequest, context: RequestContext) -> object:
+        """AddOffsetsToTxn: the partition of the offsets of a group."""
+        number = partition_for(request.group_id, self._offsets_partitions)
+        added = AddPartitions(
+            transactional_id=request.transactional_id,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+            partitions=[(CONSUMER_OFFSETS, number)],
+            verify_only=False,
+            transaction_version=_CLIENT_LEVEL,
+        )
+        version = context.api_version
+
+        def iterate_parts() -> Iterator[SendPart]:
+            yield partial(self._ask_coordinator, added, context)
+
+        def combine(answers: list[AddPartitionsResult]) -> Combining:
+            yield
+            (error,) = answers[0].errors.values()
+            return AddOffsetsToTxnResponse(error_code=_convert_error(error, version))
+
+        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
+
+    def add_partitions(self, request: AddPartitionsToTxnRequest, context: RequestContext) -> object:
+        """AddPartitionsToTxn: of one transaction, or of several, each by itself."""
+        version = context.api_version
+        is_batch = version >= BATCHES_SINCE
+        transactions = request.transactions if is_batch else [_to_transaction(request)]
+        found: list[Errors | None] = []
+        """What is said of each transaction without its coordinator; None where that is asked."""
+
+        def iterate_parts() -> Iterator[SendPart | None]:
+            for transaction in transactions:
+                refused = yield from self._check_partitions(transaction.topics, is_batch=is_batch)
+                found.append(refused)
+                if refused is None:
+                    yield partial(
+                        self._ask_coordinator, _create_add_partitions(transaction, is_batch=is_batch), context
+                    )
+
+        def combine(answers: list[AddPartitionsResult]) -> Combining:
+            yield
+            answered = iter(answers)
+            results = []
+            for transaction, refused in zip(transactions, found, strict=True):
+                errors = next(answered).errors if refused is None else refused
+                topics = []
+                for topic in transaction.topics:
+                    topics.append(_create_topic_result(topic, errors, version))
+                    yield
+                results.append(
+                    AddPartitionsToTxnResult(
+                        transactional_id=transaction.transactional_id, topic_results=topics
+                    )
+                )
+            if is_batch:
+                return AddPartitionsToTxnResponse(error_code=ErrorCode.NONE, results_by_transaction=results)
+            return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
+
+        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
+
+    def _check_partitions(
+        self, topics: Sequence[AddPartitionsToTxnTopic], *, is_batch: bool
+    ) -> Generator[None, None, Errors | None]:
+        """What stands against partitions that are not there or nobody may write to, and against all others then;
+        None where there is nothing. In steps."""
+        errors: dict[tuple[str, int], ErrorCode] = {}
+        is_refused = False
+        for requested in topics:
+            topic = self._catalogue.find_topic(requested.name)
+            count = 0 if topic is None else len(topic.partitions)
+            for number in requested.partitions:
+                error = ErrorCode.OPERATION_NOT_ATTEMPTED
+                if is_internal(requested.name) and not is_batch:  # which brokers send, for groups too
+                    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                elif not 0 <= number < count:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                is_refused |= error is not ErrorCode.OPERATION_NOT_ATTEMPTED
+                errors[requested.name, number] = error
+            yield None
+        return errors if is_refused else None
+
+    def _ask_coordinator(self, request: AddPartitions, context: RequestContext, defer: DeferReply) -> object:
+        return self._router.ask_coordinator(
+            request.transactional_id, request, self._router.create_machine_context(context), defer
+        )
+
+
+def _to_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _create_add_partitions(transaction: AddPartitionsToTxnTransaction, *, is_batch: bool) -> AddPartitions:
+    return AddPartitions(
+        transactional_id=transaction.transactional_id,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        partitions=[(topic.name, number) for topic in transaction.topics for number in topic.partitions],
+        verify_only=transaction.verify_only,
+        transaction_version=_BROKER_LEVEL if is_batch else _CLIENT_LEVEL,
+    )
+
+
+def _create_topic_result(
+    topic: AddPartitionsToTxnTopic, errors: Errors, version: int
+) -> AddPartitionsToTxnTopicResult:
+    return AddPartitionsToTxnTopicResult(
+        name=topic.name,
+        results_by_partition=[
+            AddPartitionsToTxnPartitionResult(
+                partition_index=number,
+                partition_error_code=_convert_error(errors[topic.name, number], version),
+            )
+            for number in topic.partitions
+        ],
+    )
+
+
+def _convert_error(error: ErrorCode, version: int) -> ErrorCode:
+    """An error as clients of a version know it."""
+    if error is ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return error
+
+
+_STATES: Final = frozenset(state.value for state in TransactionState)
+PATTERN_MEMORY_BYTES: Final = 16 * 1024
+"""For a compiled pattern and for its matching. A pattern of so many parts is as long as an id is likely to be, and
+holds the loop for a few hundredths of a second where an id has 32 kB; with RE2's own limit that is minutes."""
+
+Matches = Callable[[str], bool]
+"""Whether an id is of a pattern."""
+
+
+class TransactionAdminHandler:
+    """Answers admin clients about transactions."""
+
+    def __init__(self, router: TransactionRouter, run_queue: RunQueue) -> None:
+        self._router = router
+        self._run_queue = run_queue
+
+    def describe_transactions(self, request: DescribeTransactionsRequest, context: RequestContext) -> object:
+        """Each id as its partition describes it, in the order asked for; one that is named again is not described
+        again, which would take as much memory each time as its transaction has partitions."""
+        transactional_ids = dict.fromkeys(request.transactional_ids)
+
+        def iterate_parts() -> Iterator[SendPart]:
+            for transactional_id in transactional_ids:
+                part_request = DescribeTransaction(transactional_id)
+                yield partial(
+                    self._router.ask_coordinator,
+                    transactional_id,
+                    part_request,
+                    self._router.create_machine_context(context),
+                )
+
+        def combine(answers: list[DescribeTransactionsTransactionState]) -> Combining:
+            yield
+            by_id = dict(zip(transactional_ids, answers, strict=True))
+            return DescribeTransactionsResponse(
+                transaction_states=[by_id[each] for each in request.transactional_ids]
+            )
+
+        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
+
+    def list_transactions(self, request: ListTransactionsRequest, context: RequestContext) -> object:
+        """The ids of every partition that is in service, as far as they pass all filters; an error while one is
+        loading."""
+        unknown = [name for name in request.state_filters if name not in _STATES]
+        error = self._find_availability_error()
+        matches: Matches = _match_all
+        if error is ErrorCode.NONE and request.transactional_id_pattern:
+            found = _compile_pattern(request.transactional_id_pattern)
+            if found is None:
+                error = ErrorCode.INVALID_REGULAR_EXPRESSION
+            else:
+                matches = found
+        if error is not ErrorCode.NONE:
+            return build_error_response(request, context.api_version, error)
+        part_request = ListTransactions(
+            request.state_filters, request.producer_id_filters, request.duration_filter
+        )
+
+        def iterate_parts() -> Iterator[SendPart]:
+            for partition in self._router.partitions:
+                if partition.machine is not None:
+                    machine_context = self._router.create_machine_context(context)
+                    yield partial(self._router.ask_partition, partition, part_request, machine_context)
+
+        def combine(answers: list[ListTransactionsResponse]) -> Combining:
+            states = []
+            for answer in answers:
+                yield
+                for state in answer.transaction_states:
+                    if matches(state.transactional_id):
+                        states.append(state)
+                    yield
+            return ListTransactionsResponse(
+                error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=states
+            )
+
+        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
+
+    def _find_availability_error(self) -> ErrorCode:
+        runtime = self._router.runtime
+        if runtime.is_shut_down:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if any(partition.state is PartitionState.LOADING for partition in self._router.partitions):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE
+
+
+def _match_all(_: str) -> bool:
+    return True
+
+
+def _compile_pattern(pattern: str) -> Matches | None:
+    """Whether a whole id is of a pattern, in time that grows with the lengths of both; None where that is no
+    pattern, or too large a one."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = PATTERN_MEMORY_BYTES
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error:
+        return None
+    return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
+
+
+class WriteTxnMarkersHandler:
+    """Answers WriteTxnMarkers."""
+
+    def __init__(self, writer: TransactionMarkerWriter, run_queue: RunQueue) -> None:
+        self._writer = writer
+        self._run_queue = run_queue
+
+    def handle(self, request: WriteTxnMarkersRequest, context: RequestContext) -> object:
+        """Each marker in each partition, by itself."""
+
+        def iterate_parts() -> Iterator[SendPart]:
+            for marker in request.markers:
+                end = _create_transaction_end(marker)
+                for topic in marker.topics:
+                    for number in topic.partition_indexes:
+                        yield partial(self._write_marker, TopicPartition(topic.name, number), end)
+
+        def combine(answers: list[ErrorCode]) -> Combining:
+            errors = iter(answers)
+            markers = []
+            for marker in request.markers:
+                if not any(topic.partition_indexes for topic in marker.topics):
+                    continue  # as in Kafka
+                topics = []
+                for topic in marker.topics:
+                    results = [
+                        WritableTxnMarkerPartitionResult(partition_index=number, error_code=next(errors))
+                        for number in topic.partition_indexes
+                    ]
+                    topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
+                    yield
+                markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+            return WriteTxnMarkersResponse(markers=markers)
+
+        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
+
+    def _write_marker(
+        self, partition: TopicPartition, end: TransactionEnd, defer: DeferReply
+    ) -> object | DeferredResponse:
+        if end.producer_id < 0 or end.producer_epoch < 0:
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka says it
+        if partition.topic == TRANSACTION_STATE:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self._writer.write_marker(partition, end, defer(False).send)
+        return AWAITING_DISK
+
+
+def _create_transaction_end(marker: WritableTxnMarker) -> TransactionEnd:
+    return TransactionEnd(
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.coordinator_epoch,
+        marker.transaction_result,
+        marker.transaction_version,
+    )

@@ -1,0 +1,332 @@
+"""Transaction markers: writes the end of a transaction to every partition that it wrote to, and reports to
+the coordinator when all of them have it. A partition of a topic gets a control batch, a partition of
+`__consumer_offsets` a request. The callback of a marker runs once, when the marker is as durable as the
+records that it ends.
+
+A marker that cannot be written is retried after a pause, as long as its partition exists: a decided
+transaction must end. A deleted partition needs no marker. A partition that knows a newer epoch of the
+producer or of the coordinator fences the transaction, which is then not ended there.
+Thousands of transactions may end together, each in many partitions. Markers are written in slices, a few of
+one transaction at a time, with other work in between.
+Source: Kafka's `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`,
+`KafkaApis.handleWriteTxnMarkersRequest`, `GroupCoordinatorService.completeTransaction`.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from coordinator.apis.data_plane_handler import DataPlaneHandler
+from coordinator.apis.group_handlers import GroupPartition, GroupRouter
+from coordinator.core import clock
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import Context
+from coordinator.core.reply import InternalReply
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.group.group_requests import EndTransaction
+from coordinator.network.run_queue import SLICE_NS
+from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.runtime import Runtime
+from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane_answer import TopicChange
+from coordinator.transactions.transaction_requests import WriteMarkers
+from coordinator.transactions.transaction_shard import TransactionShard
+from protocol.error_codes import ErrorCode
+from storage.producers.end_transaction_marker import EndMarker
+from storage.producers.producer_state import CoordinatorFenced, InvalidProducerEpoch
+from storage.topic_partition import TopicPartition
+
+_LOG: Final = logging.getLogger("TransactionMarkerChannelManager")
+INITIAL_RETRY_MS: Final = 100
+"""After the first time; then twice as long each time, up to the other one."""
+MAX_RETRY_MS: Final = 3_200
+MARKERS_PER_TURN: Final = 20
+"""Markers of one transaction that are written before others have their turn."""
+RETRIABLE_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
+FENCING_ERRORS: Final = frozenset(
+    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+)
+
+OnMarkerWritten = Callable[[ErrorCode], None]
+"""Takes what came of one marker."""
+
+
+class TransactionEnd(NamedTuple):
+    """What a marker says. The level is that of the transaction (`transaction.version`)."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_committed: bool
+    transaction_version: int
+
+
+class TransactionMarkerWriter(Protocol):
+    """A writer of markers, wherever they belong."""
+
+    def write_marker(
+        self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
+    ) -> None:
+        """Writes one marker."""
+
+
+class LocalMarkerWriter:
+    """Writes markers to the partitions of this process. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        data_plane: DataPlane,
+        topics: DataPlaneHandler,
+        groups: GroupRouter,
+        arrival: clock.Arrival,
+        on_topics_changed: Callable[[Sequence[TopicChange]], None],
+    ) -> None:
+        """In: the instant that the engine takes for that of the request at hand; who is told what became of
+        topics."""
+        self._data_plane = data_plane
+        self._topics = topics
+        self._groups = groups
+        self._arrival = arrival
+        self._on_topics_changed = on_topics_changed
+
+    def write_marker(
+        self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
+    ) -> None:
+        """Writes one marker."""
+        if partition.topic == CONSUMER_OFFSETS:
+            self._write_to_groups(partition.partition, end, on_written)
+        else:
+            self._write_to_topic(partition, end, on_written)
+
+    # Topics
+
+    def _write_to_topic(
+        self, partition: TopicPartition, end: TransactionEnd, on_written: OnMarkerWritten
+    ) -> None:
+        if self._data_plane.ownership.is_remote(partition):
+            on_written(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        marker = EndMarker(end.is_committed, end.coordinator_epoch)
+        written = self._data_plane.write_marker(
+            partition.topic,
+            partition.partition,
+            end.producer_id,
+            end.producer_epoch,
+            marker,
+            end.transaction_version,
+            clock.now(),
+        )
+        if written.changes:
+            self._on_topics_changed(written.changes)
+        self._topics.complete_fetches(written.completions)
+        log = written.log
+        if written.error is not ErrorCode.NONE or log is None or log.durable_offset >= written.end_offset:
+            on_written(written.error)
+        else:
+            self._topics.produce_purgatory.call_when_durable(log, written.end_offset, on_written)
+
+    # Groups
+
+    def _write_to_groups(self, number: int, end: TransactionEnd, on_written: OnMarkerWritten) -> None:
+        runtime = self._groups.runtime
+        if not 0 <= number < len(runtime.partitions):
+            on_written(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        partition: GroupPartition = runtime.partitions[number]
+        if partition.state is not PartitionState.OWNED:
+            on_written(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        try:
+            partition.check_marker(
+                end.producer_id, end.producer_epoch, end.coordinator_epoch, end.transaction_version
+            )
+        except InvalidProducerEpoch:
+            on_written(ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
+        except CoordinatorFenced:
+            on_written(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+            return
+        request = EndTransaction(end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_committed)
+
+        def on_response(response: object) -> None:
+            assert isinstance(response, ErrorCode)
+            # A partition that is not in service now may be soon.
+            on_written(response if response is ErrorCode.NONE else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+        self._arrival.advance(clock.monotonic_ns())
+        context = Context(runtime.next_waiter(), 0, "", "")
+        reply = InternalReply(on_response)
+        reply.complete_with(runtime.execute_request, partition, request, context, reply.reopen)
+
+
+class TransactionMarkerManager:
+    """The deliveries that are under way, one for each transactional id at most."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        writer: TransactionMarkerWriter,
+        runtime: Runtime[TransactionShard],
+        on_transaction_ended: Callable[[str], None],
+    ) -> None:
+        """In: who is told of transactional ids when the coordinator knows that their transactions have ended
+        everywhere."""
+        self._loop = loop
+        self._writer = writer
+        self._runtime = runtime
+        self._on_transaction_ended = on_transaction_ended
+        self._deliveries: dict[str, _MarkerDelivery] = {}
+        self._queue: deque[_MarkerDelivery] = deque()
+        """Those with markers to be written now."""
+        self._is_due = False
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._deliveries)
+
+    def deliver_markers(self, transactional_id: str, request: object) -> None:
+        """Takes a WriteMarkers. One for an id whose last one is still under way takes its place: its coordinator
+        was loaded again."""
+        assert isinstance(request, WriteMarkers)
+        if not self._is_closed:
+            delivery = self._deliveries[transactional_id] = _MarkerDelivery(request)
+            self._enqueue(delivery)
+
+    def drop_partition(self, number: int) -> None:
+        """The coordinator of this partition is elsewhere, or is to be read again: whoever it is asks for what is
+        left to be written."""
+        find_partition = self._runtime.find_partition
+        for transactional_id in [each for each in self._deliveries if find_partition(each).number == number]:
+            del self._deliveries[transactional_id]
+
+    def close(self) -> None:
+        """Writes no more. What is not written is by the next start."""
+        self._is_closed = True
+        self._deliveries.clear()
+        self._queue.clear()
+
+    def _is_current(self, delivery: "_MarkerDelivery") -> bool:
+        return self._deliveries.get(delivery.request.transactional_id) is delivery
+
+    def _enqueue(self, delivery: "_MarkerDelivery") -> None:
+        self._queue.append(delivery)
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._write_slice)
+
+    def _write_slice(self) -> None:
+        """Writes markers for a slice."""
+        self._is_due = False
+        started_ns = clock.monotonic_ns()
+        while self._queue and clock.monotonic_ns() - started_ns < SLICE_NS:
+            delivery = self._queue.popleft()
+            self._write_some(delivery)
+            if delivery.unwritten and self._is_current(delivery):
+                self._queue.append(delivery)
+        if self._queue:
+            self._is_due = True
+            self._loop.call_soon(self._write_slice)
+
+    def _write_some(self, delivery: "_MarkerDelivery") -> None:
+        for _ in range(MARKERS_PER_TURN):
+            if not delivery.unwritten or not self._is_current(delivery):
+                return
+            partition = delivery.unwritten.popleft()
+            delivery.awaited += 1
+            on_written = partial(self._on_marker_written, delivery, partition)
+            try:
+                self._writer.write_marker(partition, delivery.end, on_written)
+            except Exception as problem:  # noqa: BLE001 - the others are written all the same, and this one again
+                _LOG.error("The marker for %s could not be written", partition, exc_info=problem)
+                on_written(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _on_marker_written(
+        self, delivery: "_MarkerDelivery", partition: TopicPartition, error: ErrorCode
+    ) -> None:
+        if not self._is_current(delivery):
+            return
+        delivery.awaited -= 1
+        if error in RETRIABLE_ERRORS:
+            delivery.retriable.append(partition)
+        elif error in FENCING_ERRORS:
+            self._abandon_delivery(delivery, partition, error)
+            return
+        else:
+            if error is not ErrorCode.NONE:
+                _LOG.info(
+                    "%s: no marker for %s, which is not there any more (%s)",
+                    printable(delivery.request.transactional_id),
+                    partition,
+                    error.name,
+                )
+            delivery.written.append(partition)
+        if not delivery.awaited and not delivery.unwritten:
+            self._finish_round(delivery)
+
+    def _abandon_delivery(
+        self, delivery: "_MarkerDelivery", partition: TopicPartition, error: ErrorCode
+    ) -> None:
+        request = delivery.request
+        del self._deliveries[request.transactional_id]
+        if delivery.written:
+            self._notify_coordinator(request, request.build_markers_written(_to_pairs(delivery.written)))
+        _LOG.warning(
+            "%s: its transaction is not ended in %s, which knows a newer epoch (%s); no further marker is written",
+            printable(request.transactional_id),
+            partition,
+            error.name,
+        )
+        self._notify_coordinator(
+            request, request.build_markers_refused([(partition.topic, partition.partition)], error)
+        )
+
+    def _finish_round(self, delivery: "_MarkerDelivery") -> None:
+        """Tells what is done, and does again what is not."""
+        request = delivery.request
+        written, delivery.written = delivery.written, []
+        again, delivery.retriable = delivery.retriable, []
+        if not again:
+            del self._deliveries[request.transactional_id]
+        else:
+            self._loop.call_later(delivery.retry_ms / 1000, self._retry_markers, delivery, again)
+            delivery.retry_ms = min(2 * delivery.retry_ms, MAX_RETRY_MS)
+        if written or not again:
+            self._notify_coordinator(request, request.build_markers_written(_to_pairs(written)))
+        if not again:
+            self._on_transaction_ended(request.transactional_id)
+
+    def _retry_markers(self, delivery: "_MarkerDelivery", partitions: list[TopicPartition]) -> None:
+        if self._is_current(delivery):
+            delivery.unwritten.extend(partitions)
+            self._enqueue(delivery)
+
+    def _notify_coordinator(self, request: WriteMarkers, message: object) -> None:
+        self._runtime.receive_message(request.transactional_id, message)
+
+
+class _MarkerDelivery:
+    """The markers of one transaction: those to be written, those on their way, and what came of the others."""
+
+    __slots__ = ("awaited", "end", "request", "retriable", "retry_ms", "unwritten", "written")
+
+    def __init__(self, request: WriteMarkers) -> None:
+        self.request = request
+        self.end = TransactionEnd(
+            request.producer_id,
+            request.producer_epoch,
+            request.coordinator_epoch,
+            request.is_committed,
+            request.transaction_version,
+        )
+        self.unwritten = deque(TopicPartition(name, number) for name, number in request.partitions)
+        self.awaited = 0
+        self.written: list[TopicPartition] = []
+        self.retriable: list[TopicPartition] = []
+        self.retry_ms = INITIAL_RETRY_MS
+
+
+def _to_pairs(partitions: list[TopicPartition]) -> list[tuple[str, int]]:
+    return [(partition.topic, partition.partition) for partition in partitions]

@@ -1,0 +1,172 @@
+"""Creates the handlers of all APIs and the route table of each broker of a server. Without an authorizer,
+handlers have no guards. Handlers of ACLs and of SCRAM credentials are imported when they are needed.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from coordinator.apis.broker_handlers import (
+    ApiVersionsHandler,
+    DescribeClusterHandler,
+    change_acls_without_authorizer,
+    describe_acls_without_authorizer,
+    describe_client_quotas,
+    encode_unsupported_api_versions,
+    handle_sasl_authenticate,
+    handle_sasl_handshake,
+)
+from coordinator.apis.data_plane_handler import DataPlaneHandler
+from coordinator.apis.find_coordinator import FindCoordinatorHandler, TransactionStateTopic
+from coordinator.apis.group_handlers import ConsumerGroupHandler, GroupAdminHandler, GroupRouter
+from coordinator.apis.offset_handlers import OffsetCommitHandler, OffsetDeleteHandler, OffsetFetchHandler
+from coordinator.cluster.partition_ownership import PartitionOwnership
+from coordinator.config.properties import Config
+from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.network.request_routes import FastPathFactory, Handler, Routes
+from coordinator.network.run_queue import RunQueue
+from coordinator.security.lazy_security import LazySecurity
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import HANDLER_NAMES
+from protocol.apis import ApiKey
+
+if TYPE_CHECKING:
+    from coordinator.apis.acl_handlers import Allows
+    from coordinator.apis.scram_credential_handlers import ScramCredentialHandler
+    from coordinator.broker.server import Server
+    from coordinator.security.security_store import SecurityStore
+
+_WITHOUT_AUTHORIZER: Final[Mapping[int, Handler]] = {
+    ApiKey.DESCRIBE_ACLS: describe_acls_without_authorizer,
+    ApiKey.CREATE_ACLS: change_acls_without_authorizer,
+    ApiKey.DELETE_ACLS: change_acls_without_authorizer,
+}
+
+
+def create_routes_by_broker(
+    server: "Server", groups: GroupRouter, transaction_handlers: Mapping[int, Handler]
+) -> dict[int, Routes]:
+    """By node id. In: who answers for groups and for transactions where there is one broker. All count what is
+    answered together."""
+    brokers = server.brokers
+    if brokers.cluster is None:
+        routes = _create_broker_routes(server, groups, transaction_handlers)
+        if server.cluster is not None:
+            routes = server.cluster.refresh_unknown_topics(routes, server.data_plane.catalogue)
+        return {server.settings.config.node_id: routes}
+    from coordinator.apis.broker_routers import BrokerGroupRouter  # nobody else needs it
+
+    tables: dict[int, Routes] = {}
+    for node_id in brokers.listeners:
+        router = BrokerGroupRouter(server.runtime, server.group_config, brokers.ownership, node_id)
+        handlers = server.transactions.create_broker_handlers(router, brokers.ownership, node_id)
+        tables[node_id] = table = _create_broker_routes(server, router, handlers)
+        table.counts = next(iter(tables.values())).counts
+    return tables
+
+
+def _create_broker_routes(
+    server: "Server", groups: GroupRouter, transaction_handlers: Mapping[int, Handler]
+) -> Routes:
+    return create_routes(
+        server.directory.meta.cluster_id,
+        server.settings.config,
+        groups,
+        server.topics,
+        server.data_plane.catalogue,
+        server.run_queue,
+        server.transactions,
+        transaction_handlers,
+        server.security,
+        server.brokers.ownership,
+    )
+
+
+def create_routes(
+    cluster_id: str,
+    config: Config,
+    groups: GroupRouter,
+    topics: DataPlaneHandler,
+    catalogue: Catalogue,
+    run_queue: RunQueue,
+    transactions: TransactionStateTopic,
+    transaction_handlers: Mapping[int, Handler],
+    security: LazySecurity,
+    ownership: PartitionOwnership,
+) -> Routes:
+    """The table of a broker. In: who answers which API of transactions."""
+    offsets_topic = catalogue.find_topic(CONSUMER_OFFSETS)
+    assert offsets_topic is not None, "the data plane shows the topic before there are routes"
+    admin = GroupAdminHandler(groups, run_queue)
+    consumer_groups = ConsumerGroupHandler(groups, admin, config)
+    handlers: dict[int, Handler] = dict.fromkeys(HANDLER_NAMES, topics.handle)
+    handlers |= {
+        ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id, config.transaction_version).handle,
+        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(
+            run_queue, transactions, ownership, offsets_topic
+        ).handle,
+        ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id, ownership).handle,
+        ApiKey.HEARTBEAT: groups.handle_heartbeat,
+        ApiKey.JOIN_GROUP: groups.handle_join,
+        ApiKey.SYNC_GROUP: groups.handle,
+        ApiKey.LEAVE_GROUP: groups.handle,
+        ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups, catalogue, run_queue).handle,
+        ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups, catalogue, run_queue).handle,
+        ApiKey.OFFSET_DELETE: OffsetDeleteHandler(groups, catalogue, run_queue).handle,
+        ApiKey.LIST_GROUPS: admin.list_groups,
+        ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
+        ApiKey.DELETE_GROUPS: admin.delete_groups,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_groups.handle_heartbeat,
+        ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_groups.describe_groups,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas,
+        ApiKey.SASL_HANDSHAKE: handle_sasl_handshake,
+        ApiKey.SASL_AUTHENTICATE: handle_sasl_authenticate,
+        **_create_credential_handlers(security),
+        **transaction_handlers,
+    }
+    fast_path: FastPathFactory = groups.create_fast_path
+    if security.authorizer is None:
+        handlers |= _WITHOUT_AUTHORIZER
+    else:
+        from coordinator.apis.api_guards import ApiAuthorization
+
+        authorization = ApiAuthorization(security.authorizer, catalogue, config)
+        handlers = authorization.guard_handlers(
+            handlers | _create_acl_handlers(security.store, authorization.allows), run_queue, topics.arrival
+        )
+        fast_path = authorization.guard_fast_path(fast_path)
+    fast_paths: dict[int, FastPathFactory] = {
+        ApiKey.HEARTBEAT: fast_path,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: fast_path,
+    }
+    return Routes(handlers, fast_paths, encode_unsupported_api_versions)
+
+
+def _create_acl_handlers(store: "SecurityStore", allows: "Allows") -> dict[int, Handler]:
+    from coordinator.apis.acl_handlers import AclHandler
+
+    admin = AclHandler(store, allows)
+    return {
+        ApiKey.DESCRIBE_ACLS: admin.describe_acls,
+        ApiKey.CREATE_ACLS: admin.create_acls,
+        ApiKey.DELETE_ACLS: admin.delete_acls,
+    }
+
+
+def _create_credential_handlers(security: LazySecurity) -> dict[int, Handler]:
+    """Nothing of it is imported before somebody asks."""
+
+    @cache
+    def create_handler() -> "ScramCredentialHandler":
+        from coordinator.apis.scram_credential_handlers import ScramCredentialHandler
+
+        return ScramCredentialHandler(security.store)
+
+    return {
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda *arguments: create_handler().describe_credentials(
+            *arguments
+        ),
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda *arguments: create_handler().alter_credentials(
+            *arguments
+        ),
+    }

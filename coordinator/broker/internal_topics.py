@@ -1,0 +1,193 @@
+"""Internal topics: their logs, partition count and id from the data directory and the config;
+`__consumer_offsets` as the runtime runs it and the data plane shows it; and the images of topics that groups
+use.
+
+An existing internal topic keeps its partition count, whatever the config says, because its keys are hashed
+over it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from coordinator.config.properties import Config
+from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES_MIN
+from coordinator.core.outcome import Context, Now
+from coordinator.core.shared_types import CONSUMER_OFFSETS, LogFlush
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.group.group_request_rules import build_group_error_response, is_read_only
+from coordinator.group.group_requests import GroupConfigsChanged, TopicsChanged
+from coordinator.group.group_shard import GroupShard
+from coordinator.group.topics_image import TopicImage, TopicsImage
+from coordinator.runtime.machine import InternalTopic
+from coordinator.runtime.runtime import Runtime
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane_answer import (
+    GroupConfigChanged,
+    PartitionsAdded,
+    TopicChange,
+    TopicCreated,
+    TopicDeleted,
+)
+from coordinator.topics.topic import random_topic_id
+from protocol.partitioner import partition_for
+from storage.data_directory import DataDirectory
+from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
+
+NO_CLIENT: Final = Context(0, 0, "", "")
+"""The context of a request that needs no answer."""
+IMAGE_CHANGES: Final[tuple[type[TopicChange], ...]] = (TopicCreated, TopicDeleted, PartitionsAdded)
+"""Changes after which an image is another one."""
+
+
+class InternalTopicLogs:
+    """The logs of one internal topic."""
+
+    def __init__(
+        self,
+        name: str,
+        directory: DataDirectory,
+        catalogue: Catalogue,
+        config: Config,
+        new_partitions: int,
+        overrides: Mapping[str, str],
+    ) -> None:
+        """In: how many partitions it gets where it does not exist yet; its properties. Raises InvalidConfig,
+        OSError."""
+        there = [part for part in directory.list_partitions() if part.topic == name]
+        # What was acknowledged right after a first start may be in the journal alone.
+        found = {*there, *(part for part in directory.list_journaled_partitions() if part.topic == name)}
+        self.name = name
+        self.exists = bool(found) or name in catalogue.internal_partitions
+        """Whether the directory has it, or is that of a cluster which has it."""
+        # What a data directory holds stays where its names hash to, whatever the config says by now.
+        count = max((part.partition + 1 for part in found), default=new_partitions)
+        self.partitions = max(count, catalogue.internal_partitions.get(name, 0))
+        self.new_partitions = self.partitions - len(there)
+        """Those that have no directory yet."""
+        self.flush = LogFlush(config.log_flush) if config.log_flush else LogFlush.ALWAYS
+        self.topic_id = next(filter(None, map(directory.find_topic_id, found)), None) or random_topic_id()
+        self.overrides = dict(overrides)
+        self._directory = directory
+        self.config = replace(
+            catalogue.defaults.parse(self.overrides).log, sync_on_roll=self.flush is LogFlush.ALWAYS
+        )
+
+    def open_log(self, number: int) -> PartitionLog:
+        """The log of a partition; may take long. Raises StorageError, OSError."""
+        return self._directory.open_log(
+            TopicPartition(self.name, number),
+            self.config,
+            self.topic_id,
+            is_journaled=self.flush is LogFlush.ALWAYS,
+        )
+
+
+def create_segment_config(size_bytes: int) -> dict[str, str]:
+    """The property of a topic that says how large a segment is. The public one takes no value as small as tests
+    want it; Kafka has another one for them."""
+    name = INTERNAL_SEGMENT_BYTES.name if size_bytes < SEGMENT_BYTES_MIN else "segment.bytes"
+    return {name: str(size_bytes)}
+
+
+class OffsetsTopic:
+    """`__consumer_offsets`: its logs, and the groups in each of its partitions."""
+
+    def __init__(
+        self, directory: DataDirectory, data_plane: DataPlane, config: Config, group_config: GroupConfig
+    ) -> None:
+        """Raises InvalidConfig, OSError."""
+        overrides = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            **create_segment_config(config.offsets_topic_segment_bytes),
+        }
+        self.logs = InternalTopicLogs(
+            CONSUMER_OFFSETS,
+            directory,
+            data_plane.catalogue,
+            config,
+            config.offsets_topic_num_partitions,
+            overrides,
+        )
+        self.new_shard: Callable[[GroupConfig, TopicsImage, ConsumerGroupConfig], GroupShard] = GroupShard
+        """Makes the groups of a partition, whenever one is read."""
+        self._config = config
+        self._data_plane = data_plane
+        self._catalogue = data_plane.catalogue
+        self._group_config = group_config
+        self._consumer_config = config.view(ConsumerGroupConfig)
+
+    def create_internal_topic(
+        self, topics: Callable[[], TopicsImage], *, starts_leader_epochs: bool = False
+    ) -> InternalTopic[GroupShard]:
+        """For the engine: a shard of groups in each partition. One that is about to be read knows the topics of
+        then, and what they become meanwhile it is told after. In: whether each reading is a new leader epoch."""
+        return InternalTopic(
+            name=CONSUMER_OFFSETS,
+            partitions=self.logs.partitions,
+            flush=self.logs.flush,
+            compression=self._config.offsets_topic_compression_codec,
+            codec=GroupRecordCodec(),
+            new_machine=lambda number, leader_epoch: self._create_machine(number, topics()),
+            build_error_response=build_group_error_response,
+            open_log=self.logs.open_log,
+            logger="GroupCoordinator",
+            contents_label="group metadata",
+            is_read_only=is_read_only,
+            starts_leader_epochs=starts_leader_epochs,
+            producer_expiration_ms=self._config.producer_id_expiration_ms,
+        )
+
+    def attach_to_data_plane(self, runtime: Runtime[GroupShard], *, is_needed: bool) -> None:
+        """Have the data plane show what the engine runs. `is_needed` lists the topic from the start."""
+        topic = self._data_plane.attach_internal(
+            CONSUMER_OFFSETS,
+            self.logs.topic_id,
+            self.logs.overrides,
+            self.logs.partitions,
+            lambda number: runtime.partitions[number].log,
+            lambda number: runtime.partitions[number].readable_offset,
+            lambda number: runtime.partitions[number].producers,
+        )
+        topic.is_needed = is_needed
+
+    def _create_machine(self, number: int, topics: TopicsImage) -> GroupShard:
+        shard = self.new_shard(self._group_config, topics, self._consumer_config)
+        for group_id, overrides in self._catalogue.group_configs.by_group.items():
+            if partition_for(group_id, self.logs.partitions) == number:
+                shard.handle(GroupConfigsChanged(group_id, overrides), NO_CLIENT, Now(0, 0))
+        return shard
+
+
+def send_group_configs(runtime: Runtime[GroupShard], changes: Sequence[TopicChange]) -> None:
+    """Tell groups which configs of their own they have now."""
+    for change in changes:
+        if isinstance(change, GroupConfigChanged):
+            request = GroupConfigsChanged(change.group_id, dict(change.configs))
+            runtime.receive_message(change.group_id, request)
+
+
+class TopicImages:
+    """The image that holds now. One for all partitions of the groups, made anew after each change."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._current = self._create_image(0)
+
+    def get_current(self) -> TopicsImage:
+        """The topics now."""
+        return self._current
+
+    def refresh(self) -> TopicsChanged:
+        """Looks at the topics again: what groups are told of the difference."""
+        before, self._current = self._current, self._create_image(self._current.version)
+        return TopicsChanged(self._current, before.find_deleted(self._current))
+
+    def _create_image(self, version: int) -> TopicsImage:
+        topics = [TopicImage(topic.name, topic.topic_id, len(topic.partitions)) for topic in self._catalogue]
+        return TopicsImage(topics, version + 1)

@@ -1,0 +1,314 @@
+"""Read-only view of a server for the HTTP port, the console and the command line: its state, an overview and
+its metrics, as plain values. Every call reads the current state, in the thread of the event loop.
+
+Most counts are kept up to date. Logs and connections are counted one by one and may be many, so the metrics
+are collected in steps; `gather_metrics` serves other requests between them.
+"""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from coordinator import __version__
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.broker.server import Server
+from coordinator.broker.topic_log_lines import describe_offline
+from coordinator.config.listeners import Address
+from coordinator.core import clock
+from coordinator.core.daemon_log import AddressLineLimit
+from coordinator.network.request_context import ApiCounts
+from coordinator.network.run_queue import SLICE_NS
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.transactions.transaction_state_machine import ONGOING, PREPARED
+from storage.topic_partition import TopicPartition
+
+_ITEMS_PER_STEP: Final = 256
+"""How many things are looked at in one step."""
+
+
+class ConnectionMetrics(Struct, frozen=True):
+    """Metrics of the connections of all listeners."""
+
+    open: int
+    accepted: int
+    refused: int
+    """Turned away, or closed for what they sent."""
+    closed_idle: int
+    failed_handshakes: Mapping[str, int]
+    """TLS, by kind."""
+    full_seconds: float
+    """How long new connections have had to wait."""
+    unanswered_requests: int
+    answer_bytes: int
+    """Answers that have not left."""
+    request_bytes: int
+    """Of the requests that are being received."""
+    awaiting_memory: int
+
+
+class ServerMetrics(Struct, frozen=True):
+    """Every figure, in values that change no more. Counts are since the start."""
+
+    groups: Mapping[str, int]
+    """Classic ones, by state."""
+    consumer_groups: Mapping[str, int]
+    """Those of KIP-848, by state."""
+    partitions: Mapping[PartitionState, int]
+    """Of the groups, by state."""
+    transactional_ids: Mapping[str, int]
+    """By state, in the partitions that are loaded."""
+    transaction_partitions: Mapping[PartitionState, int]
+    """Of `__transaction_state`, by state; none before somebody has asked for a coordinator of transactions."""
+    open_transactions: int
+    """Those whose outcome is not settled, and those that wait for markers."""
+    events: BrokerMetrics
+    """What the events add up to."""
+    requests: Mapping[int, ApiCounts]
+    """By api key."""
+    connections: ConnectionMetrics
+    waiters: int
+    """Answers that groups, fetches and logs have still to give."""
+    timers: int
+    tasks: int
+    """Of the event loop."""
+    memory_blocks: int
+    log_bytes: Mapping[str, int]
+    """By topic."""
+    flushes: int
+    flush_seconds: float
+    disk_refusals: int
+    """What the disk has refused to the groups and to what is kept beside them."""
+
+
+def collect_metrics(server: Server) -> Generator[None, None, ServerMetrics]:
+    """Of a server that listens. Each step takes less than a millisecond; the last one has the result."""
+    log_bytes = yield from _count_log_bytes(server)
+    connections = yield from _collect_connection_metrics(server)
+    return ServerMetrics(
+        groups=_count_groups(server),
+        consumer_groups=_count_consumer_groups(server),
+        partitions=Counter(partition.state for partition in server.runtime.partitions),
+        transactional_ids=(ids := _count_transactional_ids(server)),
+        transaction_partitions=_count_transaction_partitions(server),
+        open_transactions=sum(ids[state.value] for state in (ONGOING, *PREPARED)),
+        events=server.metrics.copy(),
+        requests={key: counts.copy() for key, counts in server.routes.counts.items()},
+        connections=connections,
+        waiters=server.engine.waiter_count + server.topics.waiter_count,
+        timers=server.engine.timer_count,
+        tasks=len(asyncio.all_tasks(server.loop)),
+        memory_blocks=sys.getallocatedblocks(),
+        log_bytes=log_bytes,
+        flushes=server.flusher.syncs,
+        flush_seconds=server.flusher.sync_ns / 1e9,
+        disk_refusals=server.disk_failures.count,
+    )
+
+
+def _count_log_bytes(server: Server) -> Generator[None, None, Counter[str]]:
+    log_bytes: Counter[str] = Counter()
+    for number, part in enumerate(list(server.data_plane.catalogue.iterate_hosted())):
+        if part.log is not None:
+            log_bytes[part.name.topic] += part.log.size_bytes
+        if number % _ITEMS_PER_STEP == 0:
+            yield
+    for name, log in server.engine.list_open_logs().items():
+        log_bytes[name.topic] += log.size_bytes
+    return log_bytes
+
+
+def _count_groups(server: Server) -> Counter[str]:
+    states: Counter[str] = Counter()
+    for partition in server.runtime.partitions:
+        if partition.machine is not None:
+            for state, count in partition.machine.classic_states.items():
+                states[state.value] += count
+    return states
+
+
+def _count_consumer_groups(server: Server) -> Counter[str]:
+    states: Counter[str] = Counter()
+    for partition in server.runtime.partitions:
+        if partition.machine is not None:
+            for state, count in partition.machine.consumer_states.items():
+                states[state.value] += count
+    return states
+
+
+def _count_transactional_ids(server: Server) -> Counter[str]:
+    states: Counter[str] = Counter()
+    for partition in _list_transaction_partitions(server):
+        if partition.machine is not None:
+            for state, count in partition.machine.states.items():
+                states[state.value] += count
+    return states
+
+
+def _count_transaction_partitions(server: Server) -> Counter[PartitionState]:
+    return Counter(partition.state for partition in _list_transaction_partitions(server))
+
+
+def _list_transaction_partitions(server: Server) -> Sequence[CoordinatorPartition[Any]]:
+    """The partitions of their coordinator; none while nobody has any."""
+    transactions = server.transactions
+    if not transactions.is_started or transactions.coordinator is None:
+        return ()
+    return transactions.coordinator.runtime.partitions
+
+
+def _collect_connection_metrics(server: Server) -> Generator[None, None, ConnectionMetrics]:
+    connections = server.connections
+    unanswered_requests = answer_bytes = 0
+    for number, connection in enumerate(list(connections.open)):
+        unanswered_requests += connection.unanswered_requests
+        answer_bytes += connection.answer_bytes
+        if number % _ITEMS_PER_STEP == 0:
+            yield
+    return ConnectionMetrics(
+        open=len(connections.open),
+        accepted=connections.accepted,
+        refused=connections.refused,
+        closed_idle=connections.closed_idle,
+        failed_handshakes=dict(connections.failed_handshakes),
+        full_seconds=connections.full_seconds,
+        unanswered_requests=unanswered_requests,
+        answer_bytes=answer_bytes,
+        request_bytes=connections.memory.reserved_bytes,
+        awaiting_memory=connections.memory.waiting_count,
+    )
+
+
+class ListenerOverview(NamedTuple):
+    """One listener."""
+
+    name: str
+    bound: Address
+    advertised: Address | None
+    """What its clients are told to connect to; None: each the address that it connected to."""
+
+    @property
+    def advertised_text(self) -> str:
+        """The advertised address as text."""
+        return str(self.advertised or "the address that each client connected to")
+
+
+class ServerOverview(NamedTuple):
+    """The state of a server at one time."""
+
+    version: str
+    data_dir: str
+    standing: str
+    """ready, loading or closing."""
+    listeners: list[ListenerOverview]
+    topics: int
+    """Without those that are the broker's own."""
+    groups: int
+    """In the partitions that are loaded."""
+    partitions: int
+    """Of the groups, as the next two."""
+    loaded_partitions: int
+    failed_partitions: int
+    transactional_ids: int | None
+    """In the partitions that are loaded; None while nobody has asked for a coordinator of transactions."""
+    failed_transaction_partitions: int
+
+
+def find_standing(server: Server) -> str:
+    """Whether a server is ready, loading or closing."""
+    if server.is_closing:
+        return "closing"
+    return "ready" if server.ready.is_set() else "loading"
+
+
+def create_overview(server: Server) -> ServerOverview:
+    """Of a server that listens."""
+    partitions = server.runtime.partitions
+    states = [partition.state for partition in partitions]
+    transactions = server.transactions
+    coordinator = transactions.coordinator if transactions.is_started else None
+    shards = (
+        []
+        if coordinator is None
+        else [part.machine for part in coordinator.runtime.partitions if part.machine is not None]
+    )
+    return ServerOverview(
+        version=__version__,
+        data_dir=server.settings.data_dir,
+        standing=find_standing(server),
+        listeners=[
+            ListenerOverview(endpoint.listener.name, endpoint.bound_address, endpoint.advertised_address)
+            for endpoint in server.endpoints
+        ],
+        topics=sum(not topic.is_internal for topic in server.data_plane.catalogue),
+        groups=sum(part.machine.group_count for part in partitions if part.machine is not None),
+        partitions=len(partitions),
+        loaded_partitions=states.count(PartitionState.OWNED),
+        failed_partitions=states.count(PartitionState.FAILED),
+        transactional_ids=None
+        if coordinator is None
+        else sum(sum(shard.states.values()) for shard in shards),
+        failed_transaction_partitions=0
+        if coordinator is None
+        else len(coordinator.runtime.list_failed_partitions()),
+    )
+
+
+class ServerView:
+    """A server, as it is seen from outside. Everything is asked for anew, in the event loop's thread."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    @property
+    def standing(self) -> str:
+        """ready, loading or closing."""
+        return find_standing(self._server)
+
+    @property
+    def line_limit(self) -> AddressLineLimit:
+        """Whether a peer that misbehaves is told of, whatever port it came to."""
+        return self._server.connections.line_limit
+
+    def list_failed_partitions(self) -> list[TopicPartition]:
+        """The partitions of coordinators, of groups and of transactions, that could not be read."""
+        return self._server.engine.list_failed_partitions()
+
+    def find_disk_refusal(self) -> str | None:
+        """Why the disk takes no commits of some groups, with the name of a file; None while it does."""
+        return self._server.engine.find_write_failure()
+
+    def describe_offline_partitions(self) -> str | None:
+        """Which partitions of topics have no log that works, in a few words; None when all have."""
+        return describe_offline(self._server.data_plane.list_failed_partitions())
+
+    def create_overview(self) -> ServerOverview:
+        """What the server is and what it has, once it listens."""
+        return create_overview(self._server)
+
+    def collect_metrics(self) -> ServerMetrics:
+        """What there is to measure, in one go: nobody is answered meanwhile."""
+        steps = collect_metrics(self._server)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: ServerMetrics = end.value
+                return found
+
+    async def gather_metrics(self) -> ServerMetrics:
+        """Collect the metrics in slices of time, so that other requests are answered meanwhile."""
+        steps = collect_metrics(self._server)
+        started_ns = clock.monotonic_ns()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: ServerMetrics = end.value
+                return found
+            if clock.monotonic_ns() - started_ns > SLICE_NS:
+                await asyncio.sleep(0)
+                started_ns = clock.monotonic_ns()

@@ -1,0 +1,188 @@
+"""The transaction coordinator over `__transaction_state`: its parts and their connections. It is imported and
+created on first use.
+
+    InitProducerId, AddPartitionsToTxn, EndTxn ─▶ TransactionRouter ─▶ Runtime over __transaction_state
+    Produce, TxnOffsetCommit ─▶ AddPartitionsToTxnManager ─▶ the same   │ messages, once they are durable
+                                             TransactionMarkerManager ◀─┘
+                                 topics, groups ◀─ LocalMarkerWriter ◀─ WriteTxnMarkers
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from coordinator.apis.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from coordinator.apis.broker_routers import BrokerTransactionRouter
+from coordinator.apis.data_plane_handler import DataPlaneHandler
+from coordinator.apis.group_handlers import GroupRouter
+from coordinator.apis.transaction_handlers import (
+    TransactionAdminHandler,
+    TransactionsHandler,
+    WriteTxnMarkersHandler,
+)
+from coordinator.apis.transaction_markers import LocalMarkerWriter, TransactionMarkerManager
+from coordinator.apis.transaction_router import TransactionRouter
+from coordinator.apis.txn_offset_commit import TxnOffsetCommitHandler
+from coordinator.broker.broker_metrics import BrokerMetrics
+from coordinator.broker.hanging_transactions import end_hanging_transactions
+from coordinator.broker.internal_topics import InternalTopicLogs
+from coordinator.broker.transaction_log_lines import TransactionEventObserver
+from coordinator.cluster.partition_ownership import PartitionOwnership
+from coordinator.config.properties import Config
+from coordinator.core import clock
+from coordinator.core.daemon_log import LogLineLimit
+from coordinator.core.shared_types import TRANSACTION_STATE
+from coordinator.network.request_routes import Handler
+from coordinator.network.run_queue import RunQueue
+from coordinator.runtime.engine import Engine
+from coordinator.runtime.machine import InternalTopic
+from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane_answer import TopicChange
+from coordinator.topics.stepwise_work import StepGenerator, ThreadCall
+from coordinator.transactions.transaction_records import TransactionRecordCodec
+from coordinator.transactions.transaction_request_rules import build_transaction_error_response, is_read_only
+from coordinator.transactions.transaction_requests import PRODUCER_ID, TRANSACTION_MARKERS, TransactionConfig
+from coordinator.transactions.transaction_shard import TransactionShard
+from protocol.apis import ApiKey
+from storage.compression import NONE
+from storage.offset_checkpoint import CheckpointDraft
+
+if TYPE_CHECKING:
+    from coordinator.cluster.daemon.cluster_transactions import ClusterTransactions
+
+
+T = TypeVar("T")
+
+
+class TransactionCoordinator:
+    """Owns the runtime over `__transaction_state`, its handlers and the writers of its markers. It has no
+    partition until one is taken."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        engine: Engine,
+        config: Config,
+        logs: InternalTopicLogs,
+        data_plane: DataPlane,
+        groups: GroupRouter,
+        topics: DataPlaneHandler,
+        run_queue: RunQueue,
+        arrival: clock.Arrival,
+        events: tuple[BrokerMetrics, LogLineLimit],
+        on_topics_changed: Callable[[Sequence[TopicChange]], None],
+        cluster: "ClusterTransactions | None",
+    ) -> None:
+        """In: what counts events and what bounds their lines; who is told what became of topics; what brings
+        things to other daemons."""
+        topic, transaction_config = create_transaction_topic(logs, config), config.view(TransactionConfig)
+        self.runtime = engine.add_topic(
+            topic if cluster is None else cluster.create_replicated_topic(topic, logs)
+        )
+        self.router = TransactionRouter(self.runtime, transaction_config)
+        self.add_partitions_manager = AddPartitionsToTxnManager(
+            loop,
+            self.router if cluster is None else cluster.create_router(self.runtime, transaction_config),
+            arrival,
+            config.add_partitions_to_txn_retry_backoff_ms,
+            config.add_partitions_to_txn_retry_backoff_max_ms,
+        )
+        self.marker_writer = LocalMarkerWriter(data_plane, topics, groups, arrival, on_topics_changed)
+        marker_writer = (
+            self.marker_writer if cluster is None else cluster.create_marker_writer(self.marker_writer)
+        )
+        self.markers = TransactionMarkerManager(
+            loop, marker_writer, self.runtime, self.add_partitions_manager.on_transaction_ended
+        )
+        self._groups = groups.runtime
+        self._topics = topics
+        self._data_plane = data_plane
+        engine.observers.append(TransactionEventObserver(*events).observe)
+        engine.register_receiver(TRANSACTION_MARKERS, self.markers.deliver_markers)
+        engine.workers[PRODUCER_ID] = self._draw_producer_id
+        self.runtime.on_readable_advanced = partial(topics.on_internal_topic_advanced, TRANSACTION_STATE)
+        self._config = config
+        self._run_queue = run_queue
+        self._arrival = arrival
+        self.handlers: Final[Mapping[int, Handler]] = self._create_handlers(self.router, groups)
+
+    def create_broker_handlers(
+        self, groups: GroupRouter, ownership: PartitionOwnership, node_id: int
+    ) -> Mapping[int, Handler]:
+        """Return the handlers of one broker among several in the process. In: the router of its groups."""
+        router = BrokerTransactionRouter(
+            self.runtime, self._config.view(TransactionConfig), ownership, node_id
+        )
+        return self._create_handlers(router, groups)
+
+    def _create_handlers(self, router: TransactionRouter, groups: GroupRouter) -> Mapping[int, Handler]:
+        """In: who is asked about transactions, and about groups."""
+        catalogue, run_queue, config = self._data_plane.catalogue, self._run_queue, self._config
+        producers = TransactionsHandler(
+            router, catalogue, run_queue, len(groups.runtime.partitions), self._topics.handle
+        )
+        admin = TransactionAdminHandler(router, run_queue)
+        is_verified = config.transaction_partition_verification_enable
+        commits = TxnOffsetCommitHandler(
+            groups, catalogue, self.add_partitions_manager, run_queue, self._arrival, is_verified
+        )
+        return {
+            ApiKey.INIT_PRODUCER_ID: producers.init_producer_id,
+            ApiKey.ADD_PARTITIONS_TO_TXN: producers.add_partitions,
+            ApiKey.ADD_OFFSETS_TO_TXN: producers.add_offsets,
+            ApiKey.END_TXN: producers.end_txn,
+            ApiKey.WRITE_TXN_MARKERS: WriteTxnMarkersHandler(self.marker_writer, run_queue).handle,
+            ApiKey.TXN_OFFSET_COMMIT: commits.handle,
+            ApiKey.DESCRIBE_TRANSACTIONS: admin.describe_transactions,
+            ApiKey.LIST_TRANSACTIONS: admin.list_transactions,
+        }
+
+    def end_hanging_transactions(self) -> bool:
+        """Ends what no coordinator knows; False where that cannot be said yet."""
+        return end_hanging_transactions(self._data_plane, self._groups, self.runtime, self.marker_writer)
+
+    async def _draw_producer_id(self, _: object) -> int:
+        """Raises OSError where the disk refuses to reserve any."""
+        ids = self._data_plane.producer_ids
+        producer_id = ids.take_producer_id()
+        if producer_id is None:
+            producer_id = await run_steps(ids.reserve_producer_id(), self._topics.run_in_background)
+        return producer_id
+
+
+async def run_steps(
+    steps: StepGenerator[T], run_in_background: Callable[[ThreadCall | CheckpointDraft], Awaitable[object]]
+) -> T:
+    """Takes all steps; what waits for the disk is done elsewhere."""
+    result: object = None
+    while True:
+        try:
+            step = steps.send(result)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        result = (
+            await run_in_background(step) if isinstance(step, CheckpointDraft) or callable(step) else None
+        )
+
+
+def create_transaction_topic(logs: InternalTopicLogs, config: Config) -> InternalTopic[TransactionShard]:
+    """A shard of transactions in each partition. Each reading of one whose log has gone on is a new epoch of its
+    coordinator."""
+    transaction_config = config.view(TransactionConfig)
+    return InternalTopic(
+        name=logs.name,
+        partitions=logs.partitions,
+        flush=logs.flush,
+        compression=NONE,
+        codec=TransactionRecordCodec(),
+        new_machine=lambda _, epoch: TransactionShard(transaction_config, epoch),
+        build_error_response=build_transaction_error_response,
+        open_log=logs.open_log,
+        logger="TransactionCoordinator",
+        contents_label="transaction metadata",
+        is_read_only=is_read_only,
+        starts_leader_epochs=True,
+        producer_expiration_ms=config.producer_id_expiration_ms,
+    )

@@ -1,0 +1,140 @@
+"""`groupd cluster` and `groupd failover`: status of several brokers, in one process or on etcd, planned
+moves, and stops and starts of brokers.
+"""
+
+from typing import Final
+
+import click
+
+from coordinator.cli.click_extensions import DefaultSubcommand, Subcommand
+from coordinator.cli.command_errors import InvalidArguments
+from coordinator.cli.control.daemon_command import (
+    DURATION,
+    YES,
+    DaemonContext,
+    daemon_command,
+    group_argument,
+    parse_seconds,
+    print_answer,
+)
+from coordinator.cli.control.daemon_url import DEFAULT_TIMEOUT_S
+
+SUBCOMMANDS: Final = {
+    "import": Subcommand(
+        "cli.cluster_import_command:import_cluster", "Make a cluster on etcd of what a data directory has."
+    ),
+    "move": Subcommand(
+        "cli.control.cluster_commands:move_partition",
+        "Have another broker coordinate a group, or own a partition.",
+    ),
+    "start": Subcommand(
+        "cli.control.cluster_commands:start_broker", "Start a broker of the daemon's process again."
+    ),
+    "status": Subcommand(
+        "cli.control.cluster_commands:show_cluster", "List brokers, and which of them owns which partition."
+    ),
+    "stop": Subcommand("cli.control.cluster_commands:stop_broker", "Stop a broker of the daemon's process."),
+}
+
+
+@click.group(cls=DefaultSubcommand, default="status", subcommands=SUBCOMMANDS)
+def cluster() -> None:
+    """The brokers of a daemon that was started with `groupd serve --brokers N`, or of its cluster on etcd.
+    `groupd cluster` lists them."""
+
+
+STATUS_EPILOG = """\
+Below each topic are its partitions by owner, each as NUMBER@LEADER-EPOCH; in a cluster on etcd also how
+much etcd holds of those that the broker owns that is asked. --json has more: tokens, for one.
+
+Example: groupd cluster status"""
+
+
+@daemon_command(epilog=STATUS_EPILOG)
+def show_cluster(context: DaemonContext) -> int:
+    """List the brokers of the daemon, and which of them owns which partition."""
+    print_answer(context, "GET", "cluster")
+    return YES
+
+
+MOVE_EPILOG = """In a cluster on etcd the partition is kept at that broker for as long as it lives. Examples:
+
+\b
+groupd cluster move --group billing --to 2
+groupd cluster move --partition 17 --to 3 --hold-loading 3s
+groupd cluster move --topic orders --partition 0 --to 1"""
+
+
+@daemon_command(epilog=MOVE_EPILOG)
+@click.option("--group", metavar="GROUP", help="Move the partition that coordinates this group.")
+@click.option("--topic", metavar="TOPIC", help="Of which topic.  [default: __consumer_offsets]")
+@click.option("--partition", type=click.IntRange(0, 2**31 - 1), metavar="N", help="Move this partition.")
+@click.option("--to", type=click.IntRange(0, 2**31 - 1), required=True, metavar="ID", help="To this broker.")
+@click.option(
+    "--hold-loading",
+    type=DURATION,
+    metavar="TIME",
+    help="For so long at least it says that it loads; for coordinators.",
+)
+def move_partition(
+    context: DaemonContext,
+    group: str | None,
+    topic: str | None,
+    partition: int | None,
+    to: int,
+    hold_loading: str | None,
+) -> int:
+    """Have another broker coordinate a group, or own a partition."""
+    if (group is None) == (partition is None) or (group is not None and topic is not None):
+        raise InvalidArguments("say which: --group GROUP, or --partition N and perhaps --topic TOPIC")
+    fields = {"group": group, "topic": topic, "partition": partition, "to": to, "hold_loading": hold_loading}
+    body = {name: value for name, value in fields.items() if value is not None}
+    print_answer(context, "POST", "cluster", "move", body=body)
+    return YES
+
+
+@daemon_command(epilog="Example: groupd cluster start 2")
+@click.argument("node_id", type=click.IntRange(0, 2**31 - 1), metavar="ID")
+def start_broker(context: DaemonContext, node_id: int) -> int:
+    """Start broker ID again, on the ports that it had."""
+    print_answer(context, "POST", "cluster", "brokers", str(node_id), "start")
+    return YES
+
+
+@daemon_command(epilog="Example: groupd cluster stop 2")
+@click.argument("node_id", type=click.IntRange(0, 2**31 - 1), metavar="ID")
+def stop_broker(context: DaemonContext, node_id: int) -> int:
+    """Stop broker ID: what it coordinates goes to others, and its ports are closed."""
+    print_answer(context, "POST", "cluster", "brokers", str(node_id), "stop")
+    return YES
+
+
+FAILOVER_EPILOG: Final = """\
+Everybody who asks is told NOT_COORDINATOR for the first span, and that the coordinator is
+loading for the second; then the groups are read anew from the log. Groups of the same offsets partition move
+with it. In a cluster on etcd the broker is asked that coordinates the group (--url). Examples:
+
+\b
+groupd failover billing --not-coordinator 500ms --loading 1500ms
+groupd failover billing --to 2"""
+
+
+@daemon_command(epilog=FAILOVER_EPILOG)
+@group_argument()
+@click.option("--not-coordinator", type=DURATION, metavar="TIME", help="How long it is elsewhere.")
+@click.option("--loading", type=DURATION, metavar="TIME", help="How long it then says that it loads.")
+@click.option("--to", type=int, metavar="ID", help="The broker, of several, that coordinates it then.")
+@click.option(
+    "--settle",
+    type=DURATION,
+    metavar="TIME",
+    help="How long the answer waits for the members to be back. [default: the daemon's, 5s]",
+)
+def fail_over_group(context: DaemonContext, group: str, to: int | None, **spans: str | None) -> int:
+    """Move the coordinator of GROUP, as when its broker changes."""
+    body: dict[str, str | int] = {name: span for name, span in spans.items() if span is not None}
+    if to is not None:
+        body["to"] = to
+    patience_s = sum(map(parse_seconds, spans.values())) + DEFAULT_TIMEOUT_S
+    print_answer(context, "POST", "groups", group, "failover", body=body, timeout_s=patience_s)
+    return YES

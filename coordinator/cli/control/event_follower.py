@@ -1,0 +1,160 @@
+"""Follows the event stream of a daemon across lost connections and restarts. Source of the parser:
+Server-Sent Events, https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Mapping
+from threading import Event
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from coordinator.cli.command_errors import DaemonError, ServerUnreachable
+from coordinator.cli.control.api_client import ApiClient
+
+_MAX_LINE: Final = 8 * 1024 * 1024
+
+
+class ServerEvent(NamedTuple):
+    """An event as it was sent; `id` is None where the stream has named none yet."""
+
+    id: str | None
+    kind: str
+    data: str
+
+
+class ServerEventParser:
+    """Takes bytes as they come, cut anywhere, and gives the events that are whole."""
+
+    def __init__(self) -> None:
+        self._decoder = getincrementaldecoder("utf-8-sig")(errors="replace")
+        self._rest = ""
+        self.last_id: str | None = None
+        """The one to come back with: of the last event that is whole, or named without one."""
+        self._id: str | None = None
+        self._kind = ""
+        self._data: list[str] = []
+
+    def parse_chunk(self, piece: bytes) -> Iterator[ServerEvent]:
+        """Raises ValueError for a line without an end."""
+        text = self._rest + self._decoder.decode(piece)
+        # A carriage return at the very end may be the first half of a line's end.
+        held = "\r" if text.endswith("\r") else ""
+        *lines, rest = text.removesuffix("\r").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        self._rest = rest + held
+        if len(self._rest) > _MAX_LINE:
+            raise ValueError(f"a line of the stream is longer than {_MAX_LINE} characters")
+        for line in lines:
+            if line:
+                self._parse_line(line)
+            elif (event := self._dispatch_event()) is not None:
+                yield event
+
+    def _parse_line(self, line: str) -> None:
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._kind = value
+        elif field == "id" and "\0" not in value:
+            self._id = value
+
+    def _dispatch_event(self) -> ServerEvent | None:
+        kind, data = self._kind or "message", self._data
+        self.last_id = self._id
+        self._kind, self._data = "", []
+        return ServerEvent(self._id, kind, "\n".join(data)) if data else None
+
+
+GAP: Final = "gap"
+_IDLE_TIMEOUT_S: Final = 60.0
+"""The daemon says something every 15 s."""
+_FIRST_PAUSE_S: Final = 0.1
+_MAX_PAUSE_S: Final = 2.0
+_SERVER_ERROR: Final = 500
+
+
+class FollowedEvent(NamedTuple):
+    """One event; `value` is what the API says of it. `is_restart`: a gap because it is another daemon now."""
+
+    kind: str
+    value: Mapping[str, Any]
+    is_restart: bool
+
+
+class EventFollower:
+    """Iterates over events without end. Raises ServerUnreachable or DaemonError before the first answer; later only
+    DaemonError, when the daemon rejects the request."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        group: str | None = None,
+        kinds: tuple[str, ...] = (),
+        after: int | str | None = None,
+        on_status_change: Callable[[str], None],
+    ) -> None:
+        """In: of which group, of which kinds (all); the event to begin after, as its number or id, None for what
+        happens from now on; who is told that the daemon is lost, and that it answers again."""
+        self._client = client
+        self._query = {"group": group, "kind": kinds}
+        self._after = after
+        self._on_status_change = on_status_change
+        self._last_id: str | None = None
+        self._has_answered = False
+        self._is_lost = False
+        self._pause_s = _FIRST_PAUSE_S
+
+    def __iter__(self) -> Iterator[FollowedEvent]:
+        while True:
+            try:
+                yield from self._follow_connection()
+            except ServerUnreachable as error:
+                if not self._has_answered:
+                    raise
+                self._report_lost(str(error))
+            except DaemonError as error:
+                if not self._has_answered or error.status < _SERVER_ERROR:
+                    raise
+                self._report_lost(str(error))
+            except ValueError as error:
+                self._report_lost(str(error))
+            Event().wait(self._pause_s)
+            self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
+
+    def _follow_connection(self) -> Iterator[FollowedEvent]:
+        query = self._query | {"after": self._after}
+        with self._client.open_stream(
+            "stream", query=query, last_id=self._last_id, idle_timeout_s=_IDLE_TIMEOUT_S
+        ) as pieces:
+            if self._is_lost:
+                self._on_status_change(f"the daemon at {self._client.url} answers again")
+            self._has_answered, self._is_lost, self._pause_s = True, False, _FIRST_PAUSE_S
+            parser = ServerEventParser()
+            for piece in pieces:
+                for event in parser.parse_chunk(piece):
+                    self._remember_id(event.id)
+                    yield _parse_event(event)
+                self._remember_id(parser.last_id)
+
+    def _remember_id(self, last_id: str | None) -> None:
+        """What a header cannot carry is no id of ours."""
+        if last_id and last_id.isascii() and last_id.isprintable():
+            self._last_id = last_id
+
+    def _report_lost(self, why: str) -> None:
+        if not self._is_lost:
+            self._on_status_change(f"{why.split('. ')[0]}; asking until it answers")
+        self._is_lost = True
+        if self._last_id is None and self._after is None:
+            self._after = -1  # nothing of what a daemon has that was started since was seen
+
+
+def _parse_event(event: ServerEvent) -> FollowedEvent:
+    """Raises ValueError."""
+    value = msgspec.json.decode(event.data)
+    if not isinstance(value, dict):
+        raise ValueError("an event is no JSON object")
+    return FollowedEvent(event.kind, value, event.kind == GAP and value.get("restarted") is True)

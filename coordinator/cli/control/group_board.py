@@ -1,0 +1,99 @@
+"""All groups at a glance: those that rebalance first, with what they wait for, and how far each is behind."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from coordinator.cli.command_errors import DaemonError
+from coordinator.cli.control.api_answers import parse_group_description, parse_group_offsets, parse_groups
+from coordinator.cli.control.api_client import ApiClient
+from coordinator.cli.control.event_line import state_style
+from coordinator.cli.text_table import EMPTY_CELL, Column, format_cell
+from coordinator.cli.time_text import format_duration
+from coordinator.control.admin.group_models import (
+    GroupDescription,
+    GroupOffsets,
+    GroupSummary,
+    RebalanceDescription,
+)
+
+COLUMNS: Final = (
+    Column("group", wraps=True, style=lambda _: "bold"),
+    Column("state", style=state_style),
+    Column("gen", is_number=True, is_optional=True),
+    Column("members", is_number=True, is_optional=True),
+    Column("lag", is_number=True, style=lambda text: "" if text in ("0", EMPTY_CELL) else "yellow"),
+    Column("open", is_number=True, is_optional=True, style=lambda _: "yellow"),
+    Column("because", wraps=True, is_optional=True),
+)
+_STATE_ORDER: Final = {"PreparingRebalance": 0, "CompletingRebalance": 0, "Stable": 1, "Empty": 2, "Dead": 3}
+_MAX_AWAITED: Final = 3
+
+
+class GroupWithOffsets(Struct, frozen=True, kw_only=True):
+    """A group with everything that is shown of it."""
+
+    group: GroupDescription
+    offsets: GroupOffsets
+
+
+class GroupBoard:
+    """What is known of the groups of a daemon. What may have changed is asked for anew."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self.summaries: list[GroupSummary] = []
+        """In the order in which they are shown."""
+        self._client = client
+        self._cache: dict[str, GroupWithOffsets] = {}
+
+    def forget_groups(self, group_ids: Iterable[str]) -> None:
+        """Something happened in those."""
+        for group_id in group_ids:
+            self._cache.pop(group_id, None)
+
+    def fetch_groups(self, limit: int | None = None) -> list[GroupWithOffsets]:
+        """The first so many groups. Raises ServerUnreachable, DaemonError."""
+        summaries = parse_groups(self._client.get_json("groups"))
+        self.summaries = sorted(summaries, key=lambda one: (_STATE_ORDER.get(one.state, 0), one.group_id))
+        shown = [self._fetch_group(summary) for summary in self.summaries[:limit]]
+        existing = {summary.group_id for summary in self.summaries}
+        self._cache = {name: group for name, group in self._cache.items() if name in existing}
+        return [group for group in shown if group is not None]
+
+    def _fetch_group(self, summary: GroupSummary) -> GroupWithOffsets | None:
+        known = self._cache.get(summary.group_id)
+        if known is not None and known.group.rebalance is None and known.group.state == summary.state:
+            return known
+        try:
+            found = GroupWithOffsets(
+                group=parse_group_description(self._client.get_json("groups", summary.group_id)),
+                offsets=parse_group_offsets(self._client.get_json("groups", summary.group_id, "offsets")),
+            )
+        except DaemonError:
+            return None  # it has gone meanwhile
+        self._cache[summary.group_id] = found
+        return found
+
+
+def format_board_row(shown: GroupWithOffsets) -> list[str]:
+    """The cells of a group."""
+    group = shown.group
+    rebalance = group.rebalance
+    return [
+        format_cell(group.group_id),
+        format_cell(group.state),
+        format_cell(group.generation_id),
+        format_cell(len(group.members)),
+        format_cell(shown.offsets.lag),
+        EMPTY_CELL if rebalance is None else format_duration(rebalance.open_ms),
+        EMPTY_CELL if rebalance is None else format_cell(_format_cause(rebalance)),
+    ]
+
+
+def _format_cause(rebalance: RebalanceDescription) -> str:
+    awaited = [one.client_id for one in rebalance.awaited]
+    whom = ", ".join(awaited[:_MAX_AWAITED])
+    more = f" and {len(awaited) - _MAX_AWAITED} more" if len(awaited) > _MAX_AWAITED else ""
+    waits = f"; awaits {whom}{more}" if awaited else ""
+    return f"{rebalance.cause}{waits}"

@@ -1,0 +1,212 @@
+"""`groupd log verify` lists the damage of a log and its consequences; `groupd log repair` keeps its sound
+batches, in a copy or in place, and reports the losses.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+import click
+
+from coordinator.cli.log.decoded_record import find_decode_error
+from coordinator.cli.log.finding_reports import (
+    FindingJsonReport,
+    FindingReport,
+    FindingTextReport,
+    VerifiedLog,
+)
+from coordinator.cli.log.log_paths import (
+    FOUND,
+    SOUND,
+    check_journals,
+    exit_with_error,
+    find_logs_at,
+    holds_offsets,
+    report_errors,
+    wait_for_writer,
+)
+from coordinator.cli.log.read_progress import ReadProgress, show_progress
+from coordinator.cli.log.repair_reports import RepairJsonReport, RepairOutcome, RepairReport, RepairTextReport
+from coordinator.cli.output_streams import Output, color_option, warn
+from storage.data_directory import LOCK_FILE
+from storage.files import Files, OsFiles
+from storage.inspection.journal_check import JournalCheck
+from storage.inspection.log_reader import LogListing, find_data_directory
+from storage.inspection.verification import LogVerification
+from storage.repair.repair import LogRepair
+from storage.repair.repair_copy import RepairCopy, can_hold_copy
+from storage.repair.repair_in_place import repair_in_place
+from storage.storage_errors import DamagedFile, LogDamaged
+
+VERIFY_EPILOG = """\
+Looks at every batch (length, format, checksum, counts, offsets), at what it unpacks to, at keys and
+values of __consumer_offsets, at indexes, checkpoints and the journal. Changes nothing, and may run beside the
+daemon.
+Exit codes: 0 sound, 1 something is wrong, 2 PATH is no log, 130 interrupted."""
+
+
+@click.command(epilog=VERIFY_EPILOG)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object a finding, and one that sums up.")
+@click.option(
+    "--offsets-decoder", is_flag=True, help="Decode as __consumer_offsets, whatever the directory is called."
+)
+@color_option
+@report_errors
+def verify_logs(paths: tuple[str, ...], is_json: bool, offsets_decoder: bool, output: Output) -> int:
+    """Check logs: say where something is wrong, what it means, and what repair would do about it."""
+    logs = find_logs_at(OsFiles(), paths)
+    report = _create_finding_report(output, is_json=is_json)
+    verified: list[VerifiedLog] = []
+    found = 0
+    with show_progress(output, logs) as progress:
+        journals = JournalCheck(progress.files, logs)
+        for log in logs:
+            examine = find_decode_error if offsets_decoder or holds_offsets(log) else None
+            verification = LogVerification(progress.files, log, examine=examine, pause=wait_for_writer)
+            found_before = found
+            damage = journals.take_damage(log)
+            if damage is not None:
+                found += 1
+                report.print_finding(log._replace(name=None), damage)
+            for finding in chain(verification.find_problems(), journals.find_problems(log)):
+                found += 1
+                progress.show_note(f"{found:,} finding{'' if found == 1 else 's'}")
+                progress.hide()
+                report.print_finding(log, finding)
+            verified.append(VerifiedLog(log, verification.totals, found - found_before))
+    report.print_summary(verified)
+    return FOUND if found else SOUND
+
+
+def _create_finding_report(output: Output, *, is_json: bool) -> FindingReport:
+    if is_json:
+        return FindingJsonReport()
+    if not output.is_for_people:
+        return FindingTextReport()
+    from coordinator.cli.log.terminal_reports import FindingBlockReport
+
+    return FindingBlockReport(output)
+
+
+REPAIR_EPILOG = """\
+Every sound batch is kept as it is, with its offsets; damaged ranges are left out, and the report says
+what was lost and where. Indexes are made anew, and the recovery point is set to the end of each log.
+
+With --out, DIR (new or empty) becomes a data directory with the repaired logs, and PATH is not changed. With
+--in-place, PATH is a partition or a data directory that no process uses; damaged files stay beside the repaired
+ones, as `.damaged`. An interrupted repair is simply run again.
+Exit codes: 0 done, whatever was lost; 2 it could not be done; 130 interrupted."""
+
+
+@click.command(epilog=REPAIR_EPILOG)
+@click.argument("path", metavar="PATH")
+@click.option("--out", metavar="DIR", help="Where the repaired copy goes.")
+@click.option("--in-place", "is_in_place", is_flag=True, help="Repair the log itself.")
+@click.option(
+    "--drop-undecodable",
+    is_flag=True,
+    help="Leave out records of __consumer_offsets whose key or value makes no sense; they stop a load.",
+)
+@click.option("--json", "is_json", is_flag=True, help="One JSON object a loss, and one a log.")
+@click.option(
+    "--offsets-decoder", is_flag=True, help="Decode as __consumer_offsets, whatever the directory is called."
+)
+@color_option
+@report_errors
+def repair_logs(
+    path: str,
+    out: str | None,
+    is_in_place: bool,
+    drop_undecodable: bool,
+    is_json: bool,
+    offsets_decoder: bool,
+    output: Output,
+) -> int:
+    """Copy what can be read of damaged logs (or repair them in place), and say what was lost."""
+    if (out is None) == (not is_in_place):
+        raise click.UsageError("give either --out DIR or --in-place")
+    logs = find_logs_at(OsFiles(), [path])
+    check_journals(OsFiles(), logs)
+    report = _create_repair_report(output, is_json=is_json)
+
+    def repair(log: LogListing) -> LogRepair:
+        examine = find_decode_error if offsets_decoder or holds_offsets(log) else None
+        return LogRepair(progress.files, log, examine=examine, drops_undecodable=drop_undecodable)
+
+    is_directory = logs[0].is_whole and os.path.abspath(path) != logs[0].directory
+    try:
+        with show_progress(output, logs) as progress:
+            if out is not None:
+                outcomes = _repair_copies(progress, logs, os.path.abspath(out), is_directory, repair)
+            else:
+                outcomes = _repair_logs_in_place(progress.files, logs, is_directory, repair)
+            for repaired in outcomes:
+                progress.hide()
+                report.print_outcome(repaired)
+    except (DamagedFile, LogDamaged) as error:
+        exit_with_error(f"{error}; repair --out of the whole data directory makes do without it")
+    report.print_summary()
+    return SOUND
+
+
+def _create_repair_report(output: Output, *, is_json: bool) -> RepairReport:
+    if is_json:
+        return RepairJsonReport()
+    if not output.is_for_people:
+        return RepairTextReport()
+    from coordinator.cli.log.terminal_reports import RepairTableReport
+
+    return RepairTableReport(output)
+
+
+def _repair_copies(
+    progress: ReadProgress,
+    logs: list[LogListing],
+    target: str,
+    is_directory: bool,
+    repair: Callable[[LogListing], LogRepair],
+) -> Iterator[RepairOutcome]:
+    files = progress.files
+    if files.exists(target) and not (files.is_directory(target) and can_hold_copy(files, target)):
+        exit_with_error(f"{target}: is not an empty directory")
+    for log in logs:
+        source = os.path.dirname(log.directory) if is_directory else log.directory
+        if os.path.commonpath([source, target]) == source:
+            exit_with_error(f"{target}: is inside {source}, which is to be copied")
+    copy = RepairCopy(files, target)
+    for log in logs:
+        yield RepairOutcome(log, copy.add_log(log, repair(log)), [])
+    for left_out in copy.finish(logs[0], is_directory=is_directory):
+        progress.hide()
+        warn(f"not copied: {left_out}")
+
+
+def _repair_logs_in_place(
+    files: Files, logs: list[LogListing], is_directory: bool, repair: Callable[[LogListing], LogRepair]
+) -> Iterator[RepairOutcome]:
+    if not logs[0].is_whole:
+        exit_with_error(
+            f"{logs[0].segments[0].path}: in place, whole partitions are repaired: give its directory"
+        )
+    with _lock_directory(files, find_data_directory(files, logs[0])):
+        for log in logs:
+            result, damaged = repair_in_place(files, log, repair, makes_checkpoint=is_directory)
+            yield RepairOutcome(log, result, damaged)
+
+
+@contextmanager
+def _lock_directory(files: Files, directory: str | None) -> Iterator[None]:
+    """Holds the lock of a data directory, where the logs are in one."""
+    if directory is None:
+        yield
+        return
+    try:
+        lock = files.lock(f"{directory}/{LOCK_FILE}")
+    except BlockingIOError as error:
+        exit_with_error(f"{directory}: {error.strerror}; stop it first, or repair into a copy with --out")
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,93 @@
+"""The command `groupd`: its entry point, and its subcommands, each imported when it is called."""
+
+import os
+import signal
+import sys
+import warnings
+from types import FrameType
+from typing import Any, Final
+
+import click
+
+from coordinator import __version__
+from coordinator.cli.click_extensions import Subcommand, Subcommands
+
+SUBCOMMANDS: Final = {
+    "acl": Subcommand("cli.broker.acl_commands:acl", "List, add and remove ACLs."),
+    "clock": Subcommand(
+        "cli.control.time_commands:control_clock", "Hold the clock of a group, let it run, move it ahead."
+    ),
+    "cluster": Subcommand(
+        "cli.control.cluster_commands:cluster",
+        "Show several brokers, in one daemon or on etcd, and move what they own.",
+    ),
+    "console": Subcommand("cli.control.monitoring_commands:open_console", "Open the page of the daemon."),
+    "expire": Subcommand("cli.control.time_commands:expire_member", "End the session of a member now."),
+    "explain": Subcommand("cli.control.diagnosis_commands:explain_group", "Say what a group waits for."),
+    "failover": Subcommand(
+        "cli.control.cluster_commands:fail_over_group", "Move the coordinator of a group."
+    ),
+    "fault": Subcommand("cli.control.fault_commands:fault", "Make requests of groups fail, hang or vanish."),
+    "groups": Subcommand("cli.control.group_commands:groups", "List, describe, reset and delete groups."),
+    "kafka-tools": Subcommand(
+        "cli.kafka_tools.dispatch:run_kafka_tool",
+        "Run one of Kafka's tools: kafka-topics, kafka-console-consumer, ...",
+    ),
+    "ledger": Subcommand("cli.control.diagnosis_commands:show_ledger", "Say why groups rebalanced."),
+    "log": Subcommand("cli.log.log_command:log", "Read, check and repair logs on disk."),
+    "namespace": Subcommand(
+        "cli.control.namespace_commands:namespace", "Make brokers beside the daemon's own, and remove them."
+    ),
+    "ping": Subcommand("cli.ping:ping", "Ask whether a groupd, or any Kafka broker, answers."),
+    "record": Subcommand("cli.control.recording_command:record_group", "Record what a group is told."),
+    "replay": Subcommand("cli.replay_command:replay_recording", "Play a recording of a group again."),
+    "serve": Subcommand("cli.serve:serve", "Run the daemon."),
+    "top": Subcommand("cli.control.monitoring_commands:show_top", "Show all groups, as they change."),
+    "user": Subcommand("cli.broker.user_commands:user", "Add, list and remove users of SCRAM."),
+    "version": Subcommand("cli.main:print_version", "Print the version."),
+    "wait": Subcommand(
+        "cli.control.diagnosis_commands:wait_for_group", "Wait until a group is as it should be."
+    ),
+    "watch": Subcommand(
+        "cli.control.monitoring_commands:watch_events", "Print what happens in groups, as it happens."
+    ),
+    "wire": Subcommand("cli.wire.wire_command:wire", "Read bytes of the protocol."),
+}
+
+EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
+
+
+@click.group(
+    cls=Subcommands,
+    subcommands=SUBCOMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def groupd() -> None:
+    """A standalone Kafka group coordinator."""
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """The entry point of the command. Exit codes: 0 fine, 1 a failure while running, 2 usage or no start, 3 no
+    daemon can be reached."""
+    if os.getpid() == 1:
+        # To the first process of a container the system passes on no signal that it has not asked for.
+        signal.signal(signal.SIGTERM, _exit_on_signal)
+    if not __debug__:
+        print("groupd: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr)
+        sys.exit(EXIT_USAGE)
+    if not sys.warnoptions:
+        # Libraries address them to programmers, as cryptography about an unusual name in a certificate.
+        warnings.simplefilter("ignore", UserWarning)
+    return groupd(arguments, prog_name="groupd")
+
+
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+@click.command()
+def print_version() -> None:
+    """Print the version."""
+    click.echo(__version__)

@@ -1,0 +1,180 @@
+"""Identity of a cluster on etcd, which its first daemon or an import writes once, and the mark of that
+identity in data directories.
+
+During an import another key stands in its place, so that no daemon creates a cluster of its own.
+Coordinator logs in a member's data directory are copies, and each start deletes them. A directory is
+therefore accepted only by the cluster that its copies belong to. A directory that was used without a cluster
+contains the only copy, and so may a directory of a cluster that etcd has lost; both are refused.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.key_value_store import (
+    ABSENT,
+    CreatedAt,
+    KeyValueStore,
+    Put,
+    ReadRange,
+    StoreTransaction,
+)
+from coordinator.core.message_text import StartFailed
+from coordinator.core.shared_types import COORDINATOR_TOPICS
+from storage.data_directory import CATALOGUE, DataDirectory
+from storage.files import Files
+from storage.metadata_files import META_PROPERTIES, parse_properties
+from storage.topic_partition import uuid_from_text, uuid_to_text
+
+IDENTITY_FORMAT: Final = 1
+
+MARKER: Final = ".cluster"
+"""In a data directory: a line with the id of the cluster that it belongs to, and what that was made with."""
+_PARTITION: Final = re.compile(r".+-[0-9]{1,10}")
+REMEDY: Final = "`groupd cluster import --data-dir DIR` takes over what it has"
+
+
+class ClusterIdentity(NamedTuple):
+    """The identity of a cluster, and of its `__consumer_offsets`."""
+
+    partitions: int
+    topic_id: bytes
+    incarnation: str = ""
+    """Tells this cluster from one of the same id whose data in the store was lost."""
+    imported: Sequence[str] = ()
+    """The ids of the data directories that it was made from."""
+
+
+class ClusterNotFound(StartFailed):
+    """The store has nothing of the cluster."""
+
+
+def create_identity(partitions: int, topic_id: bytes, imported: Sequence[str] = ()) -> ClusterIdentity:
+    """Create the identity of a cluster that was not there before."""
+    return ClusterIdentity(partitions, topic_id, uuid4().hex, tuple(imported))
+
+
+def encode_identity(identity: ClusterIdentity) -> bytes:
+    """Encode an identity as it is stored."""
+    fields = {
+        "format": IDENTITY_FORMAT,
+        "partitions": identity.partitions,
+        "topic_id": uuid_to_text(identity.topic_id),
+        "incarnation": identity.incarnation,
+        "imported": list(identity.imported),
+    }
+    return json.dumps(fields).encode()
+
+
+async def read_or_create_identity(
+    store: KeyValueStore, keys: ClusterKeys, new: ClusterIdentity | None
+) -> ClusterIdentity:
+    """What is there; `new`, where nothing was and there is one. Raises KeyValueStoreError; ClusterNotFound;
+    StartFailed."""
+    if new is not None:
+        absent = (CreatedAt(keys.meta, ABSENT), CreatedAt(keys.importing, ABSENT))
+        await store.transact(StoreTransaction(absent, (Put(keys.meta, encode_identity(new)),)))
+    found = await read_identity(store, keys)
+    if found is not None:
+        return found
+    if (await store.read(ReadRange(keys.importing))).entries:
+        raise ClusterNotFound(
+            "an import into this cluster has begun and did not end: run `groupd cluster import` again"
+        )
+    raise ClusterNotFound("etcd has nothing of this cluster")
+
+
+async def read_identity(store: KeyValueStore, keys: ClusterKeys) -> ClusterIdentity | None:
+    """What is there, if something is. Raises KeyValueStoreError, StartFailed."""
+    page = await store.read(ReadRange(keys.meta))
+    return decode_identity(page.entries[0].value, f"{keys.meta.decode()} in etcd") if page.entries else None
+
+
+def decode_identity(value: bytes, where: str) -> ClusterIdentity:
+    """What `encode_identity` has made. In: where it was found. Raises StartFailed."""
+    try:
+        found: dict[str, Any] = json.loads(value)
+        if found["format"] != IDENTITY_FORMAT:
+            raise StartFailed(
+                f"{where} has format {found['format']!r}, and this groupd knows {IDENTITY_FORMAT}"
+            )
+        return ClusterIdentity(
+            int(found["partitions"]),
+            uuid_from_text(found["topic_id"]),
+            str(found.get("incarnation", "")),
+            tuple(map(str, found.get("imported", ()))),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise StartFailed(f"{where} is nothing that groupd wrote: {error!r}") from error
+
+
+def is_member(files: Files, path: str) -> bool:
+    """Whether the directory was used in a cluster, if it is there. Raises OSError."""
+    return files.exists(f"{path}/{MARKER}")
+
+
+def why_no_new_cluster(files: Files, path: str, cluster_id: str) -> str | None:
+    """Why a daemon may not begin a cluster with a directory: what it began would be in the way of an import. None
+    for one that is new. Raises StartFailed for one of another cluster; OSError."""
+    if not files.is_directory(path):
+        return None
+    names, was_in_one = files.listdir(path), is_member(files, path)
+    if not (was_in_one or CATALOGUE in names or any(_PARTITION.fullmatch(name) for name in names)):
+        return None
+    if META_PROPERTIES in names:
+        found = parse_properties(files.read(f"{path}/{META_PROPERTIES}"), "=").get("cluster.id", cluster_id)
+        if found != cluster_id:
+            raise StartFailed(_describe_other_cluster(path, found, cluster_id))
+    return f"{path} was used {'in' if was_in_one else 'without'} a cluster"
+
+
+def _describe_other_cluster(path: str, found: str, cluster_id: str) -> str:
+    return (
+        f"{path} is of cluster {found}, and CLUSTER_ID says {cluster_id}: mend that, or use another log.dirs"
+    )
+
+
+def read_directory_identity(files: Files, path: str) -> ClusterIdentity | None:
+    """What the cluster of a directory was made with; None for one that was used in none. Raises StartFailed,
+    OSError."""
+    if not is_member(files, path):
+        return None
+    _, _, meta = files.read(f"{path}/{MARKER}").partition(b"\n")
+    return decode_identity(meta, f"{path}/{MARKER}")
+
+
+def mark_member(files: Files, path: str, cluster_id: str, identity: ClusterIdentity) -> None:
+    """Makes it a directory of that cluster. Raises OSError."""
+    files.write_atomically(f"{path}/{MARKER}", f"{cluster_id}\n".encode() + encode_identity(identity))
+
+
+def prepare_directory(directory: DataDirectory, cluster_id: str, identity: ClusterIdentity) -> None:
+    """Makes an open data directory that of this cluster, and removes its copies. Raises StartFailed, StorageError,
+    OSError."""
+    files, path = directory.files, directory.path
+    if directory.meta.cluster_id != cluster_id:
+        raise StartFailed(_describe_other_cluster(path, directory.meta.cluster_id, cluster_id))
+    own_identity = read_directory_identity(files, path)
+    if own_identity is not None:
+        if own_identity.incarnation != identity.incarnation:
+            raise StartFailed(
+                f"{path} is of a cluster {cluster_id} that etcd does not have any more, or has below another "
+                "cluster.etcd.prefix; what it holds would be lost: use an empty log.dirs, or empty etcd and have "
+                f"it imported: {REMEDY}"
+            )
+    elif (
+        directory.list_partitions()
+        or directory.list_journaled_partitions()
+        or directory.read_catalogue() is not None
+    ):
+        raise StartFailed(
+            f"{path} was used without a cluster, and what it holds would be lost to it: use an empty log.dirs, or "
+            f"have it imported: {REMEDY}"
+        )
+    else:
+        mark_member(files, path, cluster_id, identity)
+    copies = [each for each in directory.list_partitions() if each.topic in COORDINATOR_TOPICS]
+    directory.delete_logs(dict.fromkeys(copies))

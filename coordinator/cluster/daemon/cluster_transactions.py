@@ -1,0 +1,246 @@
+"""Transactions in a cluster: their topic is there for all daemons at once, and what one coordinator has to tell the
+leaders of partitions, and they it, goes from broker to broker.
+
+    FindCoordinator ─▶ a key ─▶ every daemon sees it ─▶ partitions are claimed, and read
+    TransactionMarkerManager ─▶ RemoteMarkerWriter ─▶ WriteTxnMarkers ─▶ the leader of a partition, or the
+                                                                         coordinator of a group
+    Produce, TxnOffsetCommit ─▶ AddPartitionsToTxnManager ─▶ RemoteTransactionRouter ─▶ AddPartitionsToTxn
+                                                                         ─▶ the coordinator
+"""
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator.apis.transaction_markers import TransactionMarkerWriter
+from coordinator.broker.internal_topics import InternalTopicLogs
+from coordinator.broker.listener_sockets import BrokerListeners
+from coordinator.broker.server_settings import ServerSettings
+from coordinator.cluster.cluster_keys import ClusterKeys, UnreadableKey, format_key, parse_object
+from coordinator.cluster.daemon.inter_broker_sender import PeerSecurity
+from coordinator.cluster.daemon.remote_transactions import (
+    RETRIABLE_ERROR,
+    RemoteMarker,
+    RemoteMarkerWriter,
+    RemoteTransactionRouter,
+)
+from coordinator.cluster.key_value_store import (
+    ABSENT,
+    CreatedAt,
+    KeyChanges,
+    KeyEntry,
+    KeyValueStore,
+    KeyValueStoreError,
+    Put,
+    ReadRange,
+    StoreTransaction,
+)
+from coordinator.cluster.member.key_mirror import mirror_keys
+from coordinator.cluster.partition_ownership import PartitionOwnership
+from coordinator.cluster.shared_topic import parse_topic
+from coordinator.config.listener_security import find_inter_broker_listener
+from coordinator.core.message_text import StartFailed
+from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE
+from coordinator.runtime.machine import InternalTopic
+from coordinator.runtime.runtime import Runtime
+from coordinator.topics.topic import random_topic_id
+from coordinator.transactions.transaction_requests import TransactionConfig
+from coordinator.transactions.transaction_shard import TransactionShard
+from protocol.error_codes import ErrorCode
+from storage.topic_partition import uuid_from_text, uuid_to_text
+
+if TYPE_CHECKING:
+    from coordinator.broker.lazy_transaction_coordinator import LazyTransactionCoordinator
+
+_LOG: Final = logging.getLogger("Cluster")
+_RETRY_S: Final = 0.2
+
+CreateReplicatedTopic = Callable[
+    [InternalTopic[TransactionShard], InternalTopicLogs], InternalTopic[TransactionShard]
+]
+"""Returns an internal topic whose logs are in etcd."""
+
+
+class ClusterTransactions:
+    """What a cluster adds to the transactions of a daemon: the shared topic, and requests to other brokers.
+    All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        store: KeyValueStore,
+        keys: ClusterKeys,
+        ownership: PartitionOwnership,
+        settings: ServerSettings,
+        create_replicated_topic: CreateReplicatedTopic,
+        claim_partitions: Callable[[int], None],
+    ) -> None:
+        """In: who has the partitions of the topic, so many, claimed here. Raises ConfigError where there is no
+        listener by which brokers are to reach each other."""
+        self.is_started = False
+        """Whether the topic is there."""
+        self.create_replicated_topic = create_replicated_topic
+        self._claim_partitions = claim_partitions
+        self._partitions, self._topic_id = 0, b""
+        self._transactions: LazyTransactionCoordinator
+        self._listeners: BrokerListeners
+        self._store = store
+        self._keys = keys
+        self._ownership = ownership
+        self._node_id = settings.config.node_id
+        between = find_inter_broker_listener(settings.config, settings.properties, settings.listeners)
+        self._listener = None if between is None else between.name
+        listener_settings = None if between is None else settings.security.get(between.name)
+        self._security = PeerSecurity(
+            self._find_client_context, None if listener_settings is None else listener_settings.login
+        )
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._creation_task: asyncio.Task[None] | None = None
+        self._senders: list[RemoteMarkerWriter | RemoteTransactionRouter] = []
+
+    @property
+    def refusal(self) -> str | None:
+        """Why there are none here, if so."""
+        if self._listener is None:
+            return "no listener is one by which the brokers reach each other (inter.broker.listener.name)"
+        return None
+
+    # The topic
+
+    async def read_shape(self, new_partitions: int) -> None:
+        """What the cluster says of it. In: how many partitions it is to have, if nobody has said so yet. Raises
+        KeyValueStoreError; StartFailed for a key that cannot be read."""
+        key = self._keys.shape(TRANSACTION_STATE)
+        fields = {"partitions": new_partitions, "topic_id": uuid_to_text(random_topic_id())}
+        await self._store.transact(
+            StoreTransaction((CreatedAt(key, ABSENT),), (Put(key, json.dumps(fields).encode()),))
+        )
+        page = await self._store.read(ReadRange(key))
+        try:
+            found = parse_object(page.entries[0].value)
+            self._partitions, self._topic_id = int(found["partitions"]), uuid_from_text(found["topic_id"])
+        except UnreadableKey as error:
+            raise StartFailed(f"The key {format_key(key)} in etcd {error}") from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise StartFailed(
+                f"The key {format_key(key)} in etcd is not what groupd writes: {error!r}"
+            ) from error
+        page = await self._store.read(ReadRange(self._keys.internal(TRANSACTION_STATE)))
+        self.is_started = bool(page.entries)
+
+    def attach(self, transactions: "LazyTransactionCoordinator", listeners: BrokerListeners) -> None:
+        """To those of a server, which may not have begun. In: its listeners, which need not be open."""
+        self._transactions, self._listeners = transactions, listeners
+        transactions.cluster = self
+        logs = transactions.logs
+        logs.partitions, logs.topic_id, logs.new_partitions = self._partitions, self._topic_id, 0
+
+    def claim_partitions(self) -> None:
+        """Has its partitions claimed, those that are placed here."""
+        self._claim_partitions(self._partitions)
+
+    def start(self) -> None:
+        """Begins, if it is there, or to watch for it."""
+        if self.is_started:
+            self._transactions.start()
+        begin, end = self._keys.kind_range("internal")
+        self._run_in_background(
+            mirror_keys(self._store, begin, end, self._on_keys_read, self._on_keys_changed)
+        )
+
+    def create_topic(self) -> None:
+        """Has every daemon know that it is there, this one included."""
+        if self._creation_task is None or self._creation_task.done():
+            self._creation_task = self._run_in_background(self._write_topic_key())
+
+    async def _write_topic_key(self) -> None:
+        key = self._keys.internal(TRANSACTION_STATE)
+        put = StoreTransaction((CreatedAt(key, ABSENT),), (Put(key, b"{}"),))
+        while not self.is_started:
+            try:
+                await self._store.transact(put)
+                self._on_topic_created()
+            except KeyValueStoreError as error:
+                _LOG.warning("%s is not made yet: %s", TRANSACTION_STATE, error)
+                await asyncio.sleep(_RETRY_S)
+
+    def _on_keys_read(self, entries: Sequence[KeyEntry]) -> None:
+        if any(entry.key == self._keys.internal(TRANSACTION_STATE) for entry in entries):
+            self._on_topic_created()
+
+    def _on_keys_changed(self, changes: KeyChanges) -> None:
+        self._on_keys_read(changes.written)
+
+    def _on_topic_created(self) -> None:
+        if not self.is_started:
+            self.is_started = True
+            self._transactions.start()
+
+    # Other brokers
+
+    def create_marker_writer(self, own: TransactionMarkerWriter) -> TransactionMarkerWriter:
+        """Who writes markers wherever they belong. In: who writes those that belong here."""
+        writer = RemoteMarkerWriter(
+            own, self._ownership, self._node_id, self._find_address, self._start_topic_check, self._security
+        )
+        self._senders.append(writer)
+        return writer
+
+    def create_router(
+        self, runtime: Runtime[TransactionShard], config: TransactionConfig
+    ) -> RemoteTransactionRouter:
+        """Who asks the coordinator of a transaction, wherever that is."""
+        router = RemoteTransactionRouter(
+            runtime, config, self._ownership, self._node_id, self._find_address, self._security
+        )
+        self._senders.append(router)
+        return router
+
+    def _find_address(self, node_id: int) -> tuple[str, int] | None:
+        broker = self._ownership.brokers.get(node_id)
+        if broker is None or self._listener is None:
+            return None
+        host, port = broker.hosts.get(self._listener), broker.ports.get(self._listener)
+        return None if host is None or port is None else (host, port)
+
+    def _find_client_context(self) -> ssl.SSLContext | None:
+        assert self._listener is not None
+        return self._listeners.find_client_context(self._listener)
+
+    def _start_topic_check(self, marker: RemoteMarker) -> None:
+        self._run_in_background(self._check_topic(marker))
+
+    async def _check_topic(self, marker: RemoteMarker) -> None:
+        """What this daemon knows of topics may be old: the store says whether one is gone."""
+        topic, number = marker.partition
+        error = RETRIABLE_ERROR
+        if topic != CONSUMER_OFFSETS:
+            try:
+                page = await self._store.read(ReadRange(self._keys.topic(topic)))
+                if not page.entries or number >= parse_topic(topic, page.entries[0]).partitions:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            except (KeyValueStoreError, UnreadableKey) as problem:
+                _LOG.info("Whether %s is gone is not known: %s", marker.partition, problem)
+        marker.on_done(error)
+
+    # Ending
+
+    def close(self) -> None:
+        """Watches, sends and asks no more."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        for sender in self._senders:
+            sender.close()
+
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_task_done)
+        return task
+
+    def _on_task_done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _LOG.error("Transactions of the cluster", exc_info=problem)

@@ -1,0 +1,251 @@
+"""Partitions that this broker owns in a cluster on etcd: gained and lost coordinators and replicated
+partitions, planned moves, and the recent history of ownership.
+
+A planned move pins the partition to a broker, or gives it up here and takes it back. A pin may set a minimum
+time during which the new owner reports that the partition is loading. The owner does so once: it removes the
+time from the pin when it gains the partition.
+The control plane listens to changes of ownership. It is created on first use, and then also gets the changes
+of the last seconds.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinator.cluster.cluster_keys import ClusterKeys
+from coordinator.cluster.daemon.replicated_partitions import ReplicatedPartitions
+from coordinator.cluster.in_process_ownership import ClusterOperationError
+from coordinator.cluster.key_value_store import (
+    KeyValueStore,
+    KeyValueStoreError,
+    Put,
+    StoreTransaction,
+    WrittenAt,
+)
+from coordinator.cluster.member.cluster_member import ClusterMember, OwnershipCause
+from coordinator.cluster.partition_appends import PartitionId
+from coordinator.cluster.partition_claims import PartitionToken
+from coordinator.cluster.partition_log_store import retry_unavailable
+from coordinator.core import clock
+from coordinator.core.shared_types import COORDINATOR_TOPICS, TRANSACTION_STATE
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.runtime import Runtime
+from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from coordinator.broker.server import Server
+
+_LOG: Final = logging.getLogger("Cluster")
+RETENTION_S: Final = 5
+"""What is older explains nothing that happens from now on."""
+_MAX_KEPT: Final = 1000
+OwnershipHistoryListener = Callable[[TopicPartition, str], None]
+"""Takes a partition, and what became of it."""
+
+
+class OwnedCoordinators:
+    """The coordinators that this broker owns. All methods belong to the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._server: Server
+
+    def attach_server(self, server: "Server") -> None:
+        """To parts that are open."""
+        self._server = server
+
+    def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
+        """Of the partitions that this broker coordinates."""
+        for partition in self._server.engine.list_partitions():
+            if partition.state is PartitionState.OWNED and partition.log is not None:
+                yield partition.name, partition.log
+
+    def find_log(self, name: TopicPartition) -> PartitionLog | None:
+        """That of a partition; None while it is not open."""
+        return self._find_machine(name)[1].log
+
+    def on_partition_gained(self, name: TopicPartition, hold_s: float) -> None:
+        """This broker owns a partition: it is read, and is loading for so many seconds at least."""
+        runtime, machine = self._find_machine(name)
+        runtime.lifecycle.take(machine, machine.epoch + 1, hold_s)
+
+    def on_partition_lost(self, name: TopicPartition, reason: str) -> None:
+        """This broker serves a partition no longer: whoever waits is told NOT_COORDINATOR. What it was about to
+        bring to others is not its business any more."""
+        if name.topic == TRANSACTION_STATE:
+            self._server.transactions.on_partition_lost(name.partition)
+        runtime, machine = self._find_machine(name)
+        runtime.lifecycle.release(machine, machine.epoch + 1, reason)
+
+    def _find_machine(self, name: TopicPartition) -> tuple[Runtime[Any], CoordinatorPartition[Any]]:
+        runtime = self._server.engine.runtimes[name.topic]
+        return runtime, runtime.partitions[name.partition]
+
+
+class PartitionMoves:
+    """Planned moves of partitions. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        store: KeyValueStore,
+        keys: ClusterKeys,
+        member: Callable[[], ClusterMember],
+        why_not: Callable[[TopicPartition, int], str | None],
+        in_background: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        """In: who knows why a broker cannot own a partition; who is told what takes a while."""
+        self._store = store
+        self._keys = keys
+        self._member = member
+        self._why_not = why_not
+        self._in_background = in_background
+        self._holds: dict[PartitionId, float] = {}
+        """For how many seconds at least partitions are to be loading that are taken anew here."""
+
+    def move_partition(
+        self, partition: TopicPartition, to: int, hold_loading_s: float, owner: int | None
+    ) -> bool:
+        """Asks that a daemon own a partition; whether it does not yet. In: the owner, as far as is known. Raises
+        ClusterOperationError."""
+        if to not in self._member().table.brokers:
+            raise ClusterOperationError(f"there is no broker {to}, or it does not live")
+        why_not = self._why_not(partition, to)
+        if why_not is not None:
+            raise ClusterOperationError(why_not)
+        self.pin_partition(partition, to, 0 if owner == to else hold_loading_s)
+        return owner != to
+
+    def pin_partition(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> None:
+        """Has a daemon that lives own a partition, and keep it while it does."""
+        self._in_background(self._write_pin(PartitionId(*partition), to, round(hold_loading_s * 1000)))
+
+    async def _write_pin(self, partition: PartitionId, to: int, hold_ms: int) -> None:
+        try:
+            await retry_unavailable(lambda: self._member().move_partition(partition, to, hold_ms))
+        except KeyValueStoreError as error:
+            _LOG.error("%s-%d could not be moved to broker %d: %s", *partition, to, error)
+
+    def retake_partition(self, partition: TopicPartition, hold_loading_s: float) -> None:
+        """Has this daemon take anew what it owns and has given up, if it still owns it."""
+        partition_id, member = PartitionId(*partition), self._member()
+        if partition_id in member.owned:
+            self._holds[partition_id] = hold_loading_s
+            member.doubt_partition(partition_id)
+
+    def take_hold_s(self, partition: PartitionId) -> float:
+        """For how long a partition is to be loading at least that this daemon has gained just now."""
+        if partition in self._holds:
+            return self._holds.pop(partition)
+        member = self._member()
+        hold_ms, written_at = member.table.holds.get(partition, (0, 0))
+        if not hold_ms or member.table.pins.get(partition) != member.node_id:
+            return 0
+        self._in_background(self._clear_hold(partition, written_at))
+        return hold_ms / 1000
+
+    async def _clear_hold(self, partition: PartitionId, written_at: int) -> None:
+        pin = self._keys.pin(*partition)
+        plain = Put(pin, b"%d" % self._member().node_id)
+        try:
+            await retry_unavailable(
+                lambda: self._store.transact(StoreTransaction((WrittenAt(pin, written_at),), (plain,)))
+            )
+        except KeyValueStoreError as error:
+            _LOG.warning("%s-%d may say once more that it loads: %s", *partition, error)
+
+
+class OwnershipHistory:
+    """The recent changes of ownership, and their listeners. All methods belong to the event loop's
+    thread."""
+
+    def __init__(self) -> None:
+        self._listeners: list[OwnershipHistoryListener] = []
+        self._recent: deque[tuple[int, TopicPartition, str]] = deque(maxlen=_MAX_KEPT)
+
+    def publish_change(self, partition: TopicPartition, what: str) -> None:
+        """It has just happened."""
+        self._recent.append((clock.monotonic_ns(), partition, what))
+        for listener in self._listeners:
+            listener(partition, what)
+
+    def add_listener(self, listener: OwnershipHistoryListener) -> None:
+        """Tells somebody from now on, and what was told shortly before."""
+        since_ns = clock.monotonic_ns() - RETENTION_S * 1_000_000_000
+        for published_ns, partition, what in self._recent:
+            if published_ns >= since_ns:
+                listener(partition, what)
+        self._listeners.append(listener)
+
+
+class OwnedPartitions:
+    """All partitions that this broker owns: coordinators and replicated partitions of topics. All methods
+    belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        member: Callable[[], ClusterMember],
+        moves: PartitionMoves,
+        drop_partition: Callable[[PartitionId], None],
+        reserve_bytes: Callable[[int], bool],
+    ) -> None:
+        """In: who knows for how long a partition is to be loading; who forgets what was to be appended to one; who
+        knows whether the store may have so many bytes more."""
+        self.coordinators = OwnedCoordinators()
+        self.topics = ReplicatedPartitions(self.doubt_partition, reserve_bytes)
+        self.history = OwnershipHistory()
+        """Of each partition that was gained or lost, and why."""
+        self._member = member
+        self._moves = moves
+        self._drop_partition = drop_partition
+        self._server: Server
+
+    def attach_server(self, server: "Server") -> None:
+        """To parts that are open."""
+        self._server = server
+        self.coordinators.attach_server(server)
+
+    def iterate_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
+        """All that are open."""
+        return chain(self.coordinators.iterate_logs(), self.topics.iterate_logs())
+
+    def find_log(self, name: TopicPartition) -> PartitionLog | None:
+        """That of a partition that is owned; None while it is not open."""
+        return self._find_holder(name).find_log(name)
+
+    def _find_holder(self, name: TopicPartition) -> OwnedCoordinators | ReplicatedPartitions:
+        return self.coordinators if name.topic in COORDINATOR_TOPICS else self.topics
+
+    def _publish_change(self, name: TopicPartition, what: str) -> None:
+        self.history.publish_change(name, f"broker {self._member().node_id} {what}")
+
+    def on_partition_gained(
+        self, partition: PartitionId, owned: PartitionToken, cause: OwnershipCause
+    ) -> None:
+        """This broker owns a partition."""
+        name = TopicPartition(*partition)
+        _LOG.info("Owner of %s, leader epoch %d: %s", name, owned.epoch, cause)
+        self._publish_change(name, f"owns it: {cause}")
+        self._find_holder(name).on_partition_gained(name, self._moves.take_hold_s(partition))
+
+    def on_partition_lost(self, partition: PartitionId, cause: OwnershipCause) -> None:
+        """This broker owns a partition no longer."""
+        name = TopicPartition(*partition)
+        _LOG.info("No longer owner of %s: %s", name, cause)
+        self._publish_change(name, f"owns it no longer: {cause}")
+        self.release_partition(name, str(cause))
+        self._server.topics.complete_fetches(
+            self._server.data_plane.on_leader_changed(name, clock.monotonic_ms())
+        )
+
+    def doubt_partition(self, name: TopicPartition) -> None:
+        """It is given up here, and taken anew if it is still owned."""
+        self._publish_change(name, f"gives it up: {OwnershipCause.DOUBTED}")
+        self.release_partition(name, "it is doubted what etcd has")
+        self._member().doubt_partition(PartitionId(*name))
+
+    def release_partition(self, name: TopicPartition, reason: str) -> None:
+        """This broker serves a partition no longer: what is still owned is moved, or taken anew, after that."""
+        self._drop_partition(PartitionId(*name))
+        self._find_holder(name).on_partition_lost(name, reason)

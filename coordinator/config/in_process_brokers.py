@@ -1,0 +1,95 @@
+"""Listeners and racks of several brokers in one process.
+
+The first broker listens as configured. Each further one adds the same step to every port. `broker.rack` is
+one rack for all brokers, or a list with one for each.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+from msgspec.structs import replace
+
+from coordinator.config.config_errors import ConfigError
+from coordinator.config.listeners import MAX_PORT, Address, Listener
+
+MAX_BROKERS: Final = 16
+
+
+def find_port_step(listeners: Sequence[Listener], brokers: int) -> int:
+    """Return the distance between the ports of one broker and the next: the smallest at which no ports meet.
+
+    Raises ConfigError if the ports do not allow so many brokers.
+    """
+    if not 1 <= brokers <= MAX_BROKERS:
+        raise ConfigError(f"--brokers: {brokers} is not between 1 and {MAX_BROKERS}")
+    distances = set(_list_port_distances(listeners))
+    step = 1
+    while any(distance % step == 0 and distance // step < brokers for distance in distances):
+        step += 1
+    for listener in listeners:
+        for what, address in (("listeners", listener.address), ("advertised.listeners", listener.advertised)):
+            if address is not None and address.port and address.port + (brokers - 1) * step > MAX_PORT:
+                raise ConfigError(
+                    f"{what}: {listener.name} at port {address.port} leaves no room for the ports of {brokers} "
+                    "brokers",
+                    what,
+                )
+    return step
+
+
+def _list_port_distances(listeners: Sequence[Listener]) -> Iterator[int]:
+    """Return the distances between different ports of two listeners at one host.
+
+    Two listeners may advertise one port, as in Kafka. Raises ConfigError where they listen at one port.
+    """
+    for one, other in combinations(listeners, 2):
+        for first, second in ((one.address, other.address), (one.advertised, other.advertised)):
+            if first is None or second is None or not (first.port and second.port):
+                continue
+            if not (first.host == second.host or first.is_wildcard or second.is_wildcard):
+                continue
+            if first.port != second.port:
+                yield abs(first.port - second.port)
+            elif first is one.address:
+                raise ConfigError(
+                    f"listeners: {one.name} and {other.name} have the same port {first.port}. Each needs its own",
+                    "listeners",
+                )
+
+
+def create_broker_listeners(listeners: Sequence[Listener], number: int, step: int) -> list[Listener]:
+    """Return the listeners of a broker. In: its number, 0 for the first; the step of `find_port_step`."""
+    return [
+        replace(
+            listener,
+            address=_shift_address(listener.address, number * step),
+            advertised=None
+            if listener.advertised is None
+            else _shift_address(listener.advertised, number * step),
+        )
+        for listener in listeners
+    ]
+
+
+def _shift_address(address: Address, distance: int) -> Address:
+    """Return an address at a higher port. Port 0 stays any free one."""
+    return address._replace(port=address.port + distance) if address.port else address
+
+
+RACK_PROPERTY: Final = "broker.rack"
+
+
+def parse_racks(text: str, brokers: int) -> list[str | None]:
+    """Of each broker in order, None for one without. With one broker a comma is a part of its rack. Raises
+    ConfigError for a list that is not of so many."""
+    if not text:
+        return [None] * brokers
+    parts = [part.strip() for part in text.split(",")]
+    if brokers == 1 or len(parts) == 1:
+        return [text] * brokers
+    if len(parts) != brokers:
+        raise ConfigError(
+            f"{RACK_PROPERTY}: {len(parts)} racks are listed, and there are {brokers} brokers", RACK_PROPERTY
+        )
+    return [part or None for part in parts]

@@ -1,0 +1,411 @@
+"""Committed offsets of a group: described beside the start and end of each partition, and reset while the
+group has no members.
+
+A reset works like `kafka-consumer-groups --reset-offsets`: a shift or a time ends within the readable range.
+An explicit offset is taken unchecked, so that a test can see the reaction of a consumer to an offset out of
+range.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Final, NamedTuple
+
+from msgspec import Meta, Struct
+
+from coordinator.control.admin.group_models import (
+    GroupOffsets,
+    OffsetChange,
+    OffsetChanges,
+    OffsetDescription,
+)
+from coordinator.control.admin.group_operations import GroupOperations, refused_problem
+from coordinator.control.consumer_protocol_payloads import read_assignment
+from coordinator.control.event_loop_sharing import TimeBudget
+from coordinator.control.group_client import InternalGroupClient
+from coordinator.control.operator_actions import ActionLog
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.core.message_text import printable
+from coordinator.core.wire_name import wire_name
+from coordinator.group.group_requests import FetchOffsets
+from coordinator.group.group_view import GroupView
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.topic import Topic
+from protocol.error_codes import ErrorCode
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from storage.storage_errors import StorageError
+from storage.timestamp_lookup import LookupSteps, TimestampOffset
+
+
+class PartitionEnds(NamedTuple):
+    """The first offset that can be read, and the one after the last."""
+
+    start: int
+    end: int
+
+
+def find_partition_ends(plane: DataPlane, topic: str, number: int) -> PartitionEnds | None:
+    """Of one partition; None where there is none, its log does not work, or another process has it."""
+    partition = plane.find_local_partition(topic, number)
+    if partition is None or partition.log is None:
+        return None
+    return PartitionEnds(partition.log.log_start_offset, partition.high_watermark)
+
+
+async def find_offset_at_time(plane: DataPlane, topic: str, number: int, timestamp_ms: int) -> int | None:
+    """The first record of that time or later, as ListOffsets finds it; None where there is none, or the log is not
+    here. Raises Problem where the log cannot be read."""
+    partition = plane.find_local_partition(topic, number)
+    log = None if partition is None else partition.log
+    if partition is None or log is None:
+        return None
+    found: TimestampOffset | None = None
+    problem: StorageError | OSError | None = None
+    try:
+        found = await _call_in_threads(log.find_offset_for_timestamp(timestamp_ms))
+    except (StorageError, OSError) as error:
+        problem = error
+    if plane.find_local_partition(topic, number) is not partition or partition.log is not log:
+        # The topic was deleted, or the log was opened again, while a thread searched it.
+        return await find_offset_at_time(plane, topic, number, timestamp_ms)
+    if problem is not None:
+        raise offline_problem(topic, number) from problem
+    return None if found is None or found.offset >= partition.high_watermark else found.offset
+
+
+async def _call_in_threads(lookup: LookupSteps) -> TimestampOffset | None:
+    """Run a search by time, each step in a thread. Raises StorageError, OSError."""
+    loop, result = asyncio.get_running_loop(), None
+    while True:
+        try:
+            step = lookup.send(result)
+        except StopIteration as end:
+            found: TimestampOffset | None = end.value
+            return found
+        result = await loop.run_in_executor(None, step)
+
+
+def get_topic(catalogue: Catalogue, name: str, pointer: str) -> Topic:
+    """Raises Problem (no-such-topic), naming the field that named it."""
+    topic = catalogue.find_topic(name)
+    if topic is None:
+        shown = printable(name)
+        raise Problem(
+            ProblemKind.NO_SUCH_TOPIC,
+            f"There is no topic {shown}",
+            f"There is no topic {shown}.",
+            {"pointer": pointer},
+        )
+    return topic
+
+
+def get_topic_of_partition(catalogue: Catalogue, name: str, number: int, pointer: str) -> Topic:
+    """The topic of a partition that is there. Raises Problem (no-such-topic)."""
+    topic = get_topic(catalogue, name, pointer)
+    if not 0 <= number < len(topic.partitions):
+        shown, count = printable(name), len(topic.partitions)
+        title = f"There is no partition {shown}-{number}"
+        raise Problem(
+            ProblemKind.NO_SUCH_TOPIC,
+            title,
+            f"{title}: {shown} has {count}, from 0 to {count - 1}.",
+            {"pointer": pointer},
+        )
+    return topic
+
+
+def unknown_ends_problem(plane: DataPlane, topic: str, number: int) -> Problem:
+    """Why nobody here knows where a partition that is there begins and ends."""
+    if plane.find_local_partition(topic, number) is not None:
+        return offline_problem(topic, number)
+    name = f"{printable(topic)}-{number}"
+    detail = (
+        f"{name} is another broker's, which alone knows where it begins and ends. A number can be set here."
+    )
+    return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is another broker's", detail)
+
+
+def offline_problem(topic: str, number: int) -> Problem:
+    """The log of a partition does not work."""
+    name = f"{printable(topic)}-{number}"
+    detail = f"The log of {name} does not work now, so that nobody knows where it begins and ends."
+    return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is offline", detail)
+
+
+MAX_OFFSETS: Final = 10_000
+"""Offsets that one call may set: they are one batch of the log."""
+MAX_TOPICS: Final = 1_000
+"""Topics, or single partitions, that one call may name."""
+_SHIFT: Final = re.compile(r"[+-][0-9]{1,18}")
+_POSITIONS: Final = ("earliest", "latest", "current")
+
+Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+OffsetPosition = Annotated[
+    str, Meta(extra_json_schema={"pattern": rf"^({'|'.join(_POSITIONS)}|{_SHIFT.pattern})$"})
+]
+
+
+@wire_name("OffsetReset")
+class OffsetReset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Either `offsets`, by partition ("orders-0"): a number, or a place: "earliest", "latest", "current", or so
+    many after or before the committed one ("+5", "-5"). Or one place for all: `to`, or `to_time_ms` (Unix time:
+    the first record of then or later), of `topics` ("orders", or "orders-0"; default: those that the group has
+    offsets of). `dry_run` only says what it would be."""
+
+    offsets: Annotated[dict[str, Offset | OffsetPosition], Meta(max_length=MAX_OFFSETS)] | None = None
+    to: Offset | OffsetPosition | None = None
+    to_time_ms: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    topics: Annotated[list[str], Meta(max_length=MAX_TOPICS)] | None = None
+    dry_run: bool = False
+
+
+class TargetOffset(NamedTuple):
+    """What the offset of one partition is to be."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+CommittedOffsets = Mapping[tuple[str, int], int]
+"""Offsets by topic and partition."""
+
+
+async def compute_target_offsets(
+    reset: OffsetReset, committed: CommittedOffsets, plane: DataPlane
+) -> AsyncIterator[TargetOffset]:
+    """Every offset to be set, one at a time. Raises Problem (bad-request, no-such-topic, not-possible)."""
+    ways = [reset.offsets is not None, reset.to is not None, reset.to_time_ms is not None]
+    if sum(ways) != 1:
+        raise _invalid_body("", "One of offsets, to and to_time_ms has to be there, and no more than one.")
+    if reset.offsets is not None:
+        if reset.topics:
+            raise _invalid_body("/topics", "offsets names its topics itself.")
+        for name, place in reset.offsets.items():
+            pointer = f"/offsets/{printable(name)}"
+            topic, number = _parse_partition(name, pointer)
+            get_topic_of_partition(plane.catalogue, topic, number, pointer)
+            yield TargetOffset(
+                topic, number, _resolve_position(place, topic, number, committed, plane, pointer)
+            )
+        return
+    for topic, number in _select_partitions(reset.topics, committed, plane.catalogue):
+        if reset.to is not None:
+            yield TargetOffset(
+                topic, number, _resolve_position(reset.to, topic, number, committed, plane, "/to")
+            )
+        else:
+            assert reset.to_time_ms is not None
+            found = await find_offset_at_time(plane, topic, number, reset.to_time_ms)
+            yield TargetOffset(topic, number, _get_ends(plane, topic, number).end if found is None else found)
+
+
+def _select_partitions(
+    topics: Iterable[str] | None, committed: CommittedOffsets, catalogue: Catalogue
+) -> Iterator[tuple[str, int]]:
+    """Partitions, each once."""
+    if topics is None:
+        if not committed:
+            raise _invalid_body("/topics", "The group has no offsets, so that topics has to say of which.")
+        yield from ((topic, number) for topic, number in committed if catalogue.find_partition(topic, number))
+        return
+    done = set()
+    for index, name in enumerate(topics):
+        pointer = f"/topics/{index}"
+        if catalogue.find_topic(name) is None and _is_partition(name):
+            topic, number = _parse_partition(name, pointer)
+            get_topic_of_partition(catalogue, topic, number, pointer)
+            found = [number]
+        else:
+            topic = name
+            found = list(range(len(get_topic(catalogue, name, pointer).partitions)))
+        for number in found:
+            if (topic, number) not in done:
+                done.add((topic, number))
+                yield topic, number
+
+
+def _resolve_position(
+    place: int | str, topic: str, number: int, committed: CommittedOffsets, plane: DataPlane, pointer: str
+) -> int:
+    if isinstance(place, int):
+        return place
+    if place not in _POSITIONS and not _SHIFT.fullmatch(place):
+        raise _invalid_body(
+            pointer,
+            f"{printable(place)} is no place: write a number, {', '.join(_POSITIONS)}, or a shift as +5 or -5.",
+        )
+    ends = _get_ends(plane, topic, number)
+    if place == "earliest":
+        return ends.start
+    if place == "latest":
+        return ends.end
+    before = committed.get((topic, number))
+    if before is None:
+        raise _invalid_body(
+            pointer, f"{printable(topic)}-{number} has no offset that {place} could begin at."
+        )
+    if place == "current":
+        return before
+    return max(ends.start, min(ends.end, before + int(place)))
+
+
+def _get_ends(plane: DataPlane, topic: str, number: int) -> PartitionEnds:
+    ends = find_partition_ends(plane, topic, number)
+    if ends is None:
+        raise unknown_ends_problem(plane, topic, number)
+    return ends
+
+
+def _is_partition(name: str) -> bool:
+    topic, dash, number = name.rpartition("-")
+    return bool(topic and dash and number.isascii() and number.isdigit() and len(number) < 10)
+
+
+def _parse_partition(name: str, pointer: str) -> tuple[str, int]:
+    if not _is_partition(name):
+        raise _invalid_body(pointer, f'{printable(name)} is no partition: write it as "orders-0".')
+    topic, _, number = name.rpartition("-")
+    return topic, int(number)
+
+
+def _invalid_body(pointer: str, detail: str) -> Problem:
+    title = f"The body is wrong at {pointer}" if pointer else "The body is wrong"
+    return Problem(ProblemKind.BAD_REQUEST, title, detail, {"pointer": pointer})
+
+
+_FETCH_VERSION = 9
+_COMMIT_VERSION = 9
+_MAX_LISTED = 5
+
+
+class OffsetOperations:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(
+        self, groups: GroupOperations, group_client: InternalGroupClient, plane: DataPlane, actions: ActionLog
+    ) -> None:
+        self._groups = groups
+        self._group_client = group_client
+        self._plane = plane
+        self._actions = actions
+
+    async def describe_offsets(self, group_id: str) -> GroupOffsets:
+        """How far a group is. Raises Problem (no-such-group, loading)."""
+        view = self._groups.get_group(group_id)
+        budget = TimeBudget()
+        committed = await self._fetch_committed(group_id)
+        owners = _find_owners(view)
+        found = []
+        for topic, number in sorted(committed.keys() | owners.keys()):
+            offset, metadata = committed.get((topic, number), (None, ""))
+            ends = find_partition_ends(self._plane, topic, number)
+            found.append(
+                OffsetDescription(
+                    topic=topic,
+                    partition=number,
+                    offset=offset,
+                    metadata=metadata,
+                    log_start_offset=None if ends is None else ends.start,
+                    end_offset=None if ends is None else ends.end,
+                    lag=None if ends is None or offset is None else max(0, ends.end - offset),
+                    member_id=owners.get((topic, number)),
+                )
+            )
+            await budget.checkpoint()
+        lags = [one.lag for one in found if one.lag is not None]
+        return GroupOffsets(
+            group_id=group_id, state=view.state, lag=sum(lags) if lags else None, offsets=found
+        )
+
+    async def reset_offsets(self, group_id: str, reset: OffsetReset, by: str | None) -> OffsetChanges:
+        """Sets offsets of a group without members; it is made if there is none. In: who, in their own words. Raises
+        Problem (bad-request, no-such-topic, not-possible, refused with Kafka's error, loading)."""
+        view = self._groups.find_group(group_id)
+        if view is not None and view.members:
+            # What the commit would be answered: said of a dry run, too.
+            raise refused_problem(ErrorCode.UNKNOWN_MEMBER_ID, _failure_title(group_id), view)
+        committed = {key: offset for key, (offset, _) in (await self._fetch_committed(group_id)).items()}
+        budget = TimeBudget()
+        wanted: list[TargetOffset] = []
+        async for one in compute_target_offsets(reset, committed, self._plane):
+            wanted.append(one)
+            if len(wanted) > MAX_OFFSETS:
+                detail = f"One call sets {MAX_OFFSETS} offsets at most."
+                raise Problem(ProblemKind.BAD_REQUEST, "These are too many offsets", detail)
+            await budget.checkpoint()
+        wanted.sort()
+        if wanted and not reset.dry_run:
+            await self._commit_offsets(group_id, wanted)
+            self._actions.record_action("offsets", _format_changes(wanted), group_id, by)
+        return OffsetChanges(
+            group_id=group_id,
+            dry_run=reset.dry_run,
+            offsets=[
+                OffsetChange(
+                    topic=one.topic,
+                    partition=one.partition,
+                    before=committed.get((one.topic, one.partition)),
+                    offset=one.offset,
+                )
+                for one in wanted
+            ],
+        )
+
+    async def _fetch_committed(self, group_id: str) -> dict[tuple[str, int], tuple[int, str]]:
+        """Offset and metadata by topic and partition."""
+        request = FetchOffsets(OffsetFetchRequestGroup(group_id=group_id, topics=None))
+        answer: OffsetFetchResponseGroup = await self._group_client.request(group_id, request, _FETCH_VERSION)
+        return {
+            (topic.name, part.partition_index): (part.committed_offset, part.metadata or "")
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+
+    async def _commit_offsets(self, group_id: str, wanted: Sequence[TargetOffset]) -> None:
+        """As a consumer without group management."""
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        for one in wanted:
+            if one.topic not in topics:
+                topic = self._plane.catalogue.find_topic(one.topic)
+                if topic is None:
+                    raise Problem(ProblemKind.NO_SUCH_TOPIC, "A topic is gone", f"{one.topic} was deleted.")
+                topics[one.topic] = OffsetCommitRequestTopic(
+                    name=one.topic, topic_id=topic.topic_id, partitions=[]
+                )
+            topics[one.topic].partitions.append(
+                OffsetCommitRequestPartition(partition_index=one.partition, committed_offset=one.offset)
+            )
+        request = OffsetCommitRequest(group_id=group_id, topics=list(topics.values()))
+        response: OffsetCommitResponse = await self._group_client.request(group_id, request, _COMMIT_VERSION)
+        codes = (part.error_code for topic in response.topics for part in topic.partitions)
+        error = ErrorCode(next(filter(None, codes), ErrorCode.NONE))
+        if error is not ErrorCode.NONE:
+            raise refused_problem(error, _failure_title(group_id), self._groups.find_group(group_id))
+
+
+def _find_owners(view: GroupView) -> dict[tuple[str, int], str]:
+    """Who was assigned which partition: the last, where there are several."""
+    return {
+        (topic, number): member.name.member_id
+        for member in view.members
+        for topic, numbers in (read_assignment(view, member) or {}).items()
+        for number in numbers
+    }
+
+
+def _failure_title(group_id: str) -> str:
+    return f"The offsets of {printable(group_id)} are not set"
+
+
+def _format_changes(wanted: Sequence[TargetOffset]) -> str:
+    changes = [f"{one.topic}-{one.partition}={one.offset}" for one in wanted[:_MAX_LISTED]]
+    more = f" and {len(wanted) - _MAX_LISTED} more" if len(wanted) > _MAX_LISTED else ""
+    return f"set {', '.join(changes)}{more}"

@@ -1,0 +1,199 @@
+"""API models of clocks and of the results of clock and member operations, and their text for a terminal."""
+
+from itertools import pairwise
+from typing import Final, Literal
+
+from msgspec import Struct, field
+
+from coordinator.core.message_text import printable
+from coordinator.core.wire_name import wire_name
+
+ClockOwner = Literal["group", "default", "process"]
+
+
+@wire_name("NextDeadline")
+class NextDeadline(Struct, frozen=True, kw_only=True):
+    """What time alone will bring about next. `timer`: "session", "pending" (somebody who was given a member id and
+    has not joined), "join", "sync"; of members of consumer groups "session", "revocation" (partitions to be given
+    up), "rejoin" and "resync" (one of the classic protocol has yet to send that). `member` is whose, null where it
+    is the group's; `in_ms` is group time."""
+
+    timer: str
+    member: str | None
+    member_id: str | None
+    group_id: str
+    in_ms: int
+
+
+@wire_name("ClockState")
+class ClockState(Struct, frozen=True, kw_only=True):
+    """A clock. `clock` says whose it is: the group's own, the default of all groups, or the process's, which nobody
+    moves. `except`: "gone" where members that are gone expire all the same. `ahead_ms` is how far it is ahead of
+    the process (less than 0: behind); times are Unix time. `next` is of this group, null for the default."""
+
+    group_id: str | None
+    clock: ClockOwner
+    frozen: bool
+    except_: Literal["gone"] | None = field(default=None, name="except")
+    group_time_ms: int
+    real_time_ms: int
+    ahead_ms: int
+    next: NextDeadline | None = None
+
+
+@wire_name("Fired")
+class FiredDeadline(Struct, frozen=True, kw_only=True):
+    """A deadline that passed, at a Unix group time, and what came of it. `timer`: as above, or "retention"."""
+
+    timer: str
+    group_id: str
+    member: str | None
+    member_id: str | None
+    at_ms: int
+    events: list[str]
+
+
+@wire_name("Advanced")
+class ClockAdvanceResult(Struct, frozen=True, kw_only=True):
+    """A clock was moved by `by_ms`. `silent` are the client ids of members that counted as such; `waited_ms` is how
+    long members were waited for in reality."""
+
+    by_ms: int
+    fired: list[FiredDeadline]
+    silent: list[str]
+    waited_ms: int
+    clock: ClockState
+
+
+@wire_name("MemberExpired")
+class MemberExpiryResult(Struct, frozen=True, kw_only=True):
+    """`expired` is the member id. `rebalance` is the generation that the group is on the way to, null where it is
+    on the way to none; `seq` is the number of the last event that this made."""
+
+    expired: str
+    client_id: str
+    rebalance: int | None
+    seq: int | None
+
+
+@wire_name("MemberRemoved")
+class MemberRemovalResult(Struct, frozen=True, kw_only=True):
+    """`removed` is the member id of a member that an operator removed. `rebalance` is the generation that the group
+    is on the way to, null without one; `seq` is the number of the last event that this made."""
+
+    removed: str
+    client_id: str
+    rebalance: int | None
+    seq: int | None
+
+
+@wire_name("MemberDisconnected")
+class MemberDisconnectResult(Struct, frozen=True, kw_only=True):
+    """`connections` is how many were closed."""
+
+    disconnected: str
+    client_id: str
+    connections: int
+
+
+@wire_name("OffsetsExpired")
+class OffsetExpiryResult(Struct, frozen=True, kw_only=True):
+    """`expired`: partitions by topic. `group` is whether it is left. `as_of_ms`: when retention looked, Unix time.
+    `why_not` says why nothing expired."""
+
+    expired: dict[str, list[int]]
+    group: Literal["kept", "deleted"]
+    as_of_ms: int
+    why_not: str | None
+
+
+_DURATION_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def format_duration(ms: int) -> str:
+    """ "45.0 s", "5 min 3 s", "8 d 2 h": to the nearest of the smaller unit."""
+    for (unit_ms, unit), (smaller_ms, smaller) in pairwise(_DURATION_UNITS):
+        whole, rest = divmod(round(ms / smaller_ms), unit_ms // smaller_ms)
+        if whole:
+            return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
+    return f"{ms / 1000:.1f} s"
+
+
+def format_clock(state: ClockState) -> str:
+    """How a clock stands."""
+    who = "The default clock" if state.group_id is None else f"The clock of {printable(state.group_id)}"
+    if state.clock == "process":
+        return f"{who} is the process's: it runs, and nobody has moved it." + _format_next(state.next)
+    of_default = " (that of the default)" if state.clock == "default" and state.group_id is not None else ""
+    does = "is frozen" if state.frozen else "runs"
+    if state.except_ is not None:
+        does += ", but for members that are gone"
+    if abs(state.ahead_ms) < 1:
+        where = "with the process's"
+    else:
+        way = "ahead of" if state.ahead_ms > 0 else "behind"
+        where = f"{format_duration(abs(state.ahead_ms))} {way} the process's"
+    return f"{who}{of_default} {does}, {where}." + _format_next(state.next)
+
+
+def _format_next(deadline: NextDeadline | None) -> str:
+    if deadline is None:
+        return ""
+    whose = "" if deadline.member is None else f" of {printable(deadline.member)}"
+    return f" Next: {deadline.timer}{whose} in {format_duration(deadline.in_ms)}."
+
+
+def format_advance(advanced: ClockAdvanceResult) -> str:
+    """What passed, and what came of it."""
+    lines = [f"{format_duration(advanced.by_ms)} passed. {format_clock(advanced.clock)}"]
+    if advanced.silent:
+        lines.append(f"  silent: {', '.join(map(printable, advanced.silent))}")
+    lines += [_format_fired(fired) for fired in advanced.fired]
+    if not advanced.fired:
+        lines.append("  nothing came of it")
+    return "\n".join(lines)
+
+
+def _format_fired(fired: FiredDeadline) -> str:
+    whose = "" if fired.member is None else f" of {printable(fired.member)}"
+    return f"  {printable(fired.group_id)}: {fired.timer}{whose}: {', '.join(fired.events) or 'nothing'}"
+
+
+def format_member_expiry(expired: MemberExpiryResult) -> str:
+    """Whose session ended."""
+    return (
+        f"The session of {printable(expired.client_id)} ({printable(expired.expired)}) is over."
+        + _format_rebalance(expired.rebalance)
+    )
+
+
+def format_member_removal(removed: MemberRemovalResult) -> str:
+    """Who was sent away."""
+    return (
+        f"{printable(removed.client_id)} ({printable(removed.removed)}) was sent away."
+        + _format_rebalance(removed.rebalance)
+    )
+
+
+def _format_rebalance(rebalance: int | None) -> str:
+    return "" if rebalance is None else f" The group rebalances to generation {rebalance}."
+
+
+def format_disconnect(disconnected: MemberDisconnectResult) -> str:
+    """Whose connections were closed."""
+    count = disconnected.connections
+    closed = f"{count} connection{'' if count == 1 else 's'} of {printable(disconnected.client_id)}"
+    return f"{closed} ({printable(disconnected.disconnected)}) closed."
+
+
+def format_offset_expiry(expired: OffsetExpiryResult) -> str:
+    """Which offsets are gone."""
+    if expired.why_not is not None:
+        return f"Nothing expired. {expired.why_not}"
+    lines = [
+        f"{printable(topic)}: {', '.join(map(str, partitions))}"
+        for topic, partitions in expired.expired.items()
+    ]
+    if expired.group == "deleted":
+        lines.append("The group is deleted.")
+    return "\n".join(lines)

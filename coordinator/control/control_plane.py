@@ -1,0 +1,177 @@
+"""The control plane of one server: every operation and diagnosis of the control API, with the rebalance
+ledger that it creates.
+
+Each attribute of `ControlPlane` is one subject, and HTTP has one file for each.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from coordinator.broker.server import Server
+from coordinator.control.admin.cluster_operations import ClusterOperations
+from coordinator.control.admin.coordinator_failover import CoordinatorFailover
+from coordinator.control.admin.group_operations import GroupOperations
+from coordinator.control.admin.offset_operations import OffsetOperations
+from coordinator.control.admin.topic_operations import TopicOperations
+from coordinator.control.clock.clock_advance import ClockCommands
+from coordinator.control.clock.clock_registry import ClockRegistry
+from coordinator.control.clock.member_commands import MemberCommands
+from coordinator.control.clock.offset_expiry_command import OffsetExpiry
+from coordinator.control.diagnosis.group_waits import GroupWaits
+from coordinator.control.diagnosis.oracle_service import OracleService
+from coordinator.control.event_stream import EventStream
+from coordinator.control.faults.fault_registry import FaultRegistry
+from coordinator.control.group_client import InternalGroupClient
+from coordinator.control.group_removals import GroupRemovals
+from coordinator.control.ledger.ledger_storage import LedgerFile
+from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.control.ledger.rebalance_trace import create_exporter
+from coordinator.control.member_connections import MemberConnections
+from coordinator.control.metrics_snapshot import ControlMetricsSource, GroupCountTable, GroupMetricsSource
+from coordinator.control.namespaces.namespace_registry import NamespaceRegistry
+from coordinator.control.operator_actions import ActionLog
+from coordinator.control.recording.recording_registry import RecordingRegistry
+from coordinator.control.stand_ins.stand_in_registry import StandInRegistry
+from coordinator.core.outcome import Now
+
+
+class ControlPlane:
+    """Created when a server is open and does not listen yet, so that it misses nothing."""
+
+    def __init__(
+        self,
+        server: Server,
+        namespaces: NamespaceRegistry | None = None,
+        group_removals: GroupRemovals | None = None,
+    ) -> None:
+        """In: all brokers of the process, where this is about one beside the daemon's own; the group removals of a
+        namespace, which outlive a reset."""
+        self.server: Final = server
+        self.allows_crash_faults = server.settings.config.control_enable in ("true", "open")
+        """Whether what harms the process was let in in so many words."""
+        self.actions = ActionLog()
+        self.group_removals = removals = group_removals or GroupRemovals()
+        server.group_events.listeners.append(removals.on_event)
+        self.namespaces = namespaces or NamespaceRegistry(
+            server, self.actions, self._create_namespace_control
+        )
+        self.group_client = InternalGroupClient(server.runtime, server.arrival, server.brokers.ownership)
+        self.member_connections = MemberConnections(server.connections)
+        self.clocks = ClockRegistry(server, self.actions, self.group_client, self.member_connections)
+        group_now = self.clocks.group_now
+        self.clock_commands = ClockCommands(server, self.actions, self.group_client, self.clocks, removals)
+        self.member_commands = MemberCommands(
+            server, self.actions, self.group_client, self.member_connections, self.clocks, removals
+        )
+        self.offset_expiry = OffsetExpiry(self.actions, self.group_client, self.clocks, removals)
+        self.topics = TopicOperations(server, self.actions)
+        self.groups = GroupOperations(
+            server, self.group_client, self.member_connections, self.actions, removals, group_now
+        )
+        self.stand_ins = StandInRegistry(
+            server, self.actions, self.group_client, self.groups, self.member_connections
+        )
+        self.offsets = OffsetOperations(self.groups, self.group_client, server.data_plane, self.actions)
+        self.ledger = create_ledger(server, self.actions, self.member_connections, group_now)
+        self.stream = EventStream()
+        server.group_events.listeners += [self.ledger.on_event, self.stream.on_event]
+        server.runtime.on_unloaded.append(
+            lambda partition: self.ledger.on_partition_unloaded(partition.number)
+        )
+        self.waits = GroupWaits(
+            server, self.group_client, self.member_connections, self.actions, group_now, removals, self.ledger
+        )
+        self.waits.hint_providers.append(self.clocks.frozen_hints)
+        self.failover = CoordinatorFailover(
+            server,
+            self.actions,
+            self.group_client,
+            removals,
+            self.clocks.find_group,
+            self.clocks.disconnected_members.silent_ms,
+        )
+        self.cluster = ClusterOperations(server, self.actions)
+        self.faults = FaultRegistry(
+            server,
+            self.actions,
+            self.failover,
+            self.member_connections,
+            self._freeze_clock,
+            self.member_commands.expire_member,
+            allows_crash_faults=self.allows_crash_faults,
+        )
+        self.waits.hint_providers.append(self.faults.held_hints)
+        self.oracles = OracleService(server, self.actions, group_now)
+        self.recordings = RecordingRegistry(self.group_client)
+        self._create_metrics(server)
+        self.traces = create_exporter() if namespaces is None else None
+        """Exports closed rebalances; None where traces are off."""
+        if self.traces is not None:
+            self.ledger.listeners.append(self.traces.on_rebalance_closed)
+
+    async def finish(self) -> None:
+        """Nothing happens any more: writes and sends what is left."""
+        await self.ledger.close()
+        if self.traces is not None:
+            await self.traces.close()
+
+    def close(self, ended_scope: str | None = "this process") -> None:
+        """End all waits, holds and recordings.
+
+        In: what ends and leaves its files, for the log; None where the files go as well."""
+        self.recordings.close()
+        self.stand_ins.close()
+        self.faults.close()
+        self.failover.close()
+        self.waits.close()
+        self.stream.close()
+        self.oracles.close()
+        self.clocks.close(ended_scope)
+
+    def _create_metrics(self, server: Server) -> None:
+        counts = GroupCountTable()
+        # After the ledger, which closes what a deleted group had open.
+        server.group_events.listeners.append(counts.on_event)
+        self.ledger.listeners.append(counts.on_rebalance_closed)
+        self.oracles.listeners.append(counts.on_violation)
+        self.metrics = ControlMetricsSource(counts, self.ledger, self.clocks, self.faults, server.brokers)
+        self.group_metrics = GroupMetricsSource(counts, self.ledger, self.clocks, server.data_plane)
+
+    def _create_namespace_control(self, server: Server, group_removals: GroupRemovals) -> "ControlPlane":
+        return ControlPlane(server, self.namespaces, group_removals)
+
+    async def _freeze_clock(self, group_id: str) -> None:
+        await self.clocks.set_clock(group_id, frozen=True, expires_disconnected=False)
+
+
+class LedgerLimits(Struct, frozen=True, kw_only=True):
+    """Properties by their names."""
+
+    ledger_bytes: int
+    ledger_file: str
+
+
+def create_ledger(
+    server: Server, actions: ActionLog, connections: MemberConnections, group_now: Callable[[str], Now]
+) -> RebalanceLedger:
+    """Create the ledger of an open server, which does not listen to its events yet. In: the time of a group."""
+    limits = server.settings.config.view(LedgerLimits)
+    catalogue = server.data_plane.catalogue
+
+    def count_partitions(topic: str) -> int | None:
+        found = catalogue.find_topic(topic)
+        return None if found is None else len(found.partitions)
+
+    file = LedgerFile(server.settings.files, limits.ledger_file) if limits.ledger_file else None
+    return RebalanceLedger(
+        actions,
+        connections,
+        count_partitions,
+        group_now,
+        limits.ledger_bytes,
+        file,
+        turn=lambda: server.group_events.first_number,
+        topics=server.topic_images.get_current,
+    )

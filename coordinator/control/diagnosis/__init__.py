@@ -1,0 +1,1 @@
+"""Diagnosis of groups: findings, oracles that detect violations, waits for a state, and timelines."""

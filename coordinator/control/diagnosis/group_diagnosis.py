@@ -1,0 +1,231 @@
+"""Explains a group: its activity, its findings and hints, and the result of a wait or check for it.
+
+A wait ends with a `WaitResult`, or with a Problem that explains why the conditions do not hold.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from coordinator.control.admin.group_models import GroupSummary
+from coordinator.control.diagnosis import group_findings
+from coordinator.control.diagnosis.group_conditions import (
+    Condition,
+    MemberCountCondition,
+    MembersPresentCondition,
+)
+from coordinator.control.diagnosis.group_findings import GroupFinding
+from coordinator.control.diagnosis.group_snapshot import NO_GROUP_STATE, GroupSnapshot
+from coordinator.control.diagnosis.member_labels import format_seconds
+from coordinator.control.diagnosis.partition_conditions import TopicsOwnedCondition
+from coordinator.control.diagnosis.state_description import describe_state
+from coordinator.control.group_removals import GroupRemoval, removal_value, why_absent
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.core.wire_name import wire_name
+from coordinator.group.group_view import GroupView
+
+FINDERS: Final[tuple[Callable[[GroupSnapshot], Iterator[GroupFinding]], ...]] = (
+    group_findings.find_ghosts,
+    group_findings.find_awaited_members,
+    group_findings.find_disconnected_members,
+    group_findings.find_silent_members,
+    group_findings.find_pending_members,
+    group_findings.find_refused_joins,
+    group_findings.find_members_left_out,
+    group_findings.find_unknown_assignees,
+    group_findings.find_missing_topics,
+    group_findings.find_ownership_errors,
+    group_findings.find_different_subscriptions,
+    group_findings.find_idle_members,
+    group_findings.find_timeout_conflicts,
+    group_findings.find_assignor_conflicts,
+    group_findings.find_changing_instance_ids,
+    group_findings.find_shared_client_ids,
+)
+
+
+def collect_findings(snapshot: GroupSnapshot) -> Sequence[GroupFinding]:
+    """What is found, what keeps the group from working first. A member that is a ghost is nothing else."""
+    found = [finding for finder in FINDERS for finding in finder(snapshot)]
+    ghosts = {member_id for finding in found if finding.kind == "ghost" for member_id in finding.members}
+    remaining = [
+        finding
+        for finding in found
+        if finding.kind == "ghost" or not finding.members or not ghosts.issuperset(finding.members)
+    ]
+    return tuple(sorted(remaining, key=lambda finding: not finding.blocks))
+
+
+HintProvider = Callable[[GroupView], list[str]]
+"""Returns hints for a group, from a part of the control plane that holds or changes groups."""
+
+
+@wire_name("Explanation")
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Of one group. `state` is null where nothing can be seen of it; `detail` says what it is doing, whom it waits
+    for and what would end that; `hints` say what can be done. `removed` is the removal of a group that existed and
+    does not exist any more."""
+
+    group_id: str
+    seq: int
+    state: str | None
+    generation_id: int | None
+    detail: str
+    findings: list[GroupFinding]
+    hints: list[str]
+    removed: GroupRemoval | None = None
+
+
+def explain_snapshot(snapshot: GroupSnapshot, hint_providers: Sequence[HintProvider]) -> Explanation:
+    """Of a group at a moment."""
+    found = collect_findings(snapshot)
+    return Explanation(
+        group_id=snapshot.group_id,
+        seq=snapshot.seq,
+        state=snapshot.state,
+        generation_id=None if snapshot.view is None else snapshot.view.generation_id,
+        detail=describe_state(snapshot),
+        findings=list(found),
+        hints=collect_hints(snapshot, found, hint_providers),
+        removed=snapshot.removal,
+    )
+
+
+def collect_hints(
+    snapshot: GroupSnapshot, found: Sequence[GroupFinding], hint_providers: Sequence[HintProvider]
+) -> list[str]:
+    """What can be done: the hints of providers first, which know what operators did."""
+    provided = (
+        []
+        if snapshot.view is None
+        else [hint for provider in hint_providers for hint in provider(snapshot.view)]
+    )
+    return list(dict.fromkeys([*provided, *(finding.hint for finding in found if finding.hint is not None)]))
+
+
+def format_explanation(explained: Explanation) -> str:
+    """An explanation as text."""
+    lines = [explained.detail]
+    lines += [f"- {finding.sentence}." for finding in explained.findings]
+    lines += [f"? {hint}" for hint in explained.hints]
+    return "\n".join(lines) + "\n"
+
+
+_MAX_FINDINGS = 5
+
+
+@wire_name("Met")
+class WaitResult(Struct, frozen=True, kw_only=True):
+    """The group is as it was to be, and what that says is durable. `seq` is the number of the last event by then,
+    for `after` of a later wait, and `mark` that of the process ("`mark`.`seq`"); `detail` is a sentence."""
+
+    waited_ms: int
+    seq: int
+    group: GroupSummary
+    detail: str
+    mark: str = ""
+
+
+def build_wait_result(snapshot: GroupSnapshot, conditions: Sequence[Condition], waited_ms: int) -> WaitResult:
+    """All conditions held at a moment."""
+    view = snapshot.view
+    summary = GroupSummary(
+        group_id=snapshot.group_id,
+        type="classic" if view is None else view.type.value,
+        state=snapshot.state or NO_GROUP_STATE,
+        protocol_type=None if view is None else view.protocol_type,
+        generation_id=-1 if view is None else view.generation_id,
+        members=len(snapshot.members),
+    )
+    return WaitResult(
+        waited_ms=waited_ms,
+        seq=snapshot.seq,
+        group=summary,
+        detail=_format_met(snapshot, conditions, summary, waited_ms),
+    )
+
+
+def format_wait_result(answer: WaitResult) -> str:
+    """The result of a wait as text."""
+    return f"{answer.detail}\n"
+
+
+def not_met_problem(
+    snapshot: GroupSnapshot,
+    conditions: Sequence[Condition],
+    waited_ms: int | None,
+    joins_before: int,
+    hint_providers: Sequence[HintProvider],
+) -> Problem:
+    """Some condition does not hold at a moment. In: how long that was waited for, None where it was only looked at;
+    how many JoinGroups had come before."""
+    wrong = [condition for condition in conditions if not condition.is_met(snapshot)]
+    found = snapshot.compute_once(collect_findings)
+    after = "" if waited_ms is None else f" after {format_seconds(waited_ms)}"
+    relevant = _select_relevant(snapshot, wrong, found)
+    fields: dict[str, object] = {
+        "seq": snapshot.seq,
+        "unmet": [
+            {"condition": unmet.condition, "wanted": unmet.wanted, "is": unmet.actual}
+            for unmet in (condition.describe_unmet(snapshot) for condition in wrong)
+        ],
+        "hints": collect_hints(
+            snapshot, [one for one in found if one.blocks or one in relevant], hint_providers
+        ),
+    }
+    if snapshot.removal is not None:
+        fields["removed"] = removal_value(snapshot.removal)
+    sentences = [
+        snapshot.compute_once(describe_state),
+        *(f"{why}." for why in (condition.explain_unmet(snapshot) for condition in wrong) if why),
+    ]
+    if waited_ms is not None and _wants_members(wrong) and snapshot.history.join_count == joins_before:
+        sentences.append("No JoinGroup arrived meanwhile.")
+    sentences += [f"{finding.sentence}." for finding in relevant]
+    return Problem(
+        ProblemKind.NOT_MET, f"{snapshot.name} is not so{after}", " ".join(dict.fromkeys(sentences)), fields
+    )
+
+
+def not_durable_problem(snapshot: GroupSnapshot, waited_ms: int) -> Problem:
+    """The group is so, and the disk did not confirm it."""
+    is_so = f"All that was asked for is so, but the disk has not confirmed it in {format_seconds(waited_ms)}."
+    detail = f"{describe_state(snapshot)} {is_so}"
+    title = f"{snapshot.name} is not so for certain after {format_seconds(waited_ms)}"
+    return Problem(ProblemKind.NOT_MET, title, detail, {"seq": snapshot.seq, "unmet": [], "hints": []})
+
+
+def _select_relevant(
+    snapshot: GroupSnapshot, wrong: Sequence[Condition], found: Sequence[GroupFinding]
+) -> list[GroupFinding]:
+    """What keeps the group from working, and what is about the topics that are asked for and not so, as far as
+    neither the situation nor a condition has said it."""
+    mentioned = {"pending"}
+    if any(isinstance(condition, TopicsOwnedCondition) for condition in wrong):
+        mentioned |= {"unowned", "owned_twice", "no_such_topic"}
+    topics: frozenset[str] = frozenset().union(*(condition.list_topics(snapshot) for condition in wrong))
+    relevant = [
+        finding
+        for finding in found
+        if finding.kind not in mentioned
+        and ((finding.blocks and (not topics or not finding.topics)) or not topics.isdisjoint(finding.topics))
+    ]
+    return relevant[:_MAX_FINDINGS]
+
+
+def _wants_members(wrong: Sequence[Condition]) -> bool:
+    return any(isinstance(condition, MemberCountCondition | MembersPresentCondition) for condition in wrong)
+
+
+def _format_met(
+    snapshot: GroupSnapshot, conditions: Sequence[Condition], summary: GroupSummary, waited_ms: int
+) -> str:
+    """`billing is Stable: generation 2, 3 members, 6 of 6 partitions of orders owned (0.9 s)`."""
+    waited = format_seconds(waited_ms)
+    if snapshot.view is None:
+        return f"There is no group {snapshot.name}: {why_absent(snapshot.removal)} ({waited})"
+    members = f"{summary.members} member{'' if summary.members == 1 else 's'}"
+    parts = [f"generation {summary.generation_id}", members]
+    parts += filter(None, [condition.describe_met(snapshot) for condition in conditions])
+    return f"{snapshot.name} is {summary.state}: {', '.join(parts)} ({waited})"

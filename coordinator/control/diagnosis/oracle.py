@@ -1,0 +1,110 @@
+"""The interface of an oracle, and of the context that gives it data, timers and background work.
+
+An oracle handles events of some classes and may schedule a later check of a group. Long work runs in steps
+that no request waits for.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity
+from coordinator.core.outcome import Now
+from coordinator.group.event_details import MemberName
+from coordinator.group.group_event_types import GroupEvent
+from coordinator.group.group_view import GroupView
+from coordinator.group.member_text import format_member as format_printable
+from coordinator.group.member_text import format_member_address, printable_name
+from coordinator.group.topics_image import TopicsImage
+
+EventHandler = Callable[[Any], None]
+
+
+class Oracle(Protocol):
+    """A rule that is checked all the time."""
+
+    @property
+    def name(self) -> OracleName:
+        """The name of the rule."""
+
+    @property
+    def severities(self) -> frozenset[Severity]:
+        """The severities that its findings can have. `docs/control.md` has the reasons."""
+
+    @property
+    def handlers(self) -> Mapping[type[GroupEvent], EventHandler]:
+        """What it does upon an event, by its class."""
+
+    def check_group(self, group_id: str) -> None:
+        """The time has come for which it had asked (`OracleContext.schedule_check`)."""
+
+
+CHECK_PERIOD_MS: Final = 1000
+"""Looks at groups are taken together, once in that time."""
+
+
+class OracleConfig(Struct, frozen=True):
+    """The properties of the oracles."""
+
+    oracle_orphan_ms: int
+    oracle_stuck_ms: int
+    oracle_commits: bool
+
+
+class OracleContext(Protocol):
+    """The data, timers and reports of the oracles."""
+
+    @property
+    def config(self) -> OracleConfig:
+        """The properties of the oracles."""
+
+    # Data
+
+    def now_ms(self) -> int:
+        """The process's monotonic time."""
+
+    def group_now(self, group_id: str) -> Now:
+        """What time it is for a group."""
+
+    def find_group(self, group_id: str) -> GroupView | None:
+        """A group as it is now; None when there is none, or it cannot be asked."""
+
+    @property
+    def topics(self) -> TopicsImage:
+        """The topics now."""
+
+    def find_log_end(self, topic: str, partition: int) -> int | None:
+        """Where a partition ends; None while that is not known."""
+
+    def find_open_connections(self) -> set[int]:
+        """The numbers of the connections that are open, or were a moment ago."""
+
+    # Findings
+
+    def report_finding(self, finding: OracleFinding) -> None:
+        """Report a violation or a notice."""
+
+    def report_repeated(self, key: Hashable) -> bool:
+        """Whether the same was found shortly before; then that lasts, and nothing more needs to be known of it."""
+
+    # Checks
+
+    def schedule_check(self, oracle: OracleName, group_id: str, delay_ms: int) -> None:
+        """Has a group looked at after so much real time, unless it is looked at earlier."""
+
+    def cancel_check(self, oracle: OracleName, group_id: str) -> None:
+        """Nothing is left to look at."""
+
+    def run_in_steps(self, steps: Iterator[None]) -> None:
+        """Has these steps taken as time permits."""
+
+
+def format_member(name: MemberName) -> str:
+    """`alice-1c2d3e4f`."""
+    return format_printable(printable_name(name))
+
+
+def format_member_at(name: MemberName) -> str:
+    """`alice-1c2d3e4f at 127.0.0.1`."""
+    return format_member_address(printable_name(name))

@@ -1,0 +1,235 @@
+"""The oracles of a server, which run from the start, and their context.
+
+Scheduled checks are grouped by the second. Long checks run in slices of the event loop. When a clock is
+moved, scheduled checks of its groups run next. Commits are checked only with `oracle.commits`.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
+from typing import Final
+
+from coordinator.broker.server import Server
+from coordinator.control.diagnosis.assignment_oracles import (
+    AssignmentToUnknownMember,
+    DoubleOwner,
+    OrphanPartition,
+    TopicAges,
+)
+from coordinator.control.diagnosis.commit_observer import StoredCommit, WatchedShard
+from coordinator.control.diagnosis.commit_oracles import CommitBeyondEnd, CommitWentBack, ZombieCommit
+from coordinator.control.diagnosis.oracle import (
+    CHECK_PERIOD_MS,
+    EventHandler,
+    Oracle,
+    OracleConfig,
+    OracleContext,
+)
+from coordinator.control.diagnosis.rebalance_oracles import Flapping, StuckRebalance
+from coordinator.control.diagnosis.starved_heartbeat import StarvedHeartbeat
+from coordinator.control.diagnosis.violation import OracleFinding, OracleName
+from coordinator.control.diagnosis.violation_log import ViolationListener, ViolationLog
+from coordinator.control.operator_actions import ActionLog, OperatorAction
+from coordinator.core import clock
+from coordinator.core.message_text import printable
+from coordinator.core.outcome import Now
+from coordinator.group.group_event_types import GroupEvent
+from coordinator.group.group_view import GroupView
+from coordinator.group.topics_image import TopicsImage
+from coordinator.runtime.timers import ProcessClock, Timers
+
+_LOG: Final = logging.getLogger("Oracles")
+_CLOCK_ACTION: Final = "clock"
+
+
+class OracleService:
+    """Made when a server is open and has not read its groups yet."""
+
+    def __init__(self, server: Server, actions: ActionLog, group_now: Callable[[str], Now]) -> None:
+        """In: the time of a group."""
+        self._server = server
+        self.violations = ViolationLog(server.metrics, server.line_limit)
+        self.context = context = ServerOracleContext(server, self.violations, group_now)
+        self._oracles = context.oracles = OracleSet(context)
+        server.topic_listeners.append(self._oracles.topic_ages.on_topics_changed)
+        server.group_events.listeners.append(self._on_event)
+        server.group_clock.on_moved.append(context.reschedule_checks)
+        actions.listeners.append(self._on_action)
+        if context.config.oracle_commits:
+            server.offsets_topic.new_shard = partial(WatchedShard, self.on_commit)
+
+    @property
+    def listeners(self) -> list[ViolationListener]:
+        """Called with each violation."""
+        return self.violations.listeners
+
+    def close(self) -> None:
+        """Stop the oracles; a second call has no effect."""
+        if self._on_event in self._server.group_events.listeners:
+            self._server.group_events.listeners.remove(self._on_event)
+        self.context.close()
+
+    def on_commit(self, commit: StoredCommit) -> None:
+        """Check a commit that was stored."""
+        try:
+            self._oracles.on_commit(commit)
+        except Exception as problem:  # noqa: BLE001 - the commit is stored, whatever is thought of it
+            _LOG.error(
+                "The oracles of commits failed at group %s", printable(commit.group_id), exc_info=problem
+            )
+
+    def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
+        self._oracles.on_event(event)
+
+    def _on_action(self, action: OperatorAction) -> None:
+        if action.kind == _CLOCK_ACTION:
+            self.context.reschedule_checks(action.group_id)
+
+
+class OracleSet:
+    """One instance of each oracle."""
+
+    def __init__(self, context: OracleContext) -> None:
+        self.topic_ages = TopicAges(context.now_ms)
+        self._went_back, self._beyond_end = CommitWentBack(context), CommitBeyondEnd(context)
+        oracles: list[Oracle] = [
+            DoubleOwner(context),
+            OrphanPartition(context, self.topic_ages),
+            self._went_back,
+            ZombieCommit(context),
+            StuckRebalance(context),
+            StarvedHeartbeat(context),
+            Flapping(context),
+            self._beyond_end,
+            AssignmentToUnknownMember(context),
+        ]
+        self.by_name = {oracle.name: oracle for oracle in oracles}
+        self._handlers: dict[type[GroupEvent], list[EventHandler]] = {}
+        for oracle in oracles:
+            for event, handler in oracle.handlers.items():
+                self._handlers.setdefault(event, []).append(handler)
+
+    def on_event(self, event: GroupEvent) -> None:
+        """Something happened in a group."""
+        for handler in self._handlers.get(type(event), ()):
+            handler(event)
+
+    def on_commit(self, commit: StoredCommit) -> None:
+        """An offset was stored."""
+        self._went_back.on_commit(commit)
+        self._beyond_end.on_commit(commit)
+
+    def check_group(self, oracle: OracleName, group_id: str) -> None:
+        """The time has come for which an oracle had asked."""
+        self.by_name[oracle].check_group(group_id)
+
+
+SLICE_NS: Final = 2_000_000
+"""How long oracles run before other tasks get their turn."""
+_DONE: Final = object()
+
+
+class ServerOracleContext:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(self, server: Server, violations: ViolationLog, group_now: Callable[[str], Now]) -> None:
+        """In: the time of a group."""
+        self.config = server.settings.config.view(OracleConfig)
+        self.group_now = group_now
+        self.oracles: OracleSet
+        """The oracles that run the scheduled checks."""
+        self._server = server
+        self._violations = violations
+        self._timers = Timers(server.loop, ProcessClock(clock.Arrival()), self._run_check)
+        self._due: dict[tuple[OracleName, str], int] = {}
+        self._pending_steps: deque[Iterator[None]] = deque()
+        self._is_scheduled = False
+        self._connections: tuple[int, set[int]] = (-CHECK_PERIOD_MS, set())
+        """The open ones, as they were at a time: many groups may ask for them at once."""
+
+    # Data
+
+    def now_ms(self) -> int:
+        return clock.monotonic_ms()
+
+    def find_group(self, group_id: str) -> GroupView | None:
+        machine = self._server.runtime.find_partition(group_id).machine
+        return None if machine is None else machine.view_group(group_id, self.group_now(group_id))
+
+    @property
+    def topics(self) -> TopicsImage:
+        return self._server.topic_images.get_current()
+
+    def find_log_end(self, topic: str, partition: int) -> int | None:
+        hosted = self._server.data_plane.find_local_partition(topic, partition)
+        return None if hosted is None or hosted.log is None else hosted.log.log_end_offset
+
+    def find_open_connections(self) -> set[int]:
+        at_ms, numbers = self._connections
+        if self.now_ms() - at_ms >= CHECK_PERIOD_MS:
+            numbers = {connection.client.connection_id for connection in self._server.connections.open}
+            self._connections = self.now_ms(), numbers
+        return numbers
+
+    # Findings
+
+    def report_finding(self, finding: OracleFinding) -> None:
+        self._violations.add_finding(finding)
+
+    def report_repeated(self, key: Hashable) -> bool:
+        return self._violations.add_repetition(key)
+
+    # Checks
+
+    def schedule_check(self, oracle: OracleName, group_id: str, delay_ms: int) -> None:
+        due_ms = self.now_ms() + max(0, delay_ms)
+        due_ms += -due_ms % CHECK_PERIOD_MS
+        if due_ms < self._due.get((oracle, group_id), due_ms + 1):
+            self._due[oracle, group_id] = due_ms
+            self._timers.set((oracle, group_id), due_ms)
+
+    def cancel_check(self, oracle: OracleName, group_id: str) -> None:
+        if self._due.pop((oracle, group_id), None) is not None:
+            self._timers.cancel((oracle, group_id))
+
+    def reschedule_checks(self, group_id: str | None = None) -> None:
+        """A clock was moved: what was to be looked at later is looked at next. None: in all groups."""
+        for oracle, due_group_id in list(self._due):
+            if group_id in (None, due_group_id):
+                self.schedule_check(oracle, due_group_id, 0)
+
+    def run_in_steps(self, steps: Iterator[None]) -> None:
+        self._pending_steps.append(steps)
+        self._schedule_steps()
+
+    def close(self) -> None:
+        """Cancel all checks and steps."""
+        self._timers.close()
+        self._due.clear()
+        self._pending_steps.clear()
+
+    def _run_check(self, key: Hashable) -> None:
+        assert isinstance(key, tuple)
+        oracle, group_id = key
+        self._due.pop((oracle, group_id), None)
+        try:
+            self.oracles.check_group(oracle, group_id)
+        except Exception as problem:  # noqa: BLE001 - the other groups are looked at all the same
+            _LOG.error("Oracle %s failed at group %s", oracle, printable(group_id), exc_info=problem)
+
+    def _schedule_steps(self) -> None:
+        if self._pending_steps and not self._is_scheduled:
+            self._is_scheduled = True
+            self._server.loop.call_soon(self._run_steps)
+
+    def _run_steps(self) -> None:
+        self._is_scheduled = False
+        end_ns = clock.monotonic_ns() + SLICE_NS
+        try:
+            while self._pending_steps and clock.monotonic_ns() < end_ns:
+                steps = self._pending_steps.popleft()
+                if next(steps, _DONE) is not _DONE:
+                    self._pending_steps.append(steps)
+        finally:
+            self._schedule_steps()

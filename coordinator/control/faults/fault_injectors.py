@@ -1,0 +1,359 @@
+"""Injects faults between connections and handlers, and into the handling of group events. `FaultInjectors`
+holds all injectors of a server and is created with the first fault.
+
+`RequestInjector` wraps the routes of an API only while a fault needs its requests or responses. The order on
+a connection never changes. A held, delayed or swallowed request has a reply that blocks its connection: nothing
+that follows on the connection is processed, as when Kafka mutes a connection, and no response overtakes
+another.
+
+A fault on a group event acts after the turn in which the event occurred.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+from coordinator.broker.server import Server
+from coordinator.control.faults.disk_injector import DiskInjector
+from coordinator.control.faults.error_answers import (
+    build_fault_response,
+    find_errors,
+    merge_error_response,
+    split_request,
+)
+from coordinator.control.faults.fault_action import AT_REQUEST_POINTS, DISK_POINTS, can_throttle
+from coordinator.control.faults.fault_matchers import BrokerLookup, RequestAttributes
+from coordinator.control.faults.fault_reports import FaultAudit
+from coordinator.control.faults.installed_fault import (
+    LONGEST_HOLD_S,
+    HeldRequest,
+    InstalledFault,
+    find_first_triggered,
+)
+from coordinator.control.operator_actions import ActionLog
+from coordinator.core import clock
+from coordinator.core.outcome import Now
+from coordinator.core.reply import Reply
+from coordinator.core.response_status import BLOCKED, CLOSE_CONNECTION, DeferredResponse, NoResponse
+from coordinator.core.wire_name import get_wire_name
+from coordinator.group.group_event_types import GroupEvent
+from coordinator.network.request_context import RequestContext
+from coordinator.network.request_routes import Handler
+from protocol.error_codes import ErrorCode
+
+FaultsByApi = dict[int, list[InstalledFault]]
+
+
+class RequestInjector:
+    def __init__(self, server: Server, around: BrokerLookup, disk: DiskInjector, told: FaultAudit) -> None:
+        """In: where requests wait for that what they append meets the disk; who is told of hits."""
+        self._server = server
+        self._around = around
+        self._disk = disk
+        self._told = told
+        self._at_request: FaultsByApi = {}
+        self._at_answer: FaultsByApi = {}
+        self._at_disk: FaultsByApi = {}
+        self._keys: frozenset[int] = frozenset()
+        """The APIs that come here."""
+
+    def add(self, fault: InstalledFault) -> None:
+        """One more is there from now on, which is tried after the others."""
+        self._enter(fault)
+        self._route(self._keys | fault.action.keys)
+
+    def use(self, faults: Sequence[InstalledFault]) -> None:
+        """These are there from now on, in the order in which they were made."""
+        self._at_request, self._at_answer, self._at_disk = {}, {}, {}
+        for fault in faults:
+            self._enter(fault)
+        self._route(frozenset().union(*(fault.action.keys for fault in faults)))
+
+    def _enter(self, fault: InstalledFault) -> None:
+        at = fault.action.at
+        faults = self._at_disk if at in DISK_POINTS else self._at_answer
+        if at in AT_REQUEST_POINTS:
+            faults = self._at_request
+        for key in fault.action.keys:
+            faults.setdefault(key, []).append(fault)
+
+    def _route(self, keys: frozenset[int]) -> None:
+        """Has the requests of these APIs come here, and no others."""
+        if keys == self._keys:
+            return
+        self._keys = keys
+        for node_id, plain in self._server.routes_by_broker.items():
+            routes = plain
+            if keys:
+                routes = plain.with_handlers(
+                    {key: partial(self._handle, key, plain.get_handler(key)) for key in sorted(keys)}
+                )
+            for endpoint in self._server.endpoints:
+                if endpoint.node_id == node_id:
+                    endpoint.routes = routes
+
+    # A request
+
+    def _handle(self, key: int, plain: Handler, request: Any, context: RequestContext) -> object:
+        asked = RequestAttributes(key, request, context, self._around)
+        fault = find_first_triggered(self._at_request.get(key, ()), lambda fault: _fits(fault, asked))
+        if fault is None:
+            return self._ask(plain, asked, context, None)
+        kind = fault.action.kind
+        if kind == "error":
+            return self._refuse(fault, plain, asked, context)
+        self._told.report_hit(fault, kind, asked)
+        if kind == "drop":
+            return CLOSE_CONNECTION
+        reply = context.defer(blocks=True)
+        late_context = context.with_reply(reply)
+        self._keep(
+            fault, asked, reply, partial(reply.complete_with, self._ask_late, plain, asked, late_context)
+        )
+        return BLOCKED
+
+    def _refuse(
+        self, fault: InstalledFault, plain: Handler, asked: RequestAttributes, context: RequestContext
+    ) -> object:
+        """The error, for all that the fault is about; the rest is answered as ever."""
+        action, key = fault.action, asked.key
+        error = action.errors[key]
+        groups = fault.matcher.select_groups(asked)
+        part, rest = split_request(key, asked.request, groups, action.partitions, self._around.topic_name)
+        is_by_partition = action.partitions is not None
+        self._told.report_hit(fault, error.name, asked)
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            fault.add_ghosts(asked.member_ids)
+        refusal = build_fault_response(part, asked.version, error, is_by_partition=is_by_partition)
+        if rest is None:
+            return refusal
+        asked.request = rest
+        put_in = partial(
+            merge_error_response,
+            key,
+            asked.version,
+            refusal=refusal,
+            asked_groups=asked.group_ids,
+            is_by_partition=is_by_partition,
+        )
+        return self._ask(plain, asked, context, put_in)
+
+    def _keep(self, fault: InstalledFault, asked: RequestAttributes, reply: Reply, go_on: Any) -> None:
+        """Holds, delays or swallows what completes this reply."""
+        kind = fault.action.kind
+        reply.is_in_progress = False  # it may have been: the handler has finished
+        holding = HeldRequest(kind, asked, reply, go_on, fault.held_requests.remove)
+        fault.held_requests.append(holding)
+        if kind == "delay":
+            holding.release_after(self._server.loop, fault.draw_delay_s())
+        elif kind == "hold":
+            holding.release_after(self._server.loop, LONGEST_HOLD_S)
+
+    def _ask_late(self, plain: Handler, asked: RequestAttributes, context: RequestContext) -> object:
+        """The request is reached only now, at the time of now."""
+        self._server.arrival.advance(clock.monotonic_ns())
+        asked.forget_groups()
+        return self._ask(plain, asked, context, None)
+
+    def _ask(self, plain: Handler, asked: RequestAttributes, context: RequestContext, put_in: Any) -> object:
+        """Has a request answered, with what is there for its answer in between."""
+        at_answer = [fault for fault in self._at_answer.get(asked.key, ()) if _fits(fault, asked)]
+        at_disk = [fault for fault in self._at_disk.get(asked.key, ()) if _fits(fault, asked)]
+        positions = [(part, part.end_offset) for part in asked.find_partitions()] if at_disk else []
+        if not at_answer and put_in is None:
+            response = plain(asked.request, context)
+        else:
+            intercept = partial(self._intercept_reply, asked, at_answer, put_in)
+            response = plain(asked.request, context.notify_deferred(intercept))
+            if not isinstance(response, DeferredResponse | NoResponse):
+                answered = self._change(asked, at_answer, put_in, response)
+                response = answered.response
+                if answered.fault is not None:
+                    response = self._keep_at_once(answered.fault, asked, context, response)
+        for partition, position in positions:
+            if partition.log is not None and partition.end_offset != position:
+                self._disk.reached(partition, asked, at_disk)
+        return response
+
+    # An answer
+
+    def _keep_at_once(
+        self, fault: InstalledFault, asked: RequestAttributes, context: RequestContext, response: object
+    ) -> object:
+        """An answer that is there at once, and does not leave at once."""
+        if fault.action.kind == "drop":
+            return CLOSE_CONNECTION
+        if fault.action.kind == "crash":
+            self._crash(fault, asked)
+            return CLOSE_CONNECTION
+        reply = context.defer(blocks=True)
+        self._keep(fault, asked, reply, partial(reply.send, response))
+        return BLOCKED
+
+    def _intercept_reply(
+        self, asked: RequestAttributes, faults: Sequence[InstalledFault], put_in: Any, reply: Reply
+    ) -> None:
+        """Have the response pass through faults, as the client would get it."""
+        reply.map(partial(self._change_late, asked, faults, put_in, reply))
+
+    def _change_late(
+        self,
+        asked: RequestAttributes,
+        faults: Sequence[InstalledFault],
+        put_in: Any,
+        reply: Reply,
+        response: Any,
+    ) -> object:
+        """Apply faults to a response that came late. BLOCKED when one of them keeps it."""
+        answered = self._change(asked, faults, put_in, response)
+        fault = answered.fault
+        if fault is None:
+            return answered.response
+        reply.block()
+        if fault.action.kind in ("drop", "crash"):
+            # What was answered before leaves at the end of this iteration.
+            self._server.loop.call_soon(reply.close_connection)
+            if fault.action.kind == "crash":
+                self._crash(fault, asked)
+        else:
+            self._keep(fault, asked, reply, partial(reply.send, answered.response))
+        return BLOCKED
+
+    def _crash(self, fault: InstalledFault, asked: RequestAttributes) -> None:
+        for partition in asked.find_partitions():
+            self._disk.crash(fault, partition)
+
+    def _change(
+        self, asked: RequestAttributes, faults: Sequence[InstalledFault], put_in: Any, response: Any
+    ) -> "_InjectedResponse":
+        """What is to be told, and the fault that keeps it from being told now."""
+        if put_in is not None:
+            response = put_in(response)
+        errors: set[int] = set()
+
+        def fits(fault: InstalledFault) -> bool:
+            if not fault.matcher.awaits_answer:
+                return True
+            errors.update(find_errors(response) if not errors else ())
+            return fault.matcher.matches_errors(errors)
+
+        fault = find_first_triggered(faults, fits)
+        if fault is None:
+            return _InjectedResponse(response, None)
+        kind = fault.action.kind
+        if kind == "error":
+            error = fault.action.errors[asked.key]
+            self._told.report_hit(fault, error.name, asked)
+            return _InjectedResponse(self._told_error(fault, asked, response, error), None)
+        self._told.report_hit(fault, kind, asked)
+        if kind == "throttle_ms":
+            response = deepcopy(response)
+            response.throttle_time_ms = fault.action.throttle_ms
+            return _InjectedResponse(response, None)
+        if kind == "coordinator":
+            return _InjectedResponse(_told_coordinator(fault, asked, response), None)
+        return _InjectedResponse(response, fault)
+
+    def _told_error(
+        self, fault: InstalledFault, asked: RequestAttributes, response: Any, error: ErrorCode
+    ) -> Any:
+        is_by_partition = fault.action.partitions is not None
+        groups = fault.matcher.select_groups(asked)
+        part, _ = split_request(
+            asked.key, asked.request, groups, fault.action.partitions, self._around.topic_name
+        )
+        refusal = build_fault_response(part, asked.version, error, is_by_partition=is_by_partition)
+        return merge_error_response(
+            asked.key,
+            asked.version,
+            response,
+            refusal=refusal,
+            asked_groups=asked.group_ids,
+            is_by_partition=is_by_partition,
+        )
+
+
+class _InjectedResponse:
+    """An answer, and the fault that keeps it."""
+
+    __slots__ = ("fault", "response")
+
+    def __init__(self, response: object, fault: InstalledFault | None) -> None:
+        self.response = response
+        self.fault = fault
+
+
+def _fits(fault: InstalledFault, asked: RequestAttributes) -> bool:
+    """Whether a request is one that a fault is about, and has room for what it does."""
+    action = fault.action
+    if not fault.matcher.matches_request(asked):
+        return False
+    if action.kind == "throttle_ms":
+        return can_throttle(asked.key, asked.version)
+    return action.partitions is None or any(map(action.partitions, asked.partition_names))
+
+
+def _told_coordinator(fault: InstalledFault, asked: RequestAttributes, response: Any) -> Any:
+    told = fault.action.coordinator
+    assert told is not None, fault.name
+    response = deepcopy(response)
+    groups = fault.matcher.select_groups(asked)
+    for entry in response.coordinators or [response]:
+        if entry is response or entry.key in groups:
+            entry.node_id, entry.host, entry.port = told.node_id, told.host, told.port
+            entry.error_code = ErrorCode.NONE
+    return response
+
+
+EventAction = Callable[[InstalledFault, str], None]
+"""Does what a fault does on an event of a group."""
+
+
+class FaultInjectors:
+    def __init__(self, server: Server, actions: ActionLog, act: EventAction) -> None:
+        catalogue = server.data_plane.catalogue
+
+        def topic_name(topic_id: bytes) -> str | None:
+            topic = catalogue.find_topic_by_id(topic_id)
+            return None if topic is None else topic.name
+
+        self.audit = FaultAudit(actions)
+        self.disk = DiskInjector(server, self.audit)
+        around = BrokerLookup(server.runtime, server.group_clock.now, topic_name)
+        self._requests = RequestInjector(server, around, self.disk, self.audit)
+        self._server = server
+        self._act = act
+        self._on_events: list[InstalledFault] = []
+
+    def use(self, faults: Sequence[InstalledFault]) -> None:
+        """These are there from now on, in the order in which they were made."""
+        self._on_events = [fault for fault in faults if fault.event_matcher is not None]
+        self._requests.use([fault for fault in faults if fault.event_matcher is None])
+        self._listen()
+
+    def add(self, fault: InstalledFault) -> None:
+        """One more is there from now on."""
+        if fault.event_matcher is None:
+            self._requests.add(fault)
+        else:
+            self._on_events.append(fault)
+            self._listen()
+
+    def _listen(self) -> None:
+        listeners = self._server.group_events.listeners
+        is_listening = self._happened in listeners
+        if self._on_events and not is_listening:
+            listeners.append(self._happened)
+        elif is_listening and not self._on_events:
+            listeners.remove(self._happened)
+
+    def _happened(self, _: int, event: GroupEvent, number: int, now: Now) -> None:
+        """Something happened in a group, in the middle of its turn: what comes of it waits for the end of that."""
+        fault = find_first_triggered(
+            self._on_events,
+            lambda fault: fault.event_matcher is not None and fault.event_matcher.matches_event(event),
+        )
+        if fault is not None:
+            self.audit.report_event_hit(fault, event.group_id, get_wire_name(type(event)))
+            self._server.loop.call_soon(self._act, fault, event.group_id)

@@ -1,0 +1,113 @@
+"""Reports of triggered faults: operator actions, by which the ledger and the log name a fault as a cause, and
+hints for groups that wait because of a fault.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from coordinator.control.faults.fault_matchers import RequestAttributes
+from coordinator.control.faults.installed_fault import InstalledFault
+from coordinator.control.operator_actions import ActionLog
+from coordinator.core import clock
+from coordinator.core.message_text import printable
+from protocol.apis import APIS, ApiKey
+
+ACTION_KIND: Final = "fault"
+MAX_REPORTED_HITS: Final = 100
+"""Hits of one fault that are told each; of more, every thousandth."""
+_REPORT_EVERY: Final = 1000
+_ANSWER_POINTS: Final = ("answer", "before_answer")
+_ACTION_TEXTS: Final = {
+    "hold": "holds {}",
+    "delay": "delays {}",
+    "swallow": "swallowed {}",
+    "drop": "dropped the connection of {}",
+    "throttle_ms": "throttled {}",
+    "coordinator": "named another coordinator to {}",
+    "crash": "crashed at {}",
+    "fail": "failed the disk at {}",
+}
+
+
+class FaultAudit:
+    def __init__(self, actions: ActionLog) -> None:
+        self._actions = actions
+
+    def report_hit(self, fault: InstalledFault, what: str, request_attributes: RequestAttributes) -> None:
+        """A fault acts on a request or its answer. In: the kind of its action, or the error that is told."""
+        who = (
+            request_attributes.client.client_id
+            or next(iter(request_attributes.member_ids), "")
+            or "a client without a name"
+        )
+        request = f"{APIS[request_attributes.key].name} of {who}"
+        of_answer = "the answer to " if fault.action.at == "answer" and what in _ACTION_TEXTS else ""
+        description = _ACTION_TEXTS.get(what, what + " to {}").format(of_answer + request)
+        groups = fault.matcher.select_groups(request_attributes)
+        self._report(fault, description, groups[0] if groups else None, request_attributes)
+
+    def report_event_hit(self, fault: InstalledFault, group_id: str, event: str) -> None:
+        """A fault acts on an event."""
+        self._report(fault, f"{fault.action.kind} on {event}", group_id, None)
+
+    def _report(
+        self,
+        fault: InstalledFault,
+        description: str,
+        group_id: str | None,
+        request_attributes: RequestAttributes | None,
+    ) -> None:
+        fault.record_hit(description, group_id, request_attributes)
+        if fault.hit_count <= MAX_REPORTED_HITS or fault.hit_count % _REPORT_EVERY == 0:
+            is_sync = (
+                request_attributes is not None
+                and request_attributes.key == ApiKey.SYNC_GROUP
+                and fault.action.at in _ANSWER_POINTS
+            )
+            generation_id = (
+                request_attributes.named_generation if is_sync and request_attributes is not None else None
+            )
+            self._actions.record_action(
+                ACTION_KIND, f"{fault.name} {description}", group_id, fault.by, generation_id
+            )
+
+    def report_change(self, faults: Sequence[InstalledFault], what: str, by: str | None) -> None:
+        """Faults were made, removed or released: no other group's business, where all of them are about one."""
+        groups = {fault.group_id for fault in faults}
+        self._actions.record_action(ACTION_KIND, what, groups.pop() if len(groups) == 1 else None, by)
+
+
+MAX_HINTS: Final = 10
+_HOLD_VERBS: Final = {"hold": "holds", "delay": "delays", "swallow": "has swallowed"}
+
+
+def build_holding_hints(fault: InstalledFault, group_id: str) -> list[str]:
+    """One sentence for each request or answer of a group that a fault keeps."""
+    hints: list[str] = []
+    for held in fault.held_requests:
+        if group_id not in held.request.group_ids or len(hints) >= MAX_HINTS:
+            continue
+        api = APIS[held.request.key].name
+        what = f"the answer to the {api}" if fault.action.at == "answer" else f"the {api}"
+        seconds = (clock.monotonic_ns() - held.since_ns) / 1e9
+        ends = (
+            f"DELETE /v1/faults/{fault.name} ends its connection"
+            if held.kind == "swallow"
+            else f"POST /v1/faults/{fault.name}/release lets it go"
+        )
+        client = printable(held.request.client.client_id)
+        hints.append(
+            f"fault {fault.name} {_HOLD_VERBS[held.kind]} {what} of {client} since "
+            f"{seconds:.1f} s, and nothing that follows on its connection is processed: {ends}"
+        )
+    return hints
+
+
+def build_ghost_hints(fault: InstalledFault, members: Mapping[str, str]) -> list[str]:
+    """One sentence for each member of a group that was told to be none. In: client ids by member id."""
+    return [
+        f"fault {fault.name} told {printable(members[ghost])} UNKNOWN_MEMBER_ID, of which the group did not hear: "
+        f"it has joined under a new id, and {printable(ghost)} is a member until its session ends"
+        for ghost in list(fault.ghosts)[:MAX_HINTS]
+        if ghost in members
+    ]

@@ -1,0 +1,251 @@
+"""An installed fault: its matcher and action, its counters, the requests that it holds, and its creation from
+a rule.
+
+Creation refuses an invalid rule and a rule that could never act. A held, delayed or swallowed request or
+response keeps its place in the response order of its connection, and nothing behind it is processed
+meanwhile.
+"""
+
+import asyncio
+from collections.abc import Callable, Container, Sequence
+from random import Random
+from typing import Final
+
+from msgspec import structs
+
+from coordinator.control.faults.fault_action import DISK_POINTS, FaultAction, compile_action
+from coordinator.control.faults.fault_matchers import EventMatcher, RequestAttributes, RequestMatcher
+from coordinator.control.faults.fault_rule import (
+    EventMatch,
+    FaultRule,
+    FaultStatus,
+    LastHit,
+    RequestMatch,
+    apply_preset,
+)
+from coordinator.control.field_parsers import (
+    impossible_field_problem,
+    invalid_field_problem,
+    parse_duration_ms,
+)
+from coordinator.core import clock
+from coordinator.core.reply import Reply
+from coordinator.core.shared_types import LogFlush
+from protocol.apis import APIS
+
+LONGEST_HOLD_S: Final = 600.0
+"""A hold ends by itself after that."""
+
+
+class HeldRequest:
+    """A request or an answer that is held, delayed or swallowed."""
+
+    __slots__ = ("_on_released", "_resume", "_timer", "kind", "reply", "request", "since_ns")
+
+    def __init__(
+        self,
+        kind: str,
+        request: RequestAttributes,
+        reply: Reply,
+        resume: Callable[[], None],
+        on_released: Callable[["HeldRequest"], None],
+    ) -> None:
+        """In: how it goes on; whom to tell when it does, or its connection is lost."""
+        self.kind = kind
+        self.request = request
+        self.reply = reply
+        self.since_ns = clock.monotonic_ns()
+        self._resume = resume
+        self._on_released = on_released
+        self._timer: asyncio.TimerHandle | None = None
+        reply.on_abandoned = self._on_connection_lost
+
+    def release_after(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        """Lets it go by itself."""
+        self._timer = loop.call_later(seconds, self.release)
+
+    def release(self) -> None:
+        """Goes on with what is held, now; what was swallowed ends with its connection. Once."""
+        self._detach()
+        if self.kind == "swallow":
+            self.reply.abort_connection()
+        else:
+            self._resume()
+
+    def _on_connection_lost(self) -> None:
+        """The connection is gone."""
+        self._detach()
+
+    def _detach(self) -> None:
+        self.reply.on_abandoned = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._on_released(self)
+
+
+MAX_GHOSTS: Final = 100
+
+
+class InstalledFault:
+    def __init__(
+        self,
+        name: str,
+        rule: FaultRule,
+        matcher: RequestMatcher | None,
+        on: EventMatcher | None,
+        action: FaultAction,
+        by: str | None,
+    ) -> None:
+        """In: the rule as it is to be shown, and what was made of it: what it matches, or what it waits for."""
+        self.name = name
+        self.rule = rule
+        self._matcher = matcher
+        self.event_matcher = on
+        self.action = action
+        self.by = by
+        self.match_count = self.hit_count = 0
+        self.is_over = False
+        """Whether its time has passed, or it is removed."""
+        self.held_requests: list[HeldRequest] = []
+        """From the oldest."""
+        self.ghosts: dict[str, None] = {}
+        """Members that were told that they are none, while their group did not hear of it."""
+        self.timer: asyncio.TimerHandle | None = None
+        self.waiters: list[tuple[int, asyncio.Future[bool]]] = []
+        """With how many hits each waits for."""
+        self._random = Random(rule.seed)
+        self._made_ms = clock.wall_ms()
+        self._last: LastHit | None = None
+
+    @property
+    def matcher(self) -> RequestMatcher:
+        """What a fault matches that acts on requests or answers."""
+        assert self._matcher is not None, self.name
+        return self._matcher
+
+    @property
+    def group_id(self) -> str | None:
+        """The one group that it is about; None where it may be about others as well."""
+        about = self.rule.on or self.rule.match
+        group = None if about is None else about.group
+        return group if isinstance(group, str) and "*" not in group else None
+
+    def try_trigger(self) -> bool:
+        """Counts a match; whether the fault would act on it."""
+        self.match_count += 1
+        if self.match_count <= self.rule.skip:
+            return False
+        is_drawn = self.rule.probability >= 1 or self._random.random() < self.rule.probability
+        return is_drawn and not self.is_spent
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has acted as often as it was to."""
+        times = self.rule.times
+        return self.is_over or (isinstance(times, int) and self.hit_count >= times)
+
+    def record_hit(
+        self, description: str, group_id: str | None, request: RequestAttributes | None = None
+    ) -> None:
+        """Counts that it acts, and tells those who wait for that."""
+        self.hit_count += 1
+        self._last = LastHit(
+            at_ms=clock.wall_ms(),
+            what=description,
+            group_id=group_id,
+            api=None if request is None else APIS[request.key].name,
+            client_id=None if request is None else request.client.client_id,
+            member_id=None if request is None else next(iter(request.member_ids), None),
+        )
+        for wanted, waiter in self.waiters:
+            if wanted <= self.hit_count and not waiter.done():
+                waiter.set_result(True)
+
+    def add_ghosts(self, member_ids: Sequence[str]) -> None:
+        """Keeps who was told that it is no member."""
+        for member_id in member_ids:
+            if len(self.ghosts) < MAX_GHOSTS:
+                self.ghosts[member_id] = None
+
+    def draw_delay_s(self) -> float:
+        """How long it delays now."""
+        jitter_ms = self.action.jitter_ms
+        return (self.action.delay_ms + (self._random.uniform(0, jitter_ms) if jitter_ms else 0)) / 1000
+
+    @property
+    def status(self) -> FaultStatus:
+        """As it is now."""
+        state = "over" if self.is_over else "spent" if self.is_spent else "active"
+        return FaultStatus(
+            name=self.name,
+            state=state,
+            rule=self.rule,
+            matched=self.match_count,
+            hit=self.hit_count,
+            holding=len(self.held_requests),
+            last=self._last,
+            made_ms=self._made_ms,
+            by=self.by,
+        )
+
+
+def find_first_triggered(
+    faults: Sequence[InstalledFault], matches: Callable[[InstalledFault], bool]
+) -> InstalledFault | None:
+    """The first fault, in the order in which they were made, that acts. All that fit count the match."""
+    first = None
+    for fault in faults:
+        if not fault.is_over and matches(fault) and fault.try_trigger() and first is None:
+            first = fault
+    return first
+
+
+_FILTERS: Final = {
+    "match": RequestMatch.__struct_fields__,
+    "on": tuple(name for name in EventMatch.__struct_fields__ if name != "event"),
+    "do": ("partitions",),
+}
+"""The fields of a rule's parts that restrict what the fault is about."""
+
+
+def create_fault(
+    name: str, rule: FaultRule, by: str | None, flush: LogFlush, brokers: Container[int]
+) -> InstalledFault:
+    """A fault that has met nothing yet. In: when logs are synced; the ids of all brokers, also those that are
+    stopped. Raises Problem (bad-request, not-possible)."""
+    rule = structs.replace(apply_preset(_without_empty_lists(rule)), name=name)
+    _check_counts(rule)
+    if rule.on is not None and rule.match is not None:
+        raise invalid_field_problem("/on", "a fault has match or on, not both")
+    if rule.on is not None:
+        action = compile_action(rule, None)
+        if action.to is not None and action.to not in brokers:
+            raise impossible_field_problem("/do/failover/to", f"There is no broker {action.to}")
+        return InstalledFault(name, rule, None, EventMatcher(rule.on), action, by)
+    matcher = RequestMatcher(rule.match or RequestMatch())
+    action = compile_action(rule, matcher)
+    if action.at in DISK_POINTS and action.at in ("sync", "after_sync") and flush is not LogFlush.ALWAYS:
+        raise impossible_field_problem("/do/at", f"No answer waits for a sync here (log.flush={flush.value})")
+    return InstalledFault(name, rule, matcher, None, action, by)
+
+
+def _without_empty_lists(rule: FaultRule) -> FaultRule:
+    """Return the rule with null in place of each empty list that restricts nothing."""
+    for field, filters in _FILTERS.items():
+        part = getattr(rule, field)
+        if part is not None:
+            empty = {name: None for name in filters if getattr(part, name) == []}
+            rule = structs.replace(rule, **{field: structs.replace(part, **empty)})
+    return rule
+
+
+def _check_counts(rule: FaultRule) -> None:
+    if rule.skip < 0:
+        raise invalid_field_problem("/skip", "it is a number of matches, at least 0")
+    if isinstance(rule.times, int) and rule.times < 1:
+        raise invalid_field_problem("/times", "it is at least 1, or null for a standing fault")
+    if not 0 < rule.probability <= 1:
+        raise invalid_field_problem("/probability", "it is above 0, and at most 1")
+    if rule.for_ is not None and not parse_duration_ms(rule.for_, "for"):
+        raise invalid_field_problem("/for", "a fault that is over at once never acts")

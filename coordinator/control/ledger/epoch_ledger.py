@@ -1,0 +1,242 @@
+"""The ledger of consumer groups (KIP-848): the cause of each new epoch, and its entry.
+
+An entry is open from EpochBumped until every member has its target assignment, or until the next epoch. All
+of this comes from events; the ledger does not read groups.
+
+A cause uses the words of classic groups where they mean the same. The core reports it in two events of one
+turn, for example a fenced member and then the epoch.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from coordinator.control.ledger.epoch_in_progress import EpochInProgress, TopicNameCache, build_epoch_entry
+from coordinator.control.ledger.ledger_entry import Actor, EntryResult, LedgerEntry
+from coordinator.control.ledger.rebalance_triggers import TriggerBuffer
+from coordinator.core import clock
+from coordinator.core.outcome import Now
+from coordinator.group import group_event_types
+from coordinator.group.event_details import DepartureCause, MemberName, RebalanceCause
+from coordinator.group.group_event_types import (
+    ConsumerMemberFenced,
+    ConsumerMemberJoined,
+    ConsumerMemberLeft,
+    ConsumerMemberReplaced,
+    EpochBumped,
+    EpochCause,
+    FenceCause,
+    GroupConverted,
+    GroupEvent,
+    MemberReconciled,
+    TargetComputed,
+    TopicChange,
+)
+from coordinator.group.group_types import GroupType
+
+
+class EpochLedger:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        triggers: TriggerBuffer,
+        topic_names: TopicNameCache,
+        build_actor: Callable[[str, MemberName, Now], Actor],
+        on_opened: Callable[[EpochInProgress], None],
+        on_closed: Callable[[LedgerEntry], None],
+        group_now: Callable[[str], Now],
+        real_ns: Callable[[], int],
+        turn: Callable[[], int],
+    ) -> None:
+        """In: what is told before an epoch is; whose doing something is, as a ledger has it; who is told that an
+        entry is open, and who takes one that is closed; the time of a group; the process's clock; the number of the
+        turn whose events are being told."""
+        self.open: dict[str, EpochInProgress] = {}
+        self._triggers = triggers
+        self._topic_names = topic_names
+        self._build_actor = build_actor
+        self._on_opened = on_opened
+        self._on_closed = on_closed
+        self._group_now = group_now
+        self._real_ns = real_ns
+        self._turn = turn
+        self._handlers: dict[type[group_event_types.GroupEvent], Callable[[Any, Now], None]] = {
+            ConsumerMemberJoined: self._buffer_event,
+            ConsumerMemberLeft: self._buffer_event,
+            ConsumerMemberFenced: self._buffer_event,
+            ConsumerMemberReplaced: self._on_member_replaced,
+            TargetComputed: self._on_target_computed,
+            MemberReconciled: self._on_member_reconciled,
+            GroupConverted: self._on_group_converted,
+            group_event_types.CommitRefused: self._on_commit_refused,
+            group_event_types.GroupDeleted: self._on_group_deleted,
+        }
+
+    def on_event(self, partition: int, event: group_event_types.GroupEvent, number: int, now: Now) -> None:
+        """Something happened to a group, of any type."""
+        entry = self.open.get(event.group_id)
+        if type(event) is EpochBumped:
+            self._on_epoch_bumped(event, partition, number, now)
+            return
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            if entry is not None:
+                entry.last_seq = number
+            handler(event, now)
+
+    def on_partition_unloaded(self, partition: int) -> list[EpochInProgress]:
+        """Those of an offsets partition that is no longer here, which come to nothing."""
+        lost = [entry for entry in self.open.values() if entry.partition == partition]
+        for entry in lost:
+            del self.open[entry.group_id]
+        return lost
+
+    def snapshot_entry(self, entry: EpochInProgress, result: EntryResult) -> LedgerEntry:
+        """An open entry as it is now."""
+        now_ms = self._group_now(entry.group_id).monotonic_ms
+        return build_epoch_entry(entry, result, now_ms, self._real_ns(), self._topic_names)
+
+    def close_entry(self, entry: EpochInProgress, result: EntryResult) -> None:
+        """An entry is over, and is kept."""
+        if self.open.get(entry.group_id) is entry:
+            del self.open[entry.group_id]
+        self._on_closed(self.snapshot_entry(entry, result))
+
+    def _on_epoch_bumped(self, event: EpochBumped, partition: int, number: int, now: Now) -> None:
+        self._topic_names.refresh_names()
+        before = self.open.get(event.group_id)
+        if before is not None:
+            before.last_seq = number
+            self.close_entry(before, EntryResult.OVERTAKEN)
+        actor = None if event.member is None else self._build_actor(event.group_id, event.member, now)
+        earlier = self._triggers.take_events(event.group_id, now, self._turn())
+        cause, reason = determine_epoch_cause(event, earlier), format_epoch_reason(event, earlier)
+        real_ns, wall_ms = self._real_ns(), clock.wall_ms()
+        entry = EpochInProgress(event, partition, number, now, real_ns, wall_ms, cause, reason, actor, before)
+        _record_members(entry, event, earlier)
+        self.open[event.group_id] = entry
+        self._on_opened(entry)
+        if entry.is_complete:
+            self.close_entry(entry, EntryResult.EMPTY)
+
+    def _buffer_event(self, event: group_event_types.GroupEvent, now: Now) -> None:
+        self._triggers.add(event, now, self._turn())
+
+    def _on_member_replaced(self, event: ConsumerMemberReplaced, now: Now) -> None:
+        entry = self.open.get(event.group_id)
+        if entry is not None:
+            entry.replace_member(event.old_member_id, event.member)
+        self._buffer_event(event, now)
+
+    def _on_target_computed(self, event: TargetComputed, now: Now) -> None:
+        self._topic_names.refresh_names()
+        entry = self.open.get(event.group_id)
+        if entry is not None and entry.group_epoch == event.generation_id:
+            entry.set_target(event, now.monotonic_ms, self._real_ns())
+
+    def _on_member_reconciled(self, event: MemberReconciled, now: Now) -> None:
+        entry = self.open.get(event.group_id)
+        if entry is not None:
+            entry.record_reconciliation(event, now.monotonic_ms)
+            if entry.is_complete:
+                self.close_entry(entry, EntryResult.STABLE)
+
+    def _on_group_converted(self, event: GroupConverted, now: Now) -> None:
+        entry = self.open.get(event.group_id)
+        if entry is not None and event.to_type == GroupType.CLASSIC:
+            self.close_entry(entry, EntryResult.OVERTAKEN)
+        self._buffer_event(event, now)
+
+    def _on_commit_refused(self, event: group_event_types.CommitRefused, now: Now) -> None:
+        entry = self.open.get(event.group_id)
+        progress = None if entry is None else entry.member_progress.get(event.member.member_id)
+        if progress is not None:
+            progress.commits_refused += 1
+
+    def _on_group_deleted(self, event: group_event_types.GroupDeleted, now: Now) -> None:
+        entry = self.open.get(event.group_id)
+        if entry is not None:
+            self.close_entry(entry, EntryResult.FAILED)
+
+
+def _record_members(
+    entry: EpochInProgress, event: EpochBumped, earlier: Sequence[group_event_types.GroupEvent]
+) -> None:
+    """Who came and who is gone."""
+    causes: dict[str, str] = {}
+    for one in earlier:
+        if isinstance(one, ConsumerMemberJoined):
+            entry.find_or_add_member(one.member).is_new = True
+        elif isinstance(one, ConsumerMemberFenced):
+            causes[one.member.member_id] = format_fence_cause(one.cause)
+    for departed in event.gone:
+        cause = causes.get(departed.member.member_id, DepartureCause.LEFT.value)
+        entry.mark_gone(departed.member, cause, departed.before)
+
+
+class EpochEntryCause(StrEnum):
+    """What an entry of a consumer group has as its cause, beside the words of `RebalanceCause`."""
+
+    REBALANCE_TIMEOUT = "rebalance timeout"
+    """A member kept what it had to give up, or one of the classic protocol did not join again."""
+    SUBSCRIPTION_CHANGED = "subscription changed"
+    ASSIGNOR_CHANGED = "assignor changed"
+    TOPICS_CHANGED = "topics changed"
+    """In several ways at once, or in one that is not known: the group has just been loaded, say."""
+    TOPIC_CREATED = "topic created"
+    TOPIC_GREW = "topic grew"
+    TOPIC_DELETED = "topic deleted"
+    REGEX_RESOLVED = "regular expression resolved"
+    UPGRADED = "group upgraded"
+    DOWNGRADED = "group downgraded"
+
+
+_CAUSES: Final[Mapping[EpochCause, str]] = {
+    EpochCause.MEMBER_JOINED: RebalanceCause.MEMBER_JOINED,
+    EpochCause.SUBSCRIPTION_CHANGED: EpochEntryCause.SUBSCRIPTION_CHANGED,
+    EpochCause.ASSIGNOR_CHANGED: EpochEntryCause.ASSIGNOR_CHANGED,
+    EpochCause.TOPICS_CHANGED: EpochEntryCause.TOPICS_CHANGED,
+    EpochCause.REGEX_RESOLVED: EpochEntryCause.REGEX_RESOLVED,
+    EpochCause.MEMBER_LEFT: RebalanceCause.MEMBER_LEFT,
+    EpochCause.MEMBER_FENCED: RebalanceCause.SESSION_EXPIRED,
+}
+_FENCE_CAUSES: Final[Mapping[FenceCause, str]] = {
+    FenceCause.SESSION_EXPIRED: RebalanceCause.SESSION_EXPIRED,
+    FenceCause.ASKED: RebalanceCause.SESSION_EXPIRED,
+    FenceCause.NOT_REVOKED: EpochEntryCause.REBALANCE_TIMEOUT,
+    FenceCause.NOT_REJOINED: EpochEntryCause.REBALANCE_TIMEOUT,
+    FenceCause.NOT_SYNCED: RebalanceCause.SYNC_EXPIRED,
+}
+_TOPIC_CAUSES: Final[Mapping[TopicChange, str]] = {
+    TopicChange.CREATED: EpochEntryCause.TOPIC_CREATED,
+    TopicChange.GREW: EpochEntryCause.TOPIC_GREW,
+    TopicChange.DELETED: EpochEntryCause.TOPIC_DELETED,
+}
+
+
+def format_fence_cause(cause: FenceCause) -> str:
+    """Why a member was removed."""
+    return str(_FENCE_CAUSES[cause])
+
+
+def determine_epoch_cause(event: EpochBumped, earlier: Sequence[GroupEvent]) -> str:
+    """The word. In: what happened to the group before in the same turn."""
+    for one in earlier:
+        if isinstance(one, GroupConverted):
+            return EpochEntryCause.UPGRADED
+        if isinstance(one, ConsumerMemberFenced):
+            return format_fence_cause(one.cause)
+        if isinstance(one, ConsumerMemberReplaced):
+            return RebalanceCause.STATIC_MEMBER_REPLACED
+    if event.change is not None:
+        return _TOPIC_CAUSES[event.change]
+    return str(_CAUSES[event.cause])
+
+
+def format_epoch_reason(event: EpochBumped, earlier: Sequence[GroupEvent]) -> str:
+    """Return the cause of a new group epoch as text. In: the events of the group before it in the same turn."""
+    for one in earlier:
+        if isinstance(one, ConsumerMemberFenced):
+            return f"{event.cause.value}: {one.cause.value}"
+    return f"{event.cause.value}: {', '.join(event.topics)}" if event.topics else event.cause.value

@@ -1,0 +1,156 @@
+"""Triggers of rebalances: member events before the start of a rebalance, in the same turn of the same group,
+and recent operator actions.
+
+An operator action is attached to the open entries that it concerns. An action of the last seconds is also
+attached to the next entry that opens, unless an entry of that group has it already. Times are process time.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Protocol
+
+from coordinator.control.ledger.entry_builder import format_name, format_optional_name
+from coordinator.control.ledger.ledger_entry import ActorSilence, RelatedAction
+from coordinator.control.operator_actions import OperatorAction
+from coordinator.core import clock
+from coordinator.core.outcome import Now
+from coordinator.group import group_event_types
+from coordinator.group.event_details import MemberName
+from coordinator.group.group_event_types import ConsumerMemberFenced
+
+MAX_CLOCK_DIFFERENCE_MS: Final = 1_000
+"""A group whose time differs from the process's by more than that has had another: what it says of silence does not
+hold for the process."""
+
+
+class TriggerSilence(NamedTuple):
+    """How long nothing had been heard of an actor."""
+
+    last_heard_ms_ago: int | None
+    real: ActorSilence
+
+
+class _SilenceSource(Protocol):
+    def silent_ms(self, connection_id: int) -> int | None: ...
+
+    def connection_closed_ms_ago(self, connection_id: int) -> int | None: ...
+
+
+class TriggerBuffer:
+    def __init__(self) -> None:
+        self._group_id = ""
+        self._when: tuple[Now, int] | None = None
+        """The time of the group, and the turn: a clock that is frozen has many turns at one time."""
+        self._events: list[group_event_types.GroupEvent] = []
+
+    def add(self, event: group_event_types.GroupEvent, now: Now, turn: int) -> None:
+        """Keeps an event until another group has one, or another turn."""
+        if not self._is_same_turn(event.group_id, now, turn):
+            self._group_id, self._when, self._events = event.group_id, (now, turn), []
+        self._events.append(event)
+
+    def take_events(self, group_id: str, now: Now, turn: int) -> list[group_event_types.GroupEvent]:
+        """Those of a group that begins to rebalance."""
+        found = self._events if self._is_same_turn(group_id, now, turn) else []
+        self._events = []
+        return found
+
+    def find_actor_silence(
+        self, group_id: str, name: MemberName, now: Now, turn: int, connections: _SilenceSource
+    ) -> TriggerSilence:
+        """How long nothing had been heard of whoever begins a rebalance: nothing, unless it was given up."""
+        found = self._events if self._is_same_turn(group_id, now, turn) else []
+        for event in found:
+            if (
+                isinstance(event, group_event_types.MemberExpired | ConsumerMemberFenced)
+                and event.member.member_id == name.member_id
+            ):
+                return _build_silence(event.silent_ms, event.connection_id, now, connections)
+            if (
+                isinstance(event, group_event_types.MembersEvicted)
+                and name in event.members
+                and event.silent_ms
+            ):
+                index = event.members.index(name)
+                return _build_silence(event.silent_ms[index], event.connection_ids[index], now, connections)
+            if isinstance(event, group_event_types.MemberLeft) and event.member.member_id == name.member_id:
+                is_own = (event.sender_id, event.sender_host) == (name.client_id, name.client_host)
+                if not is_own:
+                    return TriggerSilence(
+                        None, ActorSilence(last_heard_ms_ago=None, connection_closed_ms_ago=None)
+                    )
+        return TriggerSilence(0, ActorSilence(last_heard_ms_ago=0, connection_closed_ms_ago=None))
+
+    def _is_same_turn(self, group_id: str, now: Now, turn: int) -> bool:
+        return self._group_id == group_id and self._when == (now, turn)
+
+
+def _build_silence(
+    silent_ms: int, connection_id: int, now: Now, connections: _SilenceSource
+) -> TriggerSilence:
+    late_ms = clock.monotonic_ms() - now.monotonic_ms
+    heard_ms_ago: int | None = silent_ms
+    closed_ms_ago = connections.connection_closed_ms_ago(connection_id)
+    if abs(late_ms) >= MAX_CLOCK_DIFFERENCE_MS:
+        heard_ms_ago = connections.silent_ms(connection_id)
+    elif closed_ms_ago is not None:
+        # The silence ends with the instant of the turn, which a busy process is past by now.
+        closed_ms_ago = max(0, closed_ms_ago - late_ms)
+    return TriggerSilence(
+        silent_ms, ActorSilence(last_heard_ms_ago=heard_ms_ago, connection_closed_ms_ago=closed_ms_ago)
+    )
+
+
+MAX_REMEMBERED_ACTIONS: Final = 100
+RECENT_MS: Final = 5_000
+"""What was done on purpose so long before a rebalance began is told with it, unless an earlier one has told it."""
+FAULT_KIND: Final = "fault"
+
+
+class ActionTarget(Protocol):
+    """An entry that is open."""
+
+    group_id: str
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether only a fault can still be in the way of a member."""
+
+    def add_related_action(self, action: RelatedAction) -> None:
+        """Something was done on purpose."""
+
+
+class RecentActions:
+    """Operator actions of the last seconds. Times are the process's."""
+
+    def __init__(self) -> None:
+        self._actions: deque[tuple[int, OperatorAction, set[str]]] = deque(maxlen=MAX_REMEMBERED_ACTIONS)
+        """What was done, when, and the groups that have an entry which names it."""
+
+    def add_to_entries(self, entries: Iterable[ActionTarget], action: OperatorAction) -> set[str]:
+        """Tells the open entries that it is about. Out: their groups."""
+        named_by = set()
+        for entry in entries:
+            is_in_it = not entry.is_settled or action.kind == FAULT_KIND
+            if action.group_id in (None, entry.group_id) and is_in_it:
+                entry.add_related_action(build_related_action(action))
+                named_by.add(entry.group_id)
+        return named_by
+
+    def add(self, action: OperatorAction, named_by: set[str], real_ns: int) -> None:
+        """Remembers it, with the groups that name it."""
+        self._actions.append((real_ns, action, named_by))
+
+    def add_recent_to_entry(self, entry: ActionTarget, real_ns: int) -> None:
+        """An entry has just been opened."""
+        while self._actions and real_ns - self._actions[0][0] > RECENT_MS * 1_000_000:
+            self._actions.popleft()
+        for _, action, named_by in self._actions:
+            if action.group_id in (None, entry.group_id) and entry.group_id not in named_by:
+                entry.add_related_action(build_related_action(action))
+                named_by.add(entry.group_id)
+
+
+def build_related_action(action: OperatorAction) -> RelatedAction:
+    """As an entry has it."""
+    return RelatedAction(kind=action.kind, what=format_name(action.what), by=format_optional_name(action.by))

@@ -1,0 +1,325 @@
+"""Values for metrics of the control plane: totals over all groups, and values of selected groups.
+
+`GroupCountTable` counts events, closed ledger entries and oracle findings by group, and rebalance durations
+by phase. It forgets the groups with the oldest news when there are too many. The two sources collect
+immutable snapshots in slices on the event loop's thread.
+"""
+
+from bisect import bisect_left
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+from typing import Final
+
+from coordinator.broker.broker_metrics import EtcdMetrics, find_increment
+from coordinator.broker.broker_metrics import GroupCounts as EventCounts
+from coordinator.broker.broker_set import BrokerSet
+from coordinator.control.admin.offset_operations import PartitionEnds, find_partition_ends
+from coordinator.control.clock.clock_registry import ClockRegistry
+from coordinator.control.diagnosis.violation import Severity, Violation
+from coordinator.control.event_loop_sharing import TimeBudget
+from coordinator.control.faults.fault_registry import FaultRegistry
+from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, is_clock_moved
+from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
+from coordinator.core import clock
+from coordinator.core.outcome import Now
+from coordinator.group.group_event_types import GroupDeleted, GroupEvent
+from coordinator.topics.data_plane import DataPlane
+
+DURATION_BOUNDS_S: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+"""Upper bounds of the histogram's buckets; one more bucket follows for what is above."""
+PHASES: Final = ("join", "sync", "total")
+_BOUNDS_MS: Final = tuple(bound * 1000 for bound in DURATION_BOUNDS_S)
+
+
+class PhaseDurations:
+    """Of one phase: rebalances by bucket, and the sum of their times."""
+
+    __slots__ = ("buckets", "sum_ms")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(_BOUNDS_MS) + 1)
+        self.sum_ms = 0
+
+    def add(self, duration_ms: int) -> None:
+        """Count one rebalance."""
+        self.buckets[bisect_left(_BOUNDS_MS, duration_ms)] += 1
+        self.sum_ms += duration_ms
+
+    def copy(self) -> "PhaseDurations":
+        """As they are now."""
+        copied = PhaseDurations()
+        copied.buckets, copied.sum_ms = self.buckets.copy(), self.sum_ms
+        return copied
+
+
+def compute_phase_durations_ms(entry: LedgerEntry) -> Mapping[str, int] | None:
+    """What a closed entry took, by phase; None of one that did not come to its own end. Where its group's clock was
+    moved or stood still, it is what it took on the process's."""
+    if entry.result not in (EntryResult.STABLE, EntryResult.EMPTY):
+        return None
+    real = entry.real
+    source = entry if real is None or not is_clock_moved(entry.total_ms, real) else real
+    return {"join": source.join_ms, "sync": source.sync_ms, "total": source.total_ms}
+
+
+MAX_COUNTED_GROUPS: Final = 10_000
+"""Groups of which something is remembered: of more, those are forgotten of which nothing was heard for longest."""
+
+
+class GroupCounts:
+    """Counts of one group."""
+
+    __slots__ = ("completed_rebalances", "event_counts", "notices", "phase_totals_ms", "violations")
+
+    def __init__(self) -> None:
+        self.event_counts: EventCounts = Counter()
+        self.violations: Counter[str] = Counter()
+        self.notices: Counter[str] = Counter()
+        """Both by oracle."""
+        self.completed_rebalances = 0
+        """Rebalances that came to their end."""
+        self.phase_totals_ms = (0, 0, 0)
+        """In all of these, by phase as in `PHASES`."""
+
+    def copy(self) -> "GroupCounts":
+        """As it is now."""
+        copied = GroupCounts()
+        copied.event_counts = self.event_counts.copy()
+        copied.violations, copied.notices = self.violations.copy(), self.notices.copy()
+        copied.completed_rebalances, copied.phase_totals_ms = self.completed_rebalances, self.phase_totals_ms
+        return copied
+
+
+class GroupCountTable:
+    """Of all groups. Listens to events, closed entries of the ledger and violations."""
+
+    def __init__(self) -> None:
+        self.by_group: OrderedDict[str, GroupCounts] = OrderedDict()
+        self.durations = {phase: PhaseDurations() for phase in PHASES}
+        """Of all groups."""
+
+    def on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
+        """An `EventListener`."""
+        if type(event) is GroupDeleted:
+            self.by_group.pop(event.group_id, None)
+            return
+        added = find_increment(event)
+        if added is not None:
+            self._find_or_add(event.group_id).event_counts[added[0]] += added[1]
+
+    def on_rebalance_closed(self, entry: LedgerEntry) -> None:
+        """A rebalance is over."""
+        took_ms = compute_phase_durations_ms(entry)
+        if took_ms is None:
+            return
+        counts = self._find_or_add(entry.group_id)
+        counts.completed_rebalances += 1
+        join_ms, sync_ms, total_ms = counts.phase_totals_ms
+        counts.phase_totals_ms = (
+            join_ms + took_ms["join"],
+            sync_ms + took_ms["sync"],
+            total_ms + took_ms["total"],
+        )
+        for phase, duration_ms in took_ms.items():
+            self.durations[phase].add(duration_ms)
+
+    def on_violation(self, violation: Violation) -> None:
+        """An oracle found something, maybe again."""
+        counts = self._find_or_add(violation.group_id)
+        is_violation = violation.severity is Severity.VIOLATION
+        (counts.violations if is_violation else counts.notices)[violation.oracle] += 1
+
+    def _find_or_add(self, group_id: str) -> GroupCounts:
+        counts = self.by_group.get(group_id)
+        if counts is None:
+            counts = self.by_group[group_id] = GroupCounts()
+            if len(self.by_group) > MAX_COUNTED_GROUPS:
+                self.by_group.popitem(last=False)
+        else:
+            self.by_group.move_to_end(group_id)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class ControlMetricsSnapshot:
+    """In values that change no more. Counts are since the start."""
+
+    rebalances: Mapping[str, PhaseDurations]
+    """Those that came to their end, by phase."""
+    rebalance_open_s: float
+    """How long the oldest open one has gone on; 0 where there is none."""
+    fault_hits: Mapping[str, int]
+    """By what faults do."""
+    frozen_groups: int
+    session_margin: float
+    """The least share of its session that a member has left, of all groups; 1 where no session runs."""
+    owned_partitions: Mapping[int, int]
+    """By broker, those that live; nothing where there is one broker, as with the next."""
+    moves: Mapping[str, int]
+    """How often partitions came to another owner, or lost their only one, by why."""
+    engine: EtcdMetrics | None
+    """Of a cluster on etcd."""
+
+
+class ControlMetricsSource:
+    """Looks at what there is. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        counts: GroupCountTable,
+        ledger: RebalanceLedger,
+        clocks: ClockRegistry,
+        faults: FaultRegistry,
+        brokers: BrokerSet,
+    ) -> None:
+        self._brokers = brokers
+        self._counts = counts
+        self._ledger = ledger
+        self._clocks = clocks
+        self._faults = faults
+
+    async def take_snapshot(self) -> ControlMetricsSnapshot:
+        """In slices, with everybody else in between."""
+        margin, governed = await self._scan_groups()
+        since_ns = min(self._ledger.rebalancing_since_ns().values(), default=None)
+        default = self._clocks.times.default
+        return ControlMetricsSnapshot(
+            rebalances={phase: one.copy() for phase, one in self._counts.durations.items()},
+            rebalance_open_s=0 if since_ns is None else (clock.monotonic_ns() - since_ns) / 1e9,
+            fault_hits=self._faults.hit_counts,
+            frozen_groups=len(self._clocks.list_frozen())
+            + (governed if default is not None and default.is_frozen else 0),
+            session_margin=margin,
+            owned_partitions=self._brokers.owned_counts,
+            moves=self._brokers.moves,
+            engine=self._brokers.etcd_metrics,
+        )
+
+    async def _scan_groups(self) -> tuple[float, int]:
+        """The least session margin, and how many groups go by the default clock."""
+        budget = TimeBudget()
+        margin, governed = 1.0, 0
+        for partition in self._clocks.runtime.partitions:
+            machine = partition.machine
+            for group_id in () if machine is None else machine.list_group_ids():
+                # What it was before others had their turn may be gone.
+                machine = partition.machine
+                if machine is None:
+                    break
+                found = machine.compute_session_margin(group_id, self._clocks.group_now(group_id))
+                margin = margin if found is None else min(margin, found)
+                governed += self._clocks.governs(None, group_id)
+                await budget.checkpoint()
+        return margin, governed
+
+
+MAX_METRIC_GROUPS: Final = 1_000
+"""Groups that are told of: the first in the order of their ids."""
+
+_NO_COUNTS: Final = GroupCounts()
+"""Of all groups of which nothing was heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetricsSnapshot:
+    """Metrics of one group."""
+
+    group_id: str
+    type: str
+    state: str
+    members: int
+    is_frozen: bool
+    rebalance_open_s: float
+    """0 where it is not rebalancing."""
+    session_margin: float | None
+    """The least share of its session that a member has left; None where no session runs."""
+    counts: GroupCounts
+    """What befell it since it was first heard of."""
+    offsets: Mapping[tuple[str, int], int]
+    """What was committed, by topic and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedGroupMetrics:
+    """Of those that were asked for. `ends` are of the partitions for which one of them committed something, as far
+    as they are there; `partitions` is how many each of these topics has."""
+
+    groups: list[GroupMetricsSnapshot]
+    left_out: int
+    """How many more there are than are told of."""
+    ends: Mapping[tuple[str, int], PartitionEnds]
+    partitions: Mapping[str, int]
+
+
+class GroupMetricsSource:
+    """Looks at groups. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self, counts: GroupCountTable, ledger: RebalanceLedger, clocks: ClockRegistry, plane: DataPlane
+    ) -> None:
+        self._counts = counts
+        self._ledger = ledger
+        self._clocks = clocks
+        self._plane = plane
+
+    async def take_snapshot(self, is_selected: Callable[[str], bool]) -> SelectedGroupMetrics:
+        """Of the groups whose ids fit, in slices, with everybody else in between. Groups of a partition that is
+        being loaded are not there."""
+        budget = TimeBudget()
+        found, left_out = await self._select_groups(is_selected, budget)
+        since_ns = self._ledger.rebalancing_since_ns()
+        groups: list[GroupMetricsSnapshot] = []
+        ends: dict[tuple[str, int], PartitionEnds] = {}
+        for group_id in found:
+            snapshot = self._snapshot_group(group_id, since_ns)
+            await budget.checkpoint()
+            if snapshot is None:  # it is gone meanwhile
+                continue
+            groups.append(snapshot)
+            for place in snapshot.offsets:
+                if place not in ends:
+                    partition_ends = find_partition_ends(self._plane, *place)
+                    if partition_ends is not None:
+                        ends[place] = partition_ends
+                await budget.checkpoint()
+        topics = {name: self._plane.catalogue.find_topic(name) for name in sorted({name for name, _ in ends})}
+        partitions = {name: len(topic.partitions) for name, topic in topics.items() if topic is not None}
+        return SelectedGroupMetrics(groups, left_out, ends, partitions)
+
+    async def _select_groups(
+        self, is_selected: Callable[[str], bool], budget: TimeBudget
+    ) -> tuple[list[str], int]:
+        by_partition: list[list[str]] = []
+        for partition in self._clocks.runtime.partitions:
+            machine = partition.machine
+            fitting = []
+            for group_id in () if machine is None else machine.list_group_ids():
+                if is_selected(group_id):
+                    fitting.append(group_id)
+                await budget.checkpoint()
+            by_partition.append(sorted(fitting))
+        found = list(islice(merge(*by_partition), MAX_METRIC_GROUPS))
+        return found, sum(map(len, by_partition)) - len(found)
+
+    def _snapshot_group(self, group_id: str, since_ns: Mapping[str, int]) -> GroupMetricsSnapshot | None:
+        machine = self._clocks.runtime.find_partition(group_id).machine
+        now = self._clocks.group_now(group_id)
+        summary = None if machine is None else machine.summarize_group(group_id)
+        if machine is None or summary is None:
+            return None
+        counts = self._counts.by_group.get(group_id)
+        opened_ns = since_ns.get(group_id)
+        return GroupMetricsSnapshot(
+            group_id=group_id,
+            type=summary.type.value,
+            state=summary.state,
+            members=summary.members,
+            is_frozen=self._clocks.is_frozen(group_id),
+            rebalance_open_s=0 if opened_ns is None else (clock.monotonic_ns() - opened_ns) / 1e9,
+            session_margin=machine.compute_session_margin(group_id, now),
+            counts=_NO_COUNTS if counts is None else counts.copy(),
+            offsets=machine.list_committed_offsets(group_id),
+        )

@@ -1,1 +1,0 @@
-"""What happens in groups, numbered, for whoever follows it."""

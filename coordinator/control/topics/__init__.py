@@ -1,1 +1,0 @@
-"""Topics, asked about and changed by people."""

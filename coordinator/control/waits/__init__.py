@@ -1,1 +1,0 @@
-"""Waits until a group is as somebody wants it, and says why it is not."""

@@ -1,1 +1,0 @@
-"""What operators ask for: list, describe and delete groups."""

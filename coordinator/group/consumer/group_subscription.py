@@ -1,0 +1,145 @@
+"""What a group reads once a member has changed or gone: computed beside what the log says, which stays as it is.
+
+Source: Kafka's ConsumerGroup, computeSubscribedTopicNames, computeSubscribedRegularExpressions, subscriptionType,
+computePreferredServerAssignor; ModernGroup, computeMetadataHash.
+"""
+
+from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
+from itertools import chain
+
+from coordinator.group.consumer.consumer_member import ConsumerMember
+from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup, add_to_counts
+from coordinator.group.modern.java_order import SMALLEST_TABLE, HashOrder, compute_capacity, mix_string
+from coordinator.group.topics_image import TopicsImage, compute_group_hash
+
+
+class GroupSubscription:
+    """What the members of a group subscribe to after one of them has changed (`old` None: it is new), or after some
+    have left. Of the names it has the differences alone: a group may name a million topics."""
+
+    __slots__ = ("_group", "_name_changes", "members", "regex_members", "regex_topics")
+
+    def __init__(self, group: DurableConsumerGroup) -> None:
+        self._group = group
+        self._name_changes: dict[str, int] = {}
+        self.members = len(group.members)
+        self.regex_topics = dict(group.regex_topics)
+        self.regex_members = dict(group.regex_members)
+
+    @classmethod
+    def with_member(
+        cls, group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember
+    ) -> "GroupSubscription":
+        """One member is another value. An expression that nobody else uses goes with the old one."""
+        subscription = cls(group)
+        names = frozenset[str]() if old is None else old.subscribed_topic_names
+        if old is not None:
+            subscription._remove_expressions([old])
+            subscription.members -= 1
+        subscription.members += 1
+        subscription._change_names(names - new.subscribed_topic_names, -1)
+        subscription._change_names(new.subscribed_topic_names - names, 1)
+        if new.subscribed_topic_regex:
+            is_back = old is not None and old.subscribed_topic_regex == new.subscribed_topic_regex
+            if is_back and new.subscribed_topic_regex not in subscription.regex_members:
+                subscription._count_topics(new.subscribed_topic_regex, 1)
+            add_to_counts(subscription.regex_members, (new.subscribed_topic_regex,), 1)
+        return subscription
+
+    @classmethod
+    def without_members(
+        cls, group: DurableConsumerGroup, members: Collection[ConsumerMember]
+    ) -> "GroupSubscription":
+        """These members are gone, and with them the expressions that nobody else uses."""
+        subscription = cls(group)
+        subscription._remove_expressions(members)
+        subscription.members -= len(members)
+        for member in members:
+            subscription._change_names(member.subscribed_topic_names, -1)
+        return subscription
+
+    def _change_names(self, names: Collection[str], change: int) -> None:
+        changes = self._name_changes
+        for name in names:
+            changes[name] = changes.get(name, 0) + change
+
+    def _remove_expressions(self, members: Iterable[ConsumerMember]) -> None:
+        for member in members:
+            regex = member.subscribed_topic_regex
+            if regex:
+                add_to_counts(self.regex_members, (regex,), -1)
+                if regex not in self.regex_members:
+                    self._count_topics(regex, -1)
+
+    def _count_topics(self, regex: str, change: int) -> None:
+        resolved = self._group.regexes.get(regex)
+        if resolved is not None:
+            add_to_counts(self.regex_topics, resolved.topics, change)
+
+    def _count_members(self, name: str) -> int:
+        """How many members name a topic."""
+        count = self._group.names.get(name, 0) + self._name_changes.get(name, 0)
+        assert count >= 0, name
+        return count
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members subscribe to the same topics in the same way."""
+        names = chain(self._name_changes, self._group.names)
+        if not self.regex_members:
+            return all(self._count_members(name) in (0, self.members) for name in names)
+        return (
+            next(iter(self.regex_members.values())) == self.members
+            and not any(map(self._count_members, names))
+            and all(regexes == 1 for regexes in self.regex_topics.values())
+        )
+
+    def compute_metadata_hash(self, image: TopicsImage) -> int:
+        """The hash of the topics that the group reads."""
+        named = {
+            name
+            for names in (self._group.names, self._name_changes)
+            for name in image.find_existing(names.keys())
+            if self._count_members(name)
+        }
+        return compute_topics_hash(image, named, self.regex_topics.keys())
+
+
+def compute_topics_hash(image: TopicsImage, *names: AbstractSet[str]) -> int:
+    """The hash of topics; those that do not exist say nothing."""
+    existing = set[str]().union(*map(image.find_existing, names))
+    return compute_group_hash(image.by_name[name] for name in existing)
+
+
+def find_preferred_assignor(group: DurableConsumerGroup, default: str) -> str:
+    """The one that most members name; of several, that which comes first in Kafka's map of them."""
+    return max(group.assignor_order, key=group.assignors.__getitem__, default=default)
+
+
+def find_preferred_assignor_after(
+    group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember, default: str
+) -> str:
+    """Return the preferred assignor after a change of one member.
+
+    Kafka counts assignors in a copy that is a map of another kind: among equally frequent ones another may come
+    first, and the preference changes without a cause.
+    """
+    assignors = dict(group.assignors)
+    room = compute_capacity(len(assignors)) if assignors else SMALLEST_TABLE
+    order = HashOrder(mix_string, room, group.assignor_order)
+    if old is not None and old.server_assignor is not None:
+        add_to_counts(assignors, (old.server_assignor,), -1)
+        if old.server_assignor not in assignors:
+            order.remove(old.server_assignor)
+    if new.server_assignor is not None:
+        add_to_counts(assignors, (new.server_assignor,), 1)
+        order.insert_first(new.server_assignor)
+    return max(order, key=assignors.__getitem__, default=default)
+
+
+def changes_preferred_assignor(
+    group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember, default: str
+) -> bool:
+    """Whether the group prefers another assignor when one member is another value; it may without a change."""
+    return find_preferred_assignor(group, default) != find_preferred_assignor_after(group, old, new, default)

@@ -1,0 +1,455 @@
+"""The durable half of a shard: exactly what its log says, with a store for each type of record. `replay` and
+`end_transaction` are its only writers.
+
+They run on the records that handlers emit and on records that are read from the log. So loading any prefix of
+the log gives the state that the live shard had there.
+
+Offsets are committed, or pending until the end of a transaction. Whether a committed offset came from a
+transaction is soft state: a record shows it, its value does not, so it is unknown for loaded offsets until
+the next commit.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+
+from coordinator.core.open_transaction_records import EndedTransaction, OpenTransactions
+from coordinator.core.outcome import NO_PRODUCER_ID, Fact
+from coordinator.group.classic.classic_records import ClassicGroupStore
+from coordinator.group.consumer.consumer_group_store import ConsumerGroupStore
+from coordinator.group.group_record_codec import RecordStore, build_fact
+from protocol.records.group_record_schemas import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from protocol.records.group_record_serde import OFFSET_COMMIT
+
+V = TypeVar("V")
+
+OffsetKey: TypeAlias = tuple[str, str, int]
+"""Group, topic and partition."""
+GroupValues: TypeAlias = Mapping[str, dict[int, V]]
+"""Of one group, by topic and partition."""
+
+_NOTHING: Final[Mapping[str, dict[int, object]]] = {}
+
+
+class OffsetMap(Generic[V]):
+    """Values by group, topic and partition; and which groups have some of a topic."""
+
+    __slots__ = ("_groups_of_topic", "by_group")
+
+    def __init__(self) -> None:
+        self.by_group: dict[str, dict[str, dict[int, V]]] = {}
+        """No part of it is empty. To be read; the value that a place has may be replaced."""
+        self._groups_of_topic: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(partitions) for topics in self.by_group.values() for partitions in topics.values())
+
+    def find_group_values(self, group_id: str) -> GroupValues[V]:
+        """The values of a group, by topic and partition."""
+        return self.by_group.get(group_id, _NOTHING)  # type: ignore[arg-type]
+
+    def find_groups(self, topic: str) -> Collection[str]:
+        """The groups that have something of a topic."""
+        return self._groups_of_topic.get(topic, {}).keys()
+
+    def set_value(self, place: OffsetKey, value: V) -> None:
+        """The value of a place, instead of an earlier one."""
+        group_id, topic, partition = place
+        topics = self.by_group.setdefault(group_id, {})
+        if topic not in topics:
+            topics[topic] = {}
+            self._groups_of_topic.setdefault(topic, {})[group_id] = None
+        topics[topic][partition] = value
+
+    def remove_value(self, place: OffsetKey) -> None:
+        """No value, if there was one."""
+        group_id, topic, partition = place
+        topics = self.by_group.get(group_id)
+        partitions = None if topics is None else topics.get(topic)
+        if topics is None or partitions is None:
+            return
+        partitions.pop(partition, None)
+        if not partitions:
+            del topics[topic]
+            groups = self._groups_of_topic[topic]
+            del groups[group_id]
+            if not groups:
+                del self._groups_of_topic[topic]
+        if not topics:
+            del self.by_group[group_id]
+
+    def copy(self) -> Self:
+        """Return a copy; later changes of one do not affect the other."""
+        copied = type(self)()
+        copied.by_group = {
+            group_id: {topic: dict(partitions) for topic, partitions in topics.items()}
+            for group_id, topics in self.by_group.items()
+        }
+        copied._groups_of_topic = {topic: dict(groups) for topic, groups in self._groups_of_topic.items()}
+        return copied
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError when what is derived is not what the values say."""
+        recounted: dict[str, set[str]] = {}
+        for group_id, topics in self.by_group.items():
+            assert topics, f"{group_id}: no offset is left, but its place"
+            for topic, partitions in topics.items():
+                assert partitions, f"{group_id}: no offset of {topic} is left, but its place"
+                recounted.setdefault(topic, set()).add(group_id)
+        indexed = {topic: set(groups) for topic, groups in self._groups_of_topic.items()}
+        assert indexed == recounted, "the groups of a topic"
+
+
+PartitionOffsets: TypeAlias = dict[int, OffsetCommitValue]
+GroupOffsets: TypeAlias = Mapping[str, PartitionOffsets]
+"""Of one group, by topic and partition."""
+PendingPartitions: TypeAlias = Mapping[str, Collection[int]]
+"""Of one group, by topic."""
+
+NO_OFFSETS: Final[GroupOffsets] = {}
+NONE_PENDING: Final[PendingPartitions] = {}
+
+
+class OffsetStore:
+    """Committed offsets by group, topic and partition; pending ones by producer, and which partitions have any;
+    which groups have either of a topic."""
+
+    __slots__ = ("_by_group", "_committed", "_waiting", "pending")
+
+    record_types: Final = (OFFSET_COMMIT,)
+
+    def __init__(self) -> None:
+        self._committed: OffsetMap[OffsetCommitValue] = OffsetMap()
+        self._by_group = self._committed.by_group
+        self._waiting: OffsetMap[None] = OffsetMap()
+        """Where offsets are pending."""
+        self.pending: OpenTransactions[OffsetKey, OffsetCommitValue] = OpenTransactions()
+
+    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int) -> None:
+        """The later record of a partition wins, a tombstone removes it and all that is pending; one of a
+        transaction is pending first."""
+        if value is None:
+            self._remove_offset((key.group, key.topic, key.partition))
+        elif producer_id != NO_PRODUCER_ID:
+            place = key.group, key.topic, key.partition
+            self.pending.add_record(producer_id, place, value)
+            self._waiting.set_value(place, None)
+        else:
+            if self.pending.by_producer:
+                self.pending.supersede((key.group, key.topic, key.partition))
+            try:
+                self._by_group[key.group][key.topic][key.partition] = value
+            except KeyError:
+                self._committed.set_value((key.group, key.topic, key.partition), value)
+
+    def end_transaction(
+        self, producer_id: int, *, is_committed: bool
+    ) -> EndedTransaction[OffsetKey, OffsetCommitValue]:
+        """The marker at the end of a producer's transaction; of one that has no offsets here, nothing follows. Out:
+        the offsets that are committed now, and those that were committed in vain."""
+        places = list(self.pending.by_producer.get(producer_id, ()))
+        ended = self.pending.end_transaction(producer_id, is_committed=is_committed)
+        for place in places:
+            if not self.pending.find_producers(place):
+                self._waiting.remove_value(place)
+        for place, value in ended.committed:
+            self._committed.set_value(place, value)
+        return ended
+
+    def find_offset(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
+        """The committed offset of a partition; None when there is none."""
+        return self.find_group_offsets(group_id).get(topic, {}).get(partition)
+
+    def find_group_offsets(self, group_id: str) -> GroupOffsets:
+        """What a group has committed."""
+        return self._by_group.get(group_id, NO_OFFSETS)
+
+    def find_pending_partitions(self, group_id: str) -> PendingPartitions:
+        """Where a group has pending offsets, whosever they are."""
+        return self._waiting.by_group.get(group_id, NONE_PENDING)
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether a partition has a pending offset."""
+        return bool(self.pending.by_producer) and partition in self.find_pending_partitions(group_id).get(
+            topic, ()
+        )
+
+    def count_pending_by_producer(self, group_id: str) -> Mapping[int, int]:
+        """For how many partitions of a group each producer has a pending offset, by producer id."""
+        return Counter(
+            producer_id
+            for topic, partitions in self.find_pending_partitions(group_id).items()
+            for partition in partitions
+            for producer_id in self.pending.find_producers((group_id, topic, partition))
+        )
+
+    def list_partitions(self, group_id: str, topics: Collection[str] | None = None) -> list[tuple[str, int]]:
+        """Where a group has committed or pending offsets, by topic and partition; of these topics, if given."""
+        places = {
+            (topic, partition): None
+            for of_group in (self.find_group_offsets(group_id), self.find_pending_partitions(group_id))
+            for topic in (of_group if topics is None else topics)
+            for partition in of_group.get(topic, ())
+        }
+        return list(places)
+
+    def find_groups(self, topic: str) -> Collection[str]:
+        """The groups that have committed or pending offsets of a topic."""
+        return dict.fromkeys((*self._committed.find_groups(topic), *self._waiting.find_groups(topic))).keys()
+
+    def topic_ids(self) -> dict[str, set[bytes]]:
+        """The topics that offsets were committed of, by name: more than one topic may have had it."""
+        found: dict[str, set[bytes]] = {}
+        for topics in self._by_group.values():
+            for topic, partitions in topics.items():
+                found.setdefault(topic, set()).update(value.topic_id for value in partitions.values())
+        return found
+
+    def group_ids(self) -> Collection[str]:
+        """Every group that has a committed or a pending offset, those with a committed one first."""
+        committed, waiting = self._by_group, self._waiting.by_group
+        return dict.fromkeys((*committed, *waiting)).keys() if waiting else committed.keys()
+
+    def __contains__(self, group_id: str) -> bool:
+        """Whether a group has a committed or a pending offset."""
+        return group_id in self._by_group or group_id in self._waiting.by_group
+
+    def __len__(self) -> int:
+        """The number of committed offsets."""
+        return len(self._committed)
+
+    def facts(self) -> Iterator[Fact]:
+        """A record for each committed offset."""
+        for group_id, topics in self._by_group.items():
+            for topic, partitions in topics.items():
+                for partition, value in partitions.items():
+                    key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+                    yield build_fact(OFFSET_COMMIT, key, value)
+
+    def copy(self) -> Self:
+        """What it holds now; no transaction is open."""
+        assert not self.pending, "what the open transactions come to is no state yet"
+        copied = type(self)()
+        copied._committed = self._committed.copy()
+        copied._by_group = copied._committed.by_group
+        return copied
+
+    def _remove_offset(self, place: OffsetKey) -> None:
+        if self.pending.by_producer:
+            self.pending.remove_key(place)
+            self._waiting.remove_value(place)
+        self._committed.remove_value(place)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError when what is derived is not what the offsets say."""
+        self._committed.check_invariants()
+        self._waiting.check_invariants()
+        self.pending.check_invariants()
+        waiting = {
+            (group_id, topic, partition)
+            for group_id, topics in self._waiting.by_group.items()
+            for topic, partitions in topics.items()
+            for partition in partitions
+        }
+        pending = {place for places in self.pending.by_producer.values() for place in places}
+        assert waiting == pending, "where offsets are pending"
+
+
+class DurableGroupSnapshot(Struct):
+    """What the log says of one group, for comparison: its last metadata and its offsets by (topic,
+    partition); pending ones by (producer id, topic, partition); the records of a consumer group; which of the two
+    kinds it is."""
+
+    metadata: GroupMetadataValue | None
+    offsets: dict[tuple[str, int], OffsetCommitValue]
+    pending: dict[tuple[int, str, int], OffsetCommitValue] = field(default_factory=dict)
+    consumer: list[Fact] = field(default_factory=list)
+    is_consumer: bool = False
+
+
+class DurableGroups:
+    """What counts of the log, by type of record."""
+
+    __slots__ = ("_replay", "_taken_over", "consumers", "metadata", "offsets", "stores")
+
+    def __init__(
+        self,
+        metadata: ClassicGroupStore | None = None,
+        consumers: ConsumerGroupStore | None = None,
+        offsets: OffsetStore | None = None,
+    ) -> None:
+        self.metadata = ClassicGroupStore() if metadata is None else metadata
+        self.consumers = ConsumerGroupStore() if consumers is None else consumers
+        self.offsets = OffsetStore() if offsets is None else offsets
+        self.stores: Sequence[RecordStore] = (self.metadata, self.consumers, self.offsets)
+        self._taken_over: set[str] = set()
+        """Groups with records of both kinds, of which that of a classic group came later."""
+        self._replay = {kind.key: store.replay for store in self.stores for kind in store.record_types}
+        self._replay.update(
+            {kind.key: self._replay_consumer for kind in self.consumers.record_types},
+        )
+        self._replay[GroupMetadataKey] = self._replay_metadata
+
+    def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply one record: the later one of a key wins, a tombstone removes it. What belongs to a producer's
+        transaction counts once that is committed."""
+        self._replay[type(record.key)](record.key, record.value, producer_id)
+
+    def _replay_metadata(
+        self, key: GroupMetadataKey, value: GroupMetadataValue | None, producer_id: int
+    ) -> None:
+        self.metadata.replay(key, value, producer_id)
+        if value is not None and key.group in self.consumers:
+            self._taken_over.add(key.group)
+        else:
+            self._taken_over.discard(key.group)
+
+    def _replay_consumer(self, key: Any, value: Any, producer_id: int) -> None:
+        self.consumers.replay(key, value, producer_id)
+        if value is not None or key.group_id not in self.consumers:
+            self._taken_over.discard(key.group_id)
+
+    def is_consumer_group(self, group_id: str) -> bool:
+        """Whether a group is one of the consumer protocol. A group that is converted leaves no records of its old
+        kind behind; where other software left some, the kind of the later ones counts."""
+        return group_id in self.consumers and group_id not in self._taken_over
+
+    def end_transaction(
+        self, producer_id: int, *, is_committed: bool
+    ) -> EndedTransaction[OffsetKey, OffsetCommitValue]:
+        """Apply the marker that ends a producer's transaction. Out: what that comes to."""
+        return self.offsets.end_transaction(producer_id, is_committed=is_committed)
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether records wait for the end of their transaction."""
+        return bool(self.offsets.pending)
+
+    def __contains__(self, group_id: str) -> bool:
+        """Whether the log knows a group."""
+        return any(group_id in store for store in self.stores)
+
+    def group_ids(self) -> list[str]:
+        """Every group that the log knows, those with metadata first, each in the log's order."""
+        return list(dict.fromkeys(group_id for store in self.stores for group_id in store.group_ids()))
+
+    def copy(self) -> "DurableGroups":
+        """The state as it is now, which later records do not change. No transaction is open."""
+        copied = DurableGroups(self.metadata.copy(), self.consumers.copy(), self.offsets.copy())
+        copied._taken_over = set(self._taken_over)
+        return copied
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        return sum(len(store) for store in self.stores)
+
+    def facts(self) -> Iterator[Fact]:
+        """Records that make this state of an empty one, each in a version that has all that its value says. Of a
+        group with records of both kinds, those that count come last."""
+        late = self._taken_over
+        for fact in self.metadata.facts():
+            if fact.key.group not in late:
+                yield fact
+        yield from self.consumers.facts()
+        for fact in self.metadata.facts() if late else ():
+            if fact.key.group in late:
+                yield fact
+        yield from self.offsets.facts()
+
+    def snapshot(self) -> dict[str, DurableGroupSnapshot]:
+        """All of it, for comparison with another one."""
+        pending: dict[str, dict[tuple[int, str, int], OffsetCommitValue]] = {}
+        for producer_id, (group_id, topic, partition), value, _ in self.offsets.pending.iterate_pending():
+            pending.setdefault(group_id, {})[producer_id, topic, partition] = value
+        return {
+            group_id: DurableGroupSnapshot(
+                self.metadata.find_metadata(group_id),
+                {
+                    (topic, partition): value
+                    for topic, partitions in self.offsets.find_group_offsets(group_id).items()
+                    for partition, value in partitions.items()
+                },
+                pending.get(group_id, {}),
+                list(self.consumers.iterate_group_facts(group_id)),
+                self.is_consumer_group(group_id),
+            )
+            for group_id in sorted({*self.group_ids(), *pending})
+        }
+
+
+_NO_PARTITIONS: Final[Collection[tuple[str, int]]] = ()
+
+
+class CommitKinds:
+    """How the offsets of the groups of one shard were committed: in transactions, outside of them, or not known. Of
+    a group that is known to mix both ways nothing else is kept."""
+
+    __slots__ = ("_mixed", "_unknown_until_ms", "transactional")
+
+    def __init__(self) -> None:
+        self._unknown_until_ms: dict[str, int] = {}
+        """By group: the wall time up to which nothing is known of how its offsets were committed."""
+        self.transactional: dict[str, set[tuple[str, int]]] = {}
+        """Topics and partitions of groups whose current offset came from a transaction. To be read, not written."""
+        self._mixed: set[str] = set()
+
+    def on_group_loaded(self, group_id: str, wall_ms: int) -> None:
+        """Nothing is known of what a group committed before this time."""
+        self._unknown_until_ms[group_id] = wall_ms
+
+    def record_external_commit(self, group_id: str, places: Iterable[OffsetKey], wall_ms: int) -> None:
+        """Note that a client without membership set offsets, such as a tool that resets those of a stopped
+        application. That is neither of the two ways in which the application commits."""
+        self._unknown_until_ms[group_id] = wall_ms
+        if group_id in self.transactional:
+            for place in places:
+                self.remove_offset(place)
+
+    def record_transactional_commit(self, places: Iterable[OffsetKey]) -> None:
+        """A transaction was committed, and these are its offsets."""
+        for group_id, topic, partition in places:
+            if group_id not in self._mixed:
+                self.transactional.setdefault(group_id, set()).add((topic, partition))
+
+    def remove_offset(self, place: OffsetKey) -> None:
+        """There is no offset any more."""
+        group_id, topic, partition = place
+        places = self.transactional.get(group_id)
+        if places is not None:
+            places.discard((topic, partition))
+            if not places:
+                del self.transactional[group_id]
+
+    def forget_group(self, group_id: str) -> None:
+        """Forget a group that is deleted."""
+        self._unknown_until_ms.pop(group_id, None)
+        self.transactional.pop(group_id, None)
+        self._mixed.discard(group_id)
+
+    def mark_mixed(self, group_id: str) -> None:
+        """A group is known to commit both in transactions and outside of them."""
+        self._mixed.add(group_id)
+        self.transactional.pop(group_id, None)
+
+    def is_mixed(self, group_id: str) -> bool:
+        """Whether a group is known to commit both ways."""
+        return group_id in self._mixed
+
+    def find_transactional(self, group_id: str) -> Collection[tuple[str, int]]:
+        """Topics and partitions of a group whose current offset came from a transaction."""
+        return self.transactional.get(group_id, _NO_PARTITIONS)
+
+    def is_plain_commit(self, place: OffsetKey, current: OffsetCommitValue, now_ms: int) -> bool:
+        """Whether a current offset is known to have been committed outside of transactions. In: the wall time."""
+        group_id, topic, partition = place
+        if (topic, partition) in self.find_transactional(group_id):
+            return False
+        unknown_until_ms = self._unknown_until_ms.get(group_id)
+        return unknown_until_ms is None or unknown_until_ms < current.commit_timestamp <= now_ms

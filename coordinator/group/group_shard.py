@@ -1,0 +1,414 @@
+"""The groups of one `__consumer_offsets` partition: the interface of the core.
+
+A shard has two halves. The durable half (`durable_groups.py`) is what the log says; only `replay` writes it,
+for records that handlers emit and for records that are read from the log. The soft half (`shard_groups.py`:
+members, parked requests, deadlines) is written by the handlers. After a restart `on_loaded` creates it from
+the durable half; what was not written, such as a rebalance in progress, is lost, as in Kafka.
+
+`handle` finds the handler by the class of a request. JoinGroup, SyncGroup, Heartbeat and LeaveGroup go to a
+classic or a consumer group by the type of the group that exists. A request that waited for a target
+assignment is resumed when the assignment is there.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from msgspec.structs import replace
+
+from coordinator.core.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome, OutcomeBuilder, WorkDone
+from coordinator.group.classic import classic_heartbeat
+from coordinator.group.classic.classic_heartbeat import fire_heartbeat, heartbeat_classic_group
+from coordinator.group.classic.classic_join import join_classic_group
+from coordinator.group.classic.classic_leave import leave_classic_group
+from coordinator.group.classic.classic_state_machine import ClassicGroupState
+from coordinator.group.classic.classic_sync import sync_classic_group
+from coordinator.group.classic.rebalance import fire_join, fire_report, fire_sync
+from coordinator.group.consumer import consumer_heartbeat
+from coordinator.group.consumer.classic_member_requests import (
+    heartbeat_classic_member,
+    join_classic_member,
+    remove_leaving_members,
+    sync_classic_member,
+)
+from coordinator.group.consumer.consumer_group import ConsumerGroup
+from coordinator.group.consumer.consumer_heartbeat import answer_heartbeat, consumer_group_heartbeat
+from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
+from coordinator.group.consumer.member_removal import (
+    fire_classic_join,
+    fire_classic_sync,
+    fire_rebalance,
+    fire_session,
+)
+from coordinator.group.consumer.regex_resolution import REGEX_WORK, on_regexes_resolved
+from coordinator.group.consumer.target_assignment import TARGET_WORK, ComputedTarget, TargetWork
+from coordinator.group.durable_groups import DurableGroups, DurableGroupSnapshot
+from coordinator.group.group_admin_requests import (
+    consumer_group_describe,
+    delete_groups,
+    describe_groups,
+    list_groups,
+)
+from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
+from coordinator.group.group_deadlines import expire_member, extend_sessions, list_deadlines, shift_deadlines
+from coordinator.group.group_interface import GroupTimeSource
+from coordinator.group.group_loader import load_groups
+from coordinator.group.group_request_rules import build_group_error_response, check_join
+from coordinator.group.group_requests import (
+    EndTransaction,
+    ExpireMember,
+    ExpireOffsets,
+    ExtendSessions,
+    FetchOffsets,
+    GroupConfigsChanged,
+    GroupTimerKey,
+    GroupTimerKind,
+    Request,
+    ShiftDeadlines,
+    TopicsChanged,
+)
+from coordinator.group.group_view import GroupStatus, GroupView
+from coordinator.group.offsets.group_offset_commit import end_transaction, offset_commit, txn_offset_commit
+from coordinator.group.offsets.group_offset_fetch import fetch_offsets
+from coordinator.group.offsets.offset_removal import (
+    arm_expiry,
+    expire_offsets,
+    fire_expire_offsets,
+    offset_delete,
+    on_topics_changed,
+)
+from coordinator.group.shard_groups import ShardGroups, check_invariants, update_group_configs
+from coordinator.group.topics_image import TopicsImage
+from protocol.error_codes import ErrorCode
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.sync_group import SyncGroupRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+ClassicHandler: TypeAlias = Callable[[ShardGroups, Any, Context, OutcomeBuilder], None]
+ConsumerHandler: TypeAlias = Callable[[ShardGroups, ConsumerGroup, Any, Context, OutcomeBuilder], None]
+
+CLASSIC_REQUEST_HANDLERS: Final[dict[type[object], tuple[ClassicHandler, ConsumerHandler]]] = {
+    JoinGroupRequest: (join_classic_group, join_classic_member),
+    SyncGroupRequest: (sync_classic_group, sync_classic_member),
+    HeartbeatRequest: (heartbeat_classic_group, heartbeat_classic_member),
+    LeaveGroupRequest: (leave_classic_group, remove_leaving_members),
+}
+"""The handlers of each request, for classic groups and for consumer groups."""
+
+
+def route_classic_request(
+    groups: ShardGroups, request: Any, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer a JoinGroup, SyncGroup, Heartbeat or LeaveGroup, or park it until a target is computed."""
+    awaited = groups.pending_targets.get(request.group_id)
+    if awaited is not None:
+        awaited.parked.append((request, context))
+        return
+    to_classic, to_consumer = CLASSIC_REQUEST_HANDLERS[type(request)]
+    group = groups.consumers.get(request.group_id)
+    if group is None or (
+        type(request) is JoinGroupRequest and not _is_answered_by_consumer_group(groups, group, request)
+    ):
+        to_classic(groups, request, context, builder)
+    else:
+        to_consumer(groups, group, request, context, builder)
+
+
+def _is_answered_by_consumer_group(
+    groups: ShardGroups, group: ConsumerGroup, request: JoinGroupRequest
+) -> bool:
+    """Whether a consumer group answers a JoinGroup itself: one without members makes way, and what is wrong with
+    the request is told as ever."""
+    return not group.is_empty and check_join(request, groups.config) is ErrorCode.NONE
+
+
+def on_target_computed(groups: ShardGroups, done: WorkDone, builder: OutcomeBuilder) -> None:
+    """Answer the requests that waited for a target, or park them again. No reply of its own."""
+    work: TargetWork = done.work.argument  # type: ignore[assignment]
+    awaited = groups.pending_targets.get(work.group_id)
+    if awaited is None or awaited.work is not work:
+        return
+    del groups.pending_targets[work.group_id]
+    computed = ComputedTarget(work, done.result, done.error)  # type: ignore[arg-type]
+    (first, context), *behind = awaited.parked
+    group = groups.consumers.get(work.group_id)
+    if type(first) is ConsumerGroupHeartbeatRequest:
+        answer_heartbeat(groups, first, context, builder, computed)
+    elif group is not None and not group.is_empty:
+        join_classic_member(groups, group, first, context, builder, computed)
+    else:
+        route_classic_request(groups, first, context, builder)
+    for request, its_context in behind:
+        is_heartbeat = type(request) is ConsumerGroupHeartbeatRequest
+        (consumer_group_heartbeat if is_heartbeat else route_classic_request)(
+            groups, request, its_context, builder
+        )
+
+
+def fail_pending_targets(groups: ShardGroups, builder: OutcomeBuilder) -> None:
+    """Nobody waits here any more: everyone is told NOT_COORDINATOR."""
+    for awaited in groups.pending_targets.values():
+        for request, context in awaited.parked:
+            builder.reply(
+                context.waiter,
+                build_group_error_response(request, context.api_version, ErrorCode.NOT_COORDINATOR),
+            )
+    groups.pending_targets.clear()
+
+
+Handler: TypeAlias = Callable[[ShardGroups, Any, Context, OutcomeBuilder], None]
+
+REQUEST_HANDLERS: Final[dict[type[object], Handler]] = {
+    JoinGroupRequest: route_classic_request,
+    SyncGroupRequest: route_classic_request,
+    HeartbeatRequest: route_classic_request,
+    LeaveGroupRequest: route_classic_request,
+    ConsumerGroupHeartbeatRequest: consumer_group_heartbeat,
+    ConsumerGroupDescribeRequest: consumer_group_describe,
+    OffsetCommitRequest: offset_commit,
+    TxnOffsetCommitRequest: txn_offset_commit,
+    EndTransaction: end_transaction,
+    FetchOffsets: fetch_offsets,
+    OffsetDeleteRequest: offset_delete,
+    DescribeGroupsRequest: describe_groups,
+    ListGroupsRequest: list_groups,
+    DeleteGroupsRequest: delete_groups,
+    ExpireMember: expire_member,
+    ExtendSessions: extend_sessions,
+    ShiftDeadlines: shift_deadlines,
+    ExpireOffsets: expire_offsets,
+}
+
+HEARTBEAT_FAST_PATHS: Final[dict[type[object], Callable[[ShardGroups, Any, Context, int], object | None]]] = {
+    HeartbeatRequest: classic_heartbeat.try_classic_heartbeat,
+    ConsumerGroupHeartbeatRequest: consumer_heartbeat.try_consumer_heartbeat,
+}
+"""Fast paths of heartbeats."""
+
+TIMER_HANDLERS: Final[dict[GroupTimerKind, Callable[[ShardGroups, GroupTimerKey, OutcomeBuilder], None]]] = {
+    GroupTimerKind.HEARTBEAT: fire_heartbeat,
+    GroupTimerKind.JOIN: fire_join,
+    GroupTimerKind.SYNC: fire_sync,
+    GroupTimerKind.REPORT: fire_report,
+    GroupTimerKind.CONSUMER_SESSION: fire_session,
+    GroupTimerKind.CONSUMER_REBALANCE: fire_rebalance,
+    GroupTimerKind.CLASSIC_MEMBER_JOIN: fire_classic_join,
+    GroupTimerKind.CLASSIC_MEMBER_SYNC: fire_classic_sync,
+}
+"""The timers of one group each."""
+
+NOTIFICATION_HANDLERS: Final[dict[type[object], Callable[[ShardGroups, Any, OutcomeBuilder], None]]] = {
+    TopicsChanged: on_topics_changed,
+    GroupConfigsChanged: update_group_configs,
+    WorkDone: lambda groups, done, builder: WORK_RESULT_HANDLERS[done.work.name](groups, done, builder),
+}
+"""Handlers of requests without a reply."""
+
+WORK_RESULT_HANDLERS: Final[dict[str, Callable[[ShardGroups, WorkDone, OutcomeBuilder], None]]] = {
+    TARGET_WORK: on_target_computed,
+    REGEX_WORK: on_regexes_resolved,
+}
+"""Handlers of the results of work, by the name of the work."""
+
+
+class GroupShard:
+    """All groups of one partition. Not for several threads; every call returns without waiting."""
+
+    __slots__ = ("_groups", "try_heartbeat")
+
+    def __init__(
+        self, config: GroupConfig, topics: TopicsImage, consumer_config: ConsumerGroupConfig
+    ) -> None:
+        """In: the topics as they are now; TopicsChanged says when they are others."""
+        self._groups = ShardGroups(config, topics, consumer_config)
+        self.try_heartbeat: Callable[[Any, Context, int], object | None] = partial(
+            _try_heartbeat, self._groups
+        )
+        """Take a request of `HEARTBEAT_FAST_PATHS`, at a monotonic time in milliseconds, from which nothing
+        follows but its answer. None: nothing was done, and `handle` has to be asked."""
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
+        answers its waiter. Every waiter is answered exactly once; TopicsChanged, GroupConfigsChanged and WorkDone
+        have no reply."""
+        builder = OutcomeBuilder(now, self._groups.durable.replay)
+        handler = REQUEST_HANDLERS.get(type(request))
+        if handler is not None:
+            handler(self._groups, request, context, builder)
+        else:
+            NOTIFICATION_HANDLERS[type(request)](self._groups, request, builder)
+        return builder.build()
+
+    def fire_timer(self, key: GroupTimerKey, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
+        """Act on a timer whose deadline has passed. One that was cancelled or moved may fire all the same:
+        it does nothing, or is set anew. In: what time it is for each group, where that is not the same."""
+        builder = OutcomeBuilder(now, self._groups.durable.replay)
+        if key.kind is GroupTimerKind.EXPIRE_OFFSETS:
+            fire_expire_offsets(self._groups, builder, time_source)
+        else:
+            TIMER_HANDLERS[key.kind](self._groups, key, builder)
+        return builder.build()
+
+    def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply a record of the log to the durable state; one of a transaction waits there for its end.
+        While loading; live records are applied already."""
+        self._groups.durable.replay(record, producer_id)
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Apply the marker at the end of a producer's transaction. While loading."""
+        self._groups.durable.end_transaction(producer_id, is_committed=is_committed)
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether records wait for the end of their transaction."""
+        return self._groups.durable.has_open_transactions
+
+    def on_loaded(self, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
+        """The last record was replayed: make the groups from the durable state, with a full session for
+        every member. ValueError when a record cannot be of a group. In: what time it is for each group, where
+        that is not the same."""
+        builder = OutcomeBuilder(now, self._groups.durable.replay)
+        load_groups(self._groups, builder, time_source)
+        arm_expiry(self._groups, builder)
+        return builder.build()
+
+    def unload(self) -> list[tuple[int, object]]:
+        """Give the groups up: NOT_COORDINATOR for everyone who is parked. The shard answers nothing useful
+        any more."""
+        builder = OutcomeBuilder(Now(0, 0), self._groups.durable.replay)
+        for group in self._groups.iterate_groups():
+            group.unload(builder)
+        fail_pending_targets(self._groups, builder)
+        assert not builder.records, builder.records
+        return builder.replies
+
+    def list_group_ids(self) -> list[str]:
+        """The ids of all groups, oldest first."""
+        return list(self._groups.by_id)
+
+    def view_group(self, group_id: str, now: Now) -> GroupView | None:
+        """A group as it is now, as values; None when there is none of that id."""
+        group = self._groups.find_group(group_id)
+        if group is None:
+            return None
+        view, pending = (
+            group.view(now.monotonic_ms, self._groups.topics),
+            self._groups.durable.offsets.count_pending_by_producer(group_id),
+        )
+        return replace(view, pending_offsets=pending) if pending else view
+
+    def summarize_group(self, group_id: str) -> GroupStatus | None:
+        """A group in few words; None when there is none of that id."""
+        group = self._groups.find_group(group_id)
+        return None if group is None else GroupStatus(group.type, group.state_name, group.member_count)
+
+    def compute_session_margin(self, group_id: str, now: Now) -> float | None:
+        """The least share of its session, from 0 to 1, that a member of a group has left; None where no member's
+        session runs, or there is no such group."""
+        group = self._groups.find_group(group_id)
+        return None if group is None else group.session_margin(now.monotonic_ms)
+
+    def list_deadlines(self, group_id: str) -> dict[GroupTimerKey, int]:
+        """What time alone will bring about in a group, with its monotonic time; nothing when there is no such
+        group."""
+        return dict(list_deadlines(self._groups, group_id))
+
+    def find_committed_offset(self, group_id: str, topic: str, partition: int) -> int | None:
+        """The committed offset of a partition; None when there is none."""
+        value = self._groups.durable.offsets.find_offset(group_id, topic, partition)
+        return None if value is None else value.offset
+
+    def list_committed_offsets(self, group_id: str) -> dict[tuple[str, int], int]:
+        """All that a group has committed, by topic and partition."""
+        return {
+            (topic, partition): value.offset
+            for topic, partitions in self._groups.durable.offsets.find_group_offsets(group_id).items()
+            for partition, value in partitions.items()
+        }
+
+    def list_committed_topic_ids(self) -> dict[str, set[bytes]]:
+        """The topics that offsets were committed of, by name; zeros where it was not known which."""
+        return self._groups.durable.offsets.topic_ids()
+
+    def find_last_commit_ms(self, group_id: str) -> int | None:
+        """When a group committed the newest of its offsets, Unix time; None when it has none."""
+        offsets = self._groups.durable.offsets.find_group_offsets(group_id)
+        return max(
+            (value.commit_timestamp for partitions in offsets.values() for value in partitions.values()),
+            default=None,
+        )
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are, empty ones included."""
+        return len(self._groups.by_id)
+
+    @property
+    def classic_states(self) -> Mapping[ClassicGroupState, int]:
+        """How many classic groups are in which state."""
+        return self._groups.classic_states
+
+    @property
+    def consumer_states(self) -> Mapping[ConsumerGroupState, int]:
+        """How many consumer groups are in which state."""
+        return Counter(group.state for group in self._groups.consumers.values())
+
+    @property
+    def topics(self) -> TopicsImage:
+        """The topics that it knows."""
+        return self._groups.topics
+
+    @property
+    def durable_keys(self) -> int:
+        """How many keys have a value in the log."""
+        return len(self._groups.durable)
+
+    def copy_durable(self) -> DurableGroups:
+        """What the log says, as it is now: to be written down while the shard goes on. No transaction is open."""
+        return self._groups.durable.copy()
+
+    def snapshot_durable(self) -> dict[str, DurableGroupSnapshot]:
+        """What the log says, by group: for comparison with what another shard made of the same records."""
+        return self._groups.durable.snapshot()
+
+    def check_invariants(self) -> None:
+        """Assert what must hold between calls. Looks at everything: for tests and simulations."""
+        check_invariants(self._groups)
+
+
+def _try_heartbeat(groups: ShardGroups, request: Any, context: Context, monotonic_ms: int) -> object | None:
+    return HEARTBEAT_FAST_PATHS[type(request)](groups, request, context, monotonic_ms)
+
+
+class ShardDecorator(GroupShard):
+    """Passes on what a subclass does not take. What only looks at groups goes past it. It is as long-lived as the
+    shard: what has to outlive that is not kept here."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: GroupShard) -> None:
+        self._groups = inner._groups
+        self.inner = inner
+        self.try_heartbeat = inner.try_heartbeat
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        return self.inner.handle(request, context, now)
+
+    def fire_timer(self, key: GroupTimerKey, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
+        return self.inner.fire_timer(key, now, time_source)
+
+    def on_loaded(self, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
+        return self.inner.on_loaded(now, time_source)
+
+    def unload(self) -> list[tuple[int, object]]:
+        return self.inner.unload()

@@ -1,0 +1,225 @@
+"""OffsetDelete, deleted topics, offset expiration, and the removal of groups."""
+
+from collections.abc import Collection, Iterator
+
+from coordinator.core.outcome import Context, Fact, OutcomeBuilder
+from coordinator.group.durable_groups import DurableGroups
+from coordinator.group.event_details import MemberName
+from coordinator.group.group_event_types import GroupDeleted, OffsetsDeleted, OffsetsExpired
+from coordinator.group.group_interface import Group, GroupTimeSource
+from coordinator.group.group_request_rules import build_group_error_response, check_group_id
+from coordinator.group.group_requests import (
+    ExpiredOffsets,
+    ExpireOffsets,
+    GroupTimerKey,
+    GroupTimerKind,
+    TopicsChanged,
+)
+from coordinator.group.shard_groups import ShardGroups, update_topics
+from protocol.error_codes import ErrorCode
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey
+from protocol.records.group_record_serde import NO_EXPIRE_TIMESTAMP
+
+
+def offset_delete(
+    groups: ShardGroups, request: OffsetDeleteRequest, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer an OffsetDelete with an OffsetDeleteResponse. Topics that a member reads keep their offsets;
+    a partition without an offset is no error."""
+    group = groups.find_group(request.group_id)
+    error = _find_delete_error(group, request)
+    if group is None or error is not ErrorCode.NONE:
+        builder.reply(context.waiter, build_group_error_response(request, context.api_version, error))
+        return
+    topics = []
+    for topic in request.topics:
+        is_read = group.is_subscribed_to(topic.name)
+        error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
+        indexes = [partition.partition_index for partition in topic.partitions]
+        if not is_read:
+            for index in indexes:
+                delete_offset(groups, group.group_id, topic.name, index, builder)
+        topics.append(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=error_code)
+                    for index in indexes
+                ],
+            )
+        )
+    if builder.records:
+        builder.add_event(OffsetsDeleted(group.group_id, len(builder.records), "request"))
+    builder.reply(context.waiter, OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics))
+
+
+def _find_delete_error(group: Group | None, request: OffsetDeleteRequest) -> ErrorCode:
+    error = check_group_id(request)
+    if error is not ErrorCode.NONE:
+        return error
+    return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_offset_delete()
+
+
+def on_topics_changed(groups: ShardGroups, request: TopicsChanged, builder: OutcomeBuilder) -> None:
+    """Know the topics as they are now, and remove every group's offsets of those that are gone. Whoever hears of it
+    late may have committed for the next topic of that name: that stays."""
+    update_topics(groups, request.image)
+    offsets = groups.durable.offsets
+    existing = request.image.by_id
+    deleted_by_group: dict[str, list[str]] = {}
+    for name in dict.fromkeys(request.gone):
+        for group_id in offsets.find_groups(name):
+            deleted_by_group.setdefault(group_id, []).append(name)
+    for group_id, names in deleted_by_group.items():
+        before = len(builder.records)
+        for name, partition in offsets.list_partitions(group_id, names):
+            value = offsets.find_offset(group_id, name, partition)
+            if value is not None and value.topic_id in existing:
+                continue
+            delete_offset(groups, group_id, name, partition, builder)
+        if len(builder.records) > before:
+            builder.add_event(OffsetsDeleted(group_id, len(builder.records) - before, "topic deleted"))
+
+
+def delete_all_offsets(groups: ShardGroups, group_id: str, builder: OutcomeBuilder) -> int:
+    """Remove all offsets of a group, pending ones too; of how many partitions there were any."""
+    removed = groups.durable.offsets.list_partitions(group_id)
+    for topic, partition in removed:
+        delete_offset(groups, group_id, topic, partition, builder)
+    assert group_id not in groups.durable.offsets, group_id
+    return len(removed)
+
+
+def delete_offset(
+    groups: ShardGroups, group_id: str, topic: str, partition: int, builder: OutcomeBuilder
+) -> None:
+    """Remove one offset if there is one, and what is pending of that partition: no transaction brings it back."""
+    offsets = groups.durable.offsets
+    if offsets.find_offset(group_id, topic, partition) is not None or offsets.is_pending(
+        group_id, topic, partition
+    ):
+        key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+        builder.write_fact(Fact(key, None))
+        groups.commit_kinds.remove_offset((group_id, topic, partition))
+
+
+def arm_expiry(groups: ShardGroups, builder: OutcomeBuilder) -> None:
+    """Arm the timer of the next expiration of offsets, after `offsets.retention.check.interval.ms`."""
+    interval_ms = groups.config.offsets_retention_check_interval_ms
+    builder.arm_timer(GroupTimerKey(GroupTimerKind.EXPIRE_OFFSETS), builder.now.monotonic_ms + interval_ms)
+
+
+def fire_expire_offsets(
+    groups: ShardGroups, builder: OutcomeBuilder, time_source: GroupTimeSource | None
+) -> None:
+    """Remove every offset that has expired, and every empty group of which nothing is left. In: what time it is for
+    each group, where that is not the same."""
+    now = builder.now
+    for group in list(groups.iterate_groups()):
+        if not group.is_dead:
+            if time_source is not None:
+                builder.now = time_source(group.group_id, now)
+            _expire_group(groups, group, builder)
+    builder.now = now
+    arm_expiry(groups, builder)
+
+
+def expire_offsets(
+    groups: ShardGroups, request: ExpireOffsets, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer an ExpireOffsets with ExpiredOffsets: GROUP_ID_NOT_FOUND when there is no such group."""
+    group = groups.find_group(request.group_id)
+    if group is None or group.is_dead:
+        builder.reply(context.waiter, ExpiredOffsets(ErrorCode.GROUP_ID_NOT_FOUND))
+        return
+    expired = _expire_group(groups, group, builder, request.topics, request.ahead_ms)
+    expired_by_topic: dict[str, list[int]] = {}
+    for topic, partition in expired:
+        expired_by_topic.setdefault(topic, []).append(partition)
+    is_deleted = groups.find_group(request.group_id) is None
+    builder.reply(context.waiter, ExpiredOffsets(partitions=expired_by_topic, is_group_deleted=is_deleted))
+
+
+def _expire_group(
+    groups: ShardGroups,
+    group: Group,
+    builder: OutcomeBuilder,
+    topics: Collection[str] = (),
+    ahead_ms: int = 0,
+) -> list[tuple[str, int]]:
+    """Removes what of one group has expired; of these topics alone, where some are named. Out: topics and
+    partitions."""
+    at_ms = builder.now.wall_ms + ahead_ms
+    expired = list(_find_expired_offsets(groups, group, at_ms)) if group.offsets_may_expire else []
+    if topics:
+        expired = [(topic, partition) for topic, partition in expired if topic in topics]
+    for topic, partition in expired:
+        delete_offset(groups, group.group_id, topic, partition, builder)
+    if expired:
+        builder.add_event(OffsetsExpired(group.group_id, len(expired)))
+    if group.is_abandoned and group.group_id not in groups.durable.offsets:
+        remove_group(groups, group, "retention", builder, expired_offsets=len(expired))
+    return expired
+
+
+def _find_expired_offsets(groups: ShardGroups, group: Group, now_ms: int) -> Iterator[tuple[str, int]]:
+    """Topics and partitions whose offset has expired."""
+    retention_ms, idle_since_ms = groups.config.offsets_retention_ms, group.idle_since_ms
+    pending = groups.durable.offsets.find_pending_partitions(group.group_id)
+    for topic, partitions in groups.durable.offsets.find_group_offsets(group.group_id).items():
+        if group.is_subscribed_to(topic):
+            continue
+        waiting = pending.get(topic, ())
+        for partition, value in partitions.items():
+            if partition in waiting:
+                continue
+            expires_ms = value.expire_timestamp
+            if expires_ms == NO_EXPIRE_TIMESTAMP:
+                needed_ms = value.commit_timestamp if idle_since_ms is None else idle_since_ms
+                expires_ms = needed_ms + retention_ms
+            if now_ms >= expires_ms:
+                yield topic, partition
+
+
+def remove_group(
+    groups: ShardGroups,
+    group: Group,
+    reason: str,
+    builder: OutcomeBuilder,
+    *,
+    client: MemberName | None = None,
+    expired_offsets: int = 0,
+) -> None:
+    """Remove a group that may be deleted, with all its offsets. Its tombstones are written even if it never was.
+
+    In: `reason`, the client and the count of expired offsets for GroupDeleted."""
+    assert group.validate_delete() is ErrorCode.NONE, (group.group_id, group.state_name)
+    offsets = delete_all_offsets(groups, group.group_id, builder)
+    for fact in (*build_leftover_tombstones(groups.durable, group.group_id), *group.tombstones()):
+        builder.write_fact(fact)
+    group.retire(builder)
+    groups.remove_group(group.group_id)
+    builder.add_event(
+        GroupDeleted(group.group_id, offsets, reason, expired_offsets=expired_offsets, member=client)
+    )
+
+
+def build_leftover_tombstones(durable: DurableGroups, group_id: str) -> list[Fact]:
+    """Tombstones for what other software left in the log of a group when that became one of another type. They go
+    before the group's own: without its records, these would count again."""
+    consumer = durable.consumers.find_group(group_id)
+    if consumer is None:
+        return []
+    if not durable.is_consumer_group(group_id):
+        return list(consumer.tombstones())
+    return (
+        []
+        if durable.metadata.find_metadata(group_id) is None
+        else [Fact(GroupMetadataKey(group=group_id), None)]
+    )

@@ -1,0 +1,302 @@
+"""Requests and responses of the API: parses queries, paths and JSON bodies into the types that a route
+declares, and encodes JSON, text and problems (RFC 9457).
+
+A JSON pointer locates the error in a request. Bodies are limited in size, for one request and for all
+together, and in time.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, get_type_hints
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct, inspect
+
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.core.message_text import printable, suggest
+from coordinator.core.wire_name import wire_name
+
+BASE_PATH: Final = "/v1"
+JSON_TYPE: Final = "application/json"
+PROBLEM_TYPE: Final = "application/problem+json"
+HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+"""Of every answer. There is no CORS header among them: pages of other sites are told nothing."""
+_ERROR_PLACE: Final = re.compile(r" - at `(?:key in )?\$(.*)`$")
+_FIELD_ERROR: Final = re.compile(r"(unknown|required) field `(.*)`", re.DOTALL)
+_ENUM_ERROR: Final = re.compile(r"Invalid enum value '(.*)'", re.DOTALL)
+_PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[([0-9]+)\]")
+_EMPTY_BODIES: Final = (b"", b"null")
+_MAX_TEXT: Final = 500
+
+
+def bad_request(pointer: str, title: str, detail: str) -> Problem:
+    """What is wrong with a request, and where; "" is all of it."""
+    return Problem(ProblemKind.BAD_REQUEST, title, detail, {"pointer": pointer})
+
+
+def decode_body(wanted: Any, body: bytes | bytearray) -> Any:
+    """Decode a body. No body and `null` mean the same as an empty object. Raises Problem (bad-request)."""
+    try:
+        return msgspec.json.decode(b"{}" if body.strip() in _EMPTY_BODIES else body, type=wanted)
+    except msgspec.ValidationError as error:
+        raise _convert_error("body", wanted, str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(
+            "", "The body is no JSON", f"The body is no JSON: {_shorten(str(error))}."
+        ) from error
+    except RecursionError as error:
+        raise bad_request("", "The body is nested too deeply", "The body is nested too deeply.") from error
+
+
+def decode_query(wanted: type[msgspec.Struct] | None, pairs: Iterable[tuple[str, str]]) -> Any:
+    """What a query says; a field that is a list may be named several times. Raises Problem."""
+    values: dict[str, list[str]] = {}
+    for name, text in pairs:
+        values.setdefault(name, []).append(text)
+    if wanted is None:
+        if not values:
+            return None
+        name = printable(next(iter(values)))
+        raise bad_request(f"/{name}", f"{name} is unknown", f"This takes no query, and {name} is one.")
+    lists = {name for name, hint in get_type_hints(wanted).items() if "list" in str(hint)}
+    for name, texts in values.items():
+        if len(texts) > 1 and name not in lists:
+            name = printable(name)
+            raise bad_request(f"/{name}", f"{name} is there twice", f"The query names {name} more than once.")
+    given = {name: texts if name in lists else texts[0] for name, texts in values.items()}
+    try:
+        return msgspec.convert(given, wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise _convert_error("query", wanted, str(error)) from error
+
+
+def decode_path(names: Mapping[str, str]) -> dict[str, str]:
+    """The names in a path. Raises Problem where one is no text."""
+    for name, value in names.items():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise bad_request("", "The path is no text", f"The {name} in the path is no UTF-8.") from error
+    return dict(names)
+
+
+def _convert_error(where: str, wanted: Any, error: str) -> Problem:
+    """Make a problem of msgspec's message: a sentence, then the place in msgspec's own form."""
+    steps, message = [], error
+    at = _ERROR_PLACE.search(error)
+    if at is not None:
+        message = error[: at.start()]
+        # msgspec does not name the key of a mapping: "...".
+        path = at[1].partition("[...]")[0]
+        steps = [name or index for name, index in _PATH_STEP.findall(path)]
+    hint = _find_hint(message, wanted, steps)
+    field = _FIELD_ERROR.search(message)
+    pointer = _shorten("".join(f"/{step}" for step in [*steps, *([field[2]] if field else [])]))
+    place = f" at {pointer}" if pointer else ""
+    return bad_request(
+        pointer, f"The {where} is wrong{place}", f"The {where} is wrong{place}: {_shorten(message)}{hint}."
+    )
+
+
+def _find_hint(message: str, wanted: Any, steps: Sequence[str]) -> str:
+    """Suggest the field or the value that was meant, where msgspec refuses a name."""
+    field, value = _FIELD_ERROR.search(message), _ENUM_ERROR.search(message)
+    if field is not None and field[1] == "unknown":
+        fields = [name for kind in _find_types_at(wanted, steps) for name in _list_fields(kind)]
+        return f" {suggest(field[2], fields)}" if fields else " (it takes no parameters)"
+    if value is not None:
+        valid = [str(one) for kind in _find_types_at(wanted, steps) for one in _list_values(kind)]
+        return f" {suggest(value[1], valid)}" if valid else ""
+    return ""
+
+
+def _find_types_at(wanted: Any, steps: Sequence[str]) -> list[inspect.Type]:
+    """Return the types that a value at this place of a document may have."""
+    found = _list_alternatives(inspect.type_info(wanted))
+    for step in steps:
+        found = [
+            one for kind in found for inner in _find_inner(kind, step) for one in _list_alternatives(inner)
+        ]
+    return found
+
+
+def _list_alternatives(kind: inspect.Type) -> list[inspect.Type]:
+    if isinstance(kind, inspect.Metadata):
+        return _list_alternatives(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return [one for each in kind.types for one in _list_alternatives(each)]
+    return [kind]
+
+
+def _find_inner(kind: inspect.Type, step: str) -> list[inspect.Type]:
+    match kind:
+        case inspect.StructType():
+            return [field.type for field in kind.fields if field.encode_name == step]
+        case inspect.DictType():
+            return [kind.value_type]
+        case inspect.ListType() | inspect.VarTupleType():
+            return [kind.item_type]
+    return []
+
+
+def _list_fields(kind: inspect.Type) -> list[str]:
+    return [field.encode_name for field in kind.fields] if isinstance(kind, inspect.StructType) else []
+
+
+def _list_values(kind: inspect.Type) -> list[object]:
+    match kind:
+        case inspect.LiteralType():
+            return list(kind.values)
+        case inspect.EnumType():
+            return [member.value for member in kind.cls]
+    return []
+
+
+def _shorten(text: str) -> str:
+    return printable(text, _MAX_TEXT)
+
+
+MAX_BODY_BYTES: Final = 1024 * 1024
+MAX_ALL_BODY_BYTES: Final = 16 * 1024 * 1024
+"""Of all that are being received. Whoever has more to send then comes back later;"""
+SMALL_BODY_BYTES: Final = 64 * 1024
+"""what is no larger is always taken."""
+
+BodyReception = Callable[[web.Request], AbstractContextManager[None]]
+
+
+class NoParameters(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a route that declares none: many HTTP clients send `{}` with every POST."""
+
+
+class BodyReader:
+    """Reads the bodies of requests, and limits those that are being received."""
+
+    def __init__(self, request_timeout_s: float, receiving: BodyReception) -> None:
+        """In: how long one may take to come; what is entered meanwhile."""
+        self._request_timeout_s = request_timeout_s
+        self._receiving = receiving
+        self._received_bytes = 0
+
+    async def read_value(self, body_type: Any, request: web.Request) -> Any:
+        """Read and decode the body of a request.
+
+        `body_type` is the type that the route declares; None for a route without parameters, which accepts an empty
+        object. Raises Problem (bad-request, not-json, too-large, too-many).
+        """
+        kind = NoParameters if body_type is None else body_type
+        if not request.body_exists:
+            return decode_body(kind, b"")
+        _check_json(request)
+        return decode_body(kind, await self._read_body(request))
+
+    async def _read_body(self, request: web.Request) -> bytearray:
+        if (request.content_length or 0) > MAX_BODY_BYTES:
+            raise _create_too_large()
+        body = bytearray()
+        try:
+            with self._receiving(request):
+                async with asyncio.timeout(self._request_timeout_s):
+                    async for piece in request.content.iter_any():
+                        body += piece
+                        self._received_bytes += len(piece)
+                        self._check_size(len(body))
+        except TimeoutError as error:
+            detail = f"The body has not come in {self._request_timeout_s:g} s (http.request.timeout.ms)."
+            raise bad_request("", "The body is too slow", detail) from error
+        except web.RequestPayloadError as error:
+            raise bad_request("", "The body is broken", "The body is not sent as HTTP has it.") from error
+        finally:
+            self._received_bytes -= len(body)
+        return body
+
+    def _check_size(self, size: int) -> None:
+        """Raises Problem for a body that has become too large, for itself or beside all others."""
+        if size > MAX_BODY_BYTES:
+            raise _create_too_large()
+        if size > SMALL_BODY_BYTES and self._received_bytes > MAX_ALL_BODY_BYTES:
+            detail = f"All bodies together have more than {MAX_ALL_BODY_BYTES} bytes now."
+            raise Problem(ProblemKind.TOO_MANY, "There are too many large bodies", detail)
+
+
+def is_body_read(request: web.Request) -> bool:
+    """Whether nothing of a request is still to come."""
+    return request.content.at_eof() if request.body_exists else True
+
+
+def _check_json(request: web.Request) -> None:
+    """A browser sends JSON to another site only after it has asked, and is not let."""
+    is_declared = "Content-Type" in request.headers
+    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
+    if not is_declared or request.content_type.lower() != JSON_TYPE or encoding != "identity":
+        raise Problem(
+            ProblemKind.NOT_JSON,
+            "The body is no JSON",
+            f"A body has to be said to be {JSON_TYPE} (Content-Type), and not encoded (Content-Encoding).",
+        )
+
+
+def _create_too_large() -> Problem:
+    detail = f"The body has more than {MAX_BODY_BYTES} bytes."
+    return Problem(ProblemKind.TOO_LARGE, "The body is too large", detail)
+
+
+@wire_name("ProblemDocument")
+class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for and is not so, or cannot be. `detail` is a sentence that can be printed as it is;
+    `type` is urn:groupd: and a word. Further fields depend on it: `pointer` (JSON pointer) is the field that is
+    wrong."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def is_api(path: str) -> bool:
+    """Whether a path is one of the API's, or would be."""
+    return path == BASE_PATH or path.startswith(f"{BASE_PATH}/")
+
+
+def value_response(value: Any) -> web.Response:
+    """A value as JSON; nothing for None."""
+    if value is None:
+        return web.Response(status=204, headers=HEADERS)
+    return web.Response(body=msgspec.json.encode(value), content_type=JSON_TYPE, headers=HEADERS)
+
+
+def text_response(text: str) -> web.Response:
+    """Text for people."""
+    body = text if text.endswith("\n") else f"{text}\n"
+    return web.Response(text=body, content_type="text/plain", headers=HEADERS)
+
+
+def problem_response(problem: Problem) -> web.Response:
+    """A problem as problem+json."""
+    kind = problem.kind
+    headers = dict(HEADERS)
+    if kind is ProblemKind.BAD_TOKEN:
+        headers["WWW-Authenticate"] = 'Bearer realm="groupd"'
+    if kind is ProblemKind.NO_SUCH_METHOD:
+        headers["Allow"] = ", ".join(map(str, _as_list(problem.fields.get("allowed"))))
+    document = {
+        "type": f"urn:groupd:{kind.word}",
+        "title": problem.title,
+        "status": kind.status,
+        "detail": problem.detail,
+        **problem.fields,
+    }
+    body = msgspec.json.encode(document)
+    return web.Response(status=kind.status, body=body, content_type=PROBLEM_TYPE, headers=headers)
+
+
+def _as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def wants_text(accept: str) -> bool:
+    """Whether a request asks for text and not for JSON (Accept)."""
+    return "text/plain" in accept.lower() and JSON_TYPE not in accept.lower()

@@ -1,0 +1,183 @@
+"""API routes for waits, checks and explanations of groups, and for the violations and notices of the oracles."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Final, TypeVar
+
+from msgspec import Meta, Struct, structs
+
+from coordinator.control.control_plane import ControlPlane
+from coordinator.control.diagnosis.group_diagnosis import (
+    Explanation,
+    WaitResult,
+    format_explanation,
+    format_wait_result,
+)
+from coordinator.control.diagnosis.violation import OracleName, Severity, Violation
+from coordinator.control.diagnosis.wait_conditions import GroupConditions, WaitConditions, parse_within_ms
+from coordinator.control.event_stream import resolve_event_number
+from coordinator.control.problem import ProblemKind
+from coordinator.core.message_text import printable
+from coordinator.core.wire_name import wire_name
+from coordinator.http.api.api_route import ApiCall, ApiRoute
+
+Body = TypeVar("Body", bound=GroupConditions)
+
+_WAIT_PROBLEMS: Final = (
+    ProblemKind.BAD_REQUEST,
+    ProblemKind.NOT_MET,
+    ProblemKind.NOT_POSSIBLE,
+    ProblemKind.RESTARTED,
+    ProblemKind.TOO_MANY,
+)
+
+
+async def _wait_for_group(control: ControlPlane, call: ApiCall) -> WaitResult:
+    body = _resolve_after(control, call.body)
+    return _add_mark(
+        control, await control.waits.wait_for_conditions(call.path["group"], body, parse_within_ms(body))
+    )
+
+
+async def _check_group(control: ControlPlane, call: ApiCall) -> WaitResult:
+    return _add_mark(
+        control, await control.waits.check_conditions(call.path["group"], _resolve_after(control, call.body))
+    )
+
+
+def _add_mark(control: ControlPlane, met: WaitResult) -> WaitResult:
+    return structs.replace(met, mark=control.stream.instance)
+
+
+def _resolve_after(control: ControlPlane, body: Body) -> Body:
+    """A body whose `after` is a number of this process. Raises Problem (restarted, bad-request)."""
+    return (
+        body
+        if body.after is None
+        else structs.replace(body, after=resolve_event_number(control.stream, body.after))
+    )
+
+
+async def _explain_group(control: ControlPlane, call: ApiCall) -> Explanation:
+    return control.waits.explain_group(call.path["group"])
+
+
+WAIT_ROUTES: Final[tuple[ApiRoute, ...]] = (
+    ApiRoute(
+        method="POST",
+        path="/groups/{group}/wait",
+        summary="Wait until a group is as it should be, or say why it is not.",
+        handle=_wait_for_group,
+        body=WaitConditions,
+        answer=WaitResult,
+        text=format_wait_result,
+        lasts=True,
+        problems=_WAIT_PROBLEMS,
+    ),
+    ApiRoute(
+        method="POST",
+        path="/groups/{group}/check",
+        summary="Say whether a group is as it should be now, and why it is not.",
+        handle=_check_group,
+        body=GroupConditions,
+        answer=WaitResult,
+        text=format_wait_result,
+        problems=_WAIT_PROBLEMS,
+    ),
+    ApiRoute(
+        method="GET",
+        path="/groups/{group}/explain",
+        summary="Say what a group waits for now, what would end that, and what is odd about it.",
+        handle=_explain_group,
+        answer=Explanation,
+        text=format_explanation,
+    ),
+)
+
+
+class ViolationsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which: of one group, of one oracle, of one severity (all if left out), those with a `seq` above `after` (7,
+    or "5f3a9c1e.7" with the mark of the process), and of them the first so many."""
+
+    group: str | None = None
+    oracle: OracleName | None = None
+    severity: Severity | None = None
+    after: str = "-1"
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+@wire_name("ViolationList")
+class ViolationList(Struct, frozen=True, kw_only=True):
+    """Oldest first. `forgotten` older ones had to make room since the start. Ask again with `after` set to `next`,
+    or to "`mark`.`next`", for later ones; `mark` is that of the process, with which numbers begin anew."""
+
+    violations: list[Violation]
+    forgotten: int
+    next: int
+    mark: str
+
+
+@wire_name("Cleared")
+class Cleared(Struct, frozen=True, kw_only=True):
+    """How many were forgotten."""
+
+    cleared: int
+
+
+async def list_violations(control: ControlPlane, call: ApiCall) -> ViolationList:
+    """Answers GET /violations. Raises Problem."""
+    query: ViolationsQuery = call.query
+    violations, stream = control.oracles.violations, control.stream
+    after = resolve_event_number(stream, query.after, violations.newest_seq)
+    found = violations.list_after(
+        after, query.limit, group_id=query.group, oracle=query.oracle, severity=query.severity
+    )
+    last = found[-1].seq if found else after
+    return ViolationList(violations=found, forgotten=violations.forgotten, next=last, mark=stream.instance)
+
+
+async def clear_violations(control: ControlPlane, call: ApiCall) -> Cleared:
+    """Answers DELETE /violations."""
+    return Cleared(cleared=control.oracles.violations.clear())
+
+
+def format_violations(listed: ViolationList) -> str:
+    """A line or two for each."""
+    if not listed.violations:
+        return "No violation was found.\n"
+    return "".join(map(_format_violation, listed.violations))
+
+
+def _format_violation(violation: Violation) -> str:
+    at = datetime.fromtimestamp(violation.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+    times = "" if violation.times == 1 else f"  {violation.times} times"
+    return (
+        f"#{violation.seq}  {at}Z  {violation.severity.upper()}  {violation.oracle}  "
+        f"{printable(violation.group_id)}{times}\n    {violation.detail}\n"
+    )
+
+
+def _format_cleared(cleared: Cleared) -> str:
+    return f"{cleared.cleared} forgotten.\n"
+
+
+VIOLATION_ROUTES: Final[tuple[ApiRoute, ...]] = (
+    ApiRoute(
+        method="GET",
+        path="/violations",
+        summary="What the oracles found",
+        handle=list_violations,
+        query=ViolationsQuery,
+        answer=ViolationList,
+        text=format_violations,
+        problems=(ProblemKind.RESTARTED,),
+    ),
+    ApiRoute(
+        method="DELETE",
+        path="/violations",
+        summary="Forget what the oracles found",
+        handle=clear_violations,
+        answer=Cleared,
+        text=_format_cleared,
+        changes=True,
+    ),
+)

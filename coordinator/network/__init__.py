@@ -1,0 +1,1 @@
+"""From sockets to requests and back: connections, their limits, response queues, handlers by API."""

@@ -1,0 +1,182 @@
+"""Routes of requests: the decoder, the handler and the encoder of each version of an API.
+
+A table finds a route by API key and version. A route is created when a client first uses its version. A
+connection uses the table of its listener and caches repeated requests with the `epoch` of that table. A
+component that needs every request, such as fault injection, gives the listener another table. Requests cached
+under the old table are then decoded again. The cache under the new table shows which members a connection
+serves, and answers nothing.
+
+Counts are since the start, latencies in nanoseconds. Source of the authentications: the metrics of Kafka's
+`Selector` (KIP-188, KIP-368).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any, Final
+
+from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
+from protocol.apis import APIS, Api, ApiKey
+from protocol.codec import request_decoder
+from protocol.primitives import DecodingBudget, Malformed, TooManyElements
+
+
+class AuthenticationCounts:
+    """Counts of SASL authentications of all listeners, since the start. Keys are listener and mechanism, ""
+    for one that is not there."""
+
+    __slots__ = (
+        "expired_connections",
+        "failed",
+        "failed_reauthentications",
+        "reauthentications",
+        "succeeded",
+    )
+
+    def __init__(self) -> None:
+        self.succeeded: Counter[tuple[str, str]] = Counter()
+        self.failed: Counter[tuple[str, str]] = Counter()
+        self.reauthentications: Counter[tuple[str, str]] = Counter()
+        """Re-authentications."""
+        self.failed_reauthentications: Counter[tuple[str, str]] = Counter()
+        self.expired_connections = 0
+        """Closed for a request that came after the end of its session."""
+
+    def copy(self) -> "AuthenticationCounts":
+        """The counts as they are now."""
+        return deepcopy(self)
+
+
+Handler = Callable[[Any, RequestContext], object]
+"""Takes a request and its context; returns the response, or one of `coordinator.core.response_status`."""
+
+FastPathFactory = Callable[[Any, Any, RequestContext], Callable[[int], bool] | None]
+"""Takes a request, its answer, and its context; does nothing. Gives what tells, at a monotonic time of the process
+in milliseconds, whether that is the answer again, and takes the request if so; None where that is not likely."""
+
+MAX_INLINE_ELEMENTS: Final = 2_000
+"""A request of more, in all its arrays, is not decoded on the loop: see `large_messages.py`. So many of anything
+take milliseconds from bytes to answer."""
+
+
+class Route(ResponseEncoder):
+    """The decoder, handler and encoder of one version of an API. Made when that version is first asked
+    for."""
+
+    __slots__ = ("_decode_large", "decode", "fast_path", "handle", "is_flexible")
+
+    def __init__(
+        self,
+        api: Api,
+        version: int,
+        handle: Handler,
+        counts: ApiCounts,
+        fast_path: FastPathFactory | None = None,
+    ) -> None:
+        super().__init__(api, version, counts)
+        self.handle = handle
+        self.fast_path = fast_path
+        self.is_flexible = version in api.flexible
+        """Whether a tagged section ends the request header."""
+        budget = DecodingBudget(api.max_elements)
+        if api.max_elements > MAX_INLINE_ELEMENTS:
+            budget = DecodingBudget(MAX_INLINE_ELEMENTS, too_many_error=TooManyElements)
+        self.decode = request_decoder(api.request, version, budget)
+        """Raises Malformed; TooManyElements for a request that is to be decoded elsewhere, by `decode_large`."""
+        self._decode_large: Callable[..., Any] | None = None
+
+    def decode_large(self, frame: bytes, position: int) -> Any:
+        """A request with all elements that its API allows. Raises Malformed. In any thread, one at a time."""
+        decode = self._decode_large
+        if decode is None:
+            decode = request_decoder(self.api.request, self.version, DecodingBudget(self.api.max_elements))
+            self._decode_large = decode
+        return decode(frame, position)
+
+
+_VERSION_BITS: Final = 16
+_SIGN: Final = 0x8000
+FIRST_SERVED_VERSION: Final = {int(ApiKey.PRODUCE): 3}
+"""Where the lowest version that is advertised is none that is answered (KAFKA-18659)."""
+
+RefuseApiVersions = Callable[[int], bytes | bytearray]
+"""Takes a correlation id; gives the frame that tells which versions of ApiVersions there are."""
+
+
+class Routes:
+    """Handlers by api key, and the routes made of them."""
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        fast_paths: Mapping[int, FastPathFactory],
+        refuse_api_versions: RefuseApiVersions,
+    ) -> None:
+        """In: one handler for each API that is advertised, no more and no less; who knows when a request of an API
+        comes again just so; who answers an ApiVersions that is not served."""
+        missing = set(APIS) ^ set(handlers)
+        assert not missing, f"served and advertised differ: {sorted(missing)}"
+        self._handlers = handlers
+        self._fast_paths = fast_paths
+        self._refuse_api_versions = refuse_api_versions
+        self.by_version: dict[int, Route] = {}
+        """By api key << 16 | version; `find_route` adds what is missing."""
+        self.epoch: Final = object()
+        """No other table has it."""
+        self.counts = {key: ApiCounts() for key in handlers}
+
+    def with_handlers(self, handlers: Mapping[int, Handler]) -> "Routes":
+        """Another table, with other handlers for some APIs: every request of theirs comes to them, also one that
+        comes again just so. Both count what is answered together."""
+        fast_paths = {
+            key: _disable_fast_path(factory) if key in handlers else factory
+            for key, factory in self._fast_paths.items()
+        }
+        routes = Routes({**self._handlers, **handlers}, fast_paths, self._refuse_api_versions)
+        routes.counts = self.counts
+        return routes
+
+    def get_handler(self, api_key: int) -> Handler:
+        """Who answers an API."""
+        return self._handlers[api_key]
+
+    def find_route(self, key_version: int) -> Route | None:
+        """The route of a version, entered in the table; None when that version is not served."""
+        key, version = _split_key_version(key_version)
+        api = APIS.get(key)
+        if api is None or version not in api.versions or version < FIRST_SERVED_VERSION.get(key, version):
+            return None
+        route = Route(api, version, self._handlers[key], self.counts[key], self._fast_paths.get(key))
+        self.by_version[key_version] = route
+        return route
+
+    def refuse_version(self, key_version: int, correlation_id: int) -> bytes | bytearray:
+        """The answer to a version that is not served. Raises Malformed where there is none but goodbye."""
+        key, version = _split_key_version(key_version)
+        if key == ApiKey.API_VERSIONS:
+            return self._refuse_api_versions(correlation_id)
+        api = APIS.get(key)
+        if api is None:
+            raise Malformed(f"api key {key} (version {version}) is not served")
+        first = FIRST_SERVED_VERSION.get(key, api.versions.first)
+        raise Malformed(
+            f"{api.name} (api key {key}) has no version {version} here, only {first} to {api.versions.last}"
+        )
+
+
+def _disable_fast_path(factory: FastPathFactory) -> FastPathFactory:
+    """Knows what comes again just so, and never answers it."""
+
+    def create_disabled(request: Any, response: Any, context: RequestContext) -> Callable[[int], bool] | None:
+        return None if factory(request, response, context) is None else _never_answers
+
+    return create_disabled
+
+
+def _never_answers(_: int) -> bool:
+    return False
+
+
+def _split_key_version(key_version: int) -> tuple[int, int]:
+    key, version = key_version >> _VERSION_BITS, key_version & 0xFFFF
+    return key - 2 * _SIGN if key & _SIGN else key, version - 2 * _SIGN if version & _SIGN else version

@@ -1,0 +1,347 @@
+"""TLS handshakes of all listeners: limits their number, explains failures, and returns memory to the
+operating system after many of them.
+
+A handshake costs more than a thousand requests, so only a few run at a time and the others wait in line. A
+client that has sent nothing is not in line yet. A client that delays its handshake soon gives up its place,
+since it uses no CPU meanwhile, but keeps its memory. At `MAX_STARTED` unfinished handshakes the next one
+starts when another ends, or when the oldest has lasted `MIN_DURATION_S` and is aborted for it.
+A failed handshake sends a TLS alert. Event loops close the socket without it, and a client without an alert
+assumes a lost connection and reconnects again and again. A failure has a text for the log and a kind for
+metrics.
+A handshake takes a few hundred kilobytes. After thousands of them glibc's malloc keeps the freed memory,
+since used pieces lie in between. `malloc_trim` returns the free pages. It is called in a thread, once for
+many failed handshakes, and only where the C library has it.
+Source: OpenSSL's `sslerr.h` and `x509_vfy.h`; RFC 8446, section 6; malloc_trim(3).
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple
+
+from coordinator.core import clock
+
+HANDSHAKE_FAILURE_KINDS: Final = (
+    *("plaintext", "left", "no-certificate", "certificate", "principal", "version", "cipher", "not-trusted"),
+    *("timeout", "other"),
+)
+
+
+class HandshakeFailure(NamedTuple):
+    """One of the kinds above, for metrics, and a text."""
+
+    kind: str
+    reason: str
+
+
+NOT_TLS: Final = HandshakeFailure(
+    "plaintext", "it does not speak TLS: perhaps a client that is set to PLAINTEXT"
+)
+EVICTED: Final = HandshakeFailure("timeout", "it was not done when too many others had begun theirs")
+DISCONNECTED: Final = HandshakeFailure("left", "it went away before the handshake was done")
+_NO_CERTIFICATE: Final = HandshakeFailure(
+    "no-certificate", "it has shown no certificate, and ssl.client.auth=required"
+)
+_NO_VERSION: Final = HandshakeFailure(
+    "version", "it knows no version of TLS that is enabled (ssl.enabled.protocols)"
+)
+_NO_CIPHER: Final = HandshakeFailure(
+    "cipher", "it has no cipher suite in common with this listener (ssl.cipher.suites)"
+)
+_NOT_TRUSTED: Final = HandshakeFailure(
+    "not-trusted", "it does not trust the certificate of this listener (ssl.keystore)"
+)
+_BY_REASON: Final = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": _NO_CERTIFICATE,
+    "UNSUPPORTED_PROTOCOL": _NO_VERSION,
+    "VERSION_TOO_LOW": _NO_VERSION,
+    "TLSV1_ALERT_PROTOCOL_VERSION": _NO_VERSION,
+    "INAPPROPRIATE_FALLBACK": _NO_VERSION,
+    "NO_SHARED_CIPHER": _NO_CIPHER,
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": _NO_CIPHER,
+    "TLSV1_ALERT_UNKNOWN_CA": _NOT_TRUSTED,
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _NOT_TRUSTED,
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": _NOT_TRUSTED,
+    "SSLV3_ALERT_BAD_CERTIFICATE": _NOT_TRUSTED,
+    "HTTP_REQUEST": NOT_TLS,
+    "WRONG_VERSION_NUMBER": NOT_TLS,
+    "UNEXPECTED_EOF_WHILE_READING": DISCONNECTED,
+}
+
+
+def classify_failure(error: OSError) -> HandshakeFailure:
+    """Why a handshake failed with this error."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return HandshakeFailure(
+            "certificate", f"its certificate is not good for ssl.truststore: {error.verify_message}"
+        )
+    if isinstance(error, ssl.SSLError):
+        reason = error.reason or "UNKNOWN"
+        found = _BY_REASON.get(reason)
+        return found or HandshakeFailure("other", reason.replace("_", " ").lower())
+    return DISCONNECTED
+
+
+def create_timeout_failure(timeout_s: float) -> HandshakeFailure:
+    """Why one failed that took longer than this."""
+    return HandshakeFailure("timeout", f"it took longer than {timeout_s:g} s (authentication.timeout.ms)")
+
+
+MAX_CONCURRENT: Final = 32
+MAX_STARTED: Final = 500
+"""Handshakes that have begun and are not over, of about 250 kB each."""
+MIN_DURATION_S: Final = 1.0
+"""How long each of so many has at least."""
+_POLL_INTERVAL_S: Final = 0.05
+MAX_STARTS_PER_ITERATION: Final = 4
+"""In one turn of the event loop: what a handshake costs, a signature above all, is due when it begins."""
+PERMIT_DURATION_S: Final = 0.1
+"""How long a handshake counts as one that is under way."""
+LINGER_S: Final = 1.0
+"""How long a client that was told why may take to go. What it has sent is read: a socket that is closed with bytes
+unread takes back what it has said."""
+SHUTDOWN_TIMEOUT_S: Final = 5.0
+"""How long a client may take to read what is left for it, and to answer that the connection ends; event loops wait
+for half a minute."""
+_HANDSHAKE: Final = b"\x16"
+"""What TLS begins with."""
+_READ_BYTES: Final = 4096
+
+
+class HandshakeFailedError(Exception):
+    """The connection does not come to be."""
+
+
+class TlsHandshakes:
+    """The TLS handshakes of a server. All methods belong to the event loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._permits = asyncio.Semaphore(MAX_CONCURRENT)
+        self._starts = asyncio.Semaphore(MAX_STARTS_PER_ITERATION)
+        self._started: dict[asyncio.Timeout, int] = {}
+        """When each began (monotonic, in milliseconds), from the oldest."""
+        self._memory = MemoryTrim(loop)
+
+    async def perform_handshake(
+        self,
+        accepted: socket.socket,
+        context: ssl.SSLContext,
+        timeout_s: float,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        on_failed: Callable[[HandshakeFailure], None],
+    ) -> None:
+        """Leaves the socket to what `protocol_factory` makes. Raises HandshakeFailedError, after telling
+        `on_failed` why unless the client left without a word, and OSError where the system refuses. Whatever
+        comes, cancelling too, the socket is then closed."""
+        ends_ms = clock.monotonic_ms() + timeout_s * 1000
+        ours, is_failed = accepted, False
+        permit = _HandshakePermit()
+        accepted.setblocking(False)
+        try:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._wait_for_tls(accepted)
+                    await permit.acquire(self._permits)
+                    await self._wait_for_capacity()
+            except TimeoutError:
+                raise _HandshakeError(create_timeout_failure(timeout_s)) from None
+            ours = accepted.dup()  # the other one is the event loop's from now on
+            left_s = max(0.001, (ends_ms - clock.monotonic_ms()) / 1000)
+            await self._run_handshake(accepted, context, left_s, protocol_factory, permit)
+        except _HandshakeError as failure:
+            is_failed = True
+            permit.release()
+            if failure.failure is not None:
+                on_failed(
+                    create_timeout_failure(timeout_s) if clock.monotonic_ms() >= ends_ms else failure.failure
+                )
+            await self._send_alert(ours, failure.alert)
+            raise HandshakeFailedError from failure
+        finally:
+            permit.release()
+            ours.close()
+            if ours is not accepted and is_failed:
+                self._memory.on_handshake_failed()
+
+    async def _wait_for_tls(self, accepted: socket.socket) -> None:
+        """Waits for the first byte. Raises _HandshakeError where it is none of TLS."""
+        readable = asyncio.Event()
+        self._loop.add_reader(accepted, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            self._loop.remove_reader(accepted)
+        try:
+            first = accepted.recv(1, socket.MSG_PEEK)
+        except ConnectionError:
+            first = b""
+        if first != _HANDSHAKE:
+            raise _HandshakeError(NOT_TLS if first else None)
+
+    async def _wait_for_capacity(self) -> None:
+        """Wait until fewer than `MAX_STARTED` handshakes are under way, or end the oldest one."""
+        while len(self._started) >= MAX_STARTED:
+            oldest, began_ms = next(iter(self._started.items()))
+            left_s = MIN_DURATION_S - (clock.monotonic_ms() - began_ms) / 1000
+            if left_s > 0:
+                await asyncio.sleep(min(left_s, _POLL_INTERVAL_S))
+            else:
+                del self._started[oldest]
+                oldest.reschedule(0)  # at once
+
+    async def _run_handshake(
+        self,
+        accepted: socket.socket,
+        context: ssl.SSLContext,
+        timeout_s: float,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        permit: "_HandshakePermit",
+    ) -> None:
+        """Raises _HandshakeError."""
+        await self._starts.acquire()
+        self._loop.call_soon(self._starts.release)
+        unsent = _UnsentAlert()
+        _UNSENT_ALERT.set(unsent)  # for the callbacks of this task, of which the handshake is one
+        timer = self._loop.call_later(PERMIT_DURATION_S, permit.release)
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._started[limit] = clock.monotonic_ms()
+                await self._loop.connect_accepted_socket(
+                    protocol_factory,
+                    accepted,
+                    ssl=context,
+                    ssl_handshake_timeout=timeout_s,
+                    ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+                )
+        except OSError as error:
+            failure = EVICTED if limit.expired() else classify_failure(error)
+            # Its traceback would keep the transport, with its buffers, until the next full collection of garbage.
+            raise _HandshakeError(failure, unsent.alert) from error.with_traceback(None)
+        finally:
+            self._started.pop(limit, None)
+            timer.cancel()
+
+    async def _send_alert(self, ours: socket.socket, alert: bytes) -> None:
+        """Says what is left to say, and waits for the client to go."""
+        with contextlib.suppress(OSError, TimeoutError):
+            if alert:
+                ours.send(alert)
+            ours.shutdown(socket.SHUT_WR)
+            async with asyncio.timeout(LINGER_S):
+                while await self._loop.sock_recv(ours, _READ_BYTES):
+                    pass
+
+
+class _HandshakeError(Exception):
+    def __init__(self, failure: HandshakeFailure | None, alert: bytes = b"") -> None:
+        super().__init__(failure)
+        self.failure = failure
+        self.alert = alert
+
+
+class _UnsentAlert:
+    """What one handshake has still to say once it has failed."""
+
+    def __init__(self) -> None:
+        self.outgoing: ssl.MemoryBIO | None = None
+        self.alert = b""
+
+    def capture_alert(self) -> None:
+        """Takes it, before the event loop throws it away."""
+        if self.outgoing is not None:
+            self.alert = self.outgoing.read()
+
+
+_UNSENT_ALERT: Final[ContextVar[_UnsentAlert | None]] = ContextVar("_UNSENT_ALERT", default=None)
+
+
+class _ServerSideObject(ssl.SSLObject):
+    unsent_alert: _UnsentAlert | None = None
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError:
+            if self.unsent_alert is not None:
+                self.unsent_alert.capture_alert()
+            raise
+        self.unsent_alert = None
+
+
+class AlertingServerContext(ssl.SSLContext):
+    """A context whose handshakes say why they fail: event loops throw away what is not sent by then."""
+
+    sslobject_class = _ServerSideObject
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *arguments: Any, **options: Any
+    ) -> ssl.SSLObject:
+        """Begins a handshake, in the context of the task that has asked for it."""
+        handshake = super().wrap_bio(incoming, outgoing, *arguments, **options)
+        unsent = _UNSENT_ALERT.get()
+        if unsent is not None and isinstance(handshake, _ServerSideObject):
+            handshake.unsent_alert, unsent.outgoing = unsent, outgoing
+        return handshake
+
+
+class _HandshakePermit:
+    __slots__ = ("_permits",)
+
+    def __init__(self) -> None:
+        self._permits: asyncio.Semaphore | None = None
+
+    async def acquire(self, permits: asyncio.Semaphore) -> None:
+        """Waits for one."""
+        await permits.acquire()
+        self._permits = permits
+
+    def release(self) -> None:
+        """Once; after that nothing happens."""
+        if self._permits is not None:
+            self._permits.release()
+            self._permits = None
+
+
+HANDSHAKES_PER_TRIM: Final = 100
+"""Fewer leave too little behind."""
+TRIM_DELAY_S: Final = 2.0
+"""Between two calls at least, and after the last handshakes: their connections linger for a second."""
+
+
+class MemoryTrim:
+    """Counts handshakes. All methods belong to the event loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handshakes = 0
+        self._is_due = False
+
+    def on_handshake_failed(self) -> None:
+        """Count a failed handshake, after its connection was closed."""
+        self._handshakes += 1
+        if self._handshakes >= HANDSHAKES_PER_TRIM and not self._is_due:
+            self._is_due = True
+            self._loop.call_later(TRIM_DELAY_S, self._trim)
+
+    def _trim(self) -> None:
+        self._is_due = False
+        self._handshakes = 0
+        trim = find_malloc_trim()
+        if trim is not None:
+            self._loop.run_in_executor(None, trim, 0)
+
+
+def find_malloc_trim() -> Callable[[int], object] | None:
+    """Return glibc's `malloc_trim`; None for another C library."""
+    # A daemon without such storms does without ctypes.
+    import ctypes
+
+    found: Callable[[int], object] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return found

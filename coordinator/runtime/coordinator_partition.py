@@ -1,0 +1,546 @@
+"""One partition of an internal topic, its machine, its log and the gate of its answers, and the context that
+all partitions of an engine share.
+
+A machine delegates work that it cannot do itself, such as a large computation, to `WorkRunner`, which gives
+it the result as a request. Source: the context of Kafka's `CoordinatorRuntime`.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from enum import Enum
+from itertools import count
+from typing import Any, Final, Generic
+
+from msgspec import Struct
+
+from coordinator.core import clock
+from coordinator.core.daemon_log import OngoingFailures
+from coordinator.core.outcome import Context, EncodedFact, Message, Now, Outcome, Work, WorkDone
+from coordinator.core.reply import Reply
+from coordinator.core.shared_types import LogFlush
+from coordinator.core.wire_name import error_text
+from coordinator.runtime.flusher import Flusher
+from coordinator.runtime.machine import InternalTopic, M
+from coordinator.runtime.producer_batch import BASE_SEQUENCE, ProducerBatch, build_transactional_header
+from coordinator.runtime.timers import GroupClock
+from coordinator.runtime.worker_threads import LoadQueue
+from protocol.error_codes import ErrorCode
+from storage.batch import encode_key_value_batch
+from storage.files import Files
+from storage.log import PartitionLog
+from storage.producers.producer_state import ProducerState, VerificationStateEntry
+from storage.producers.producer_state_manager import ProducerStateManager
+from storage.topic_partition import TopicPartition
+
+MAX_BATCH_BYTES: Final = 1024 * 1024
+"""Keys and values of a batch in bytes, at most; the records of one outcome stay together even if they have more."""
+
+_LOG: Final = logging.getLogger("Engine")
+
+
+class PartitionState(Enum):
+    """What a partition can do."""
+
+    ABSENT = "absent"
+    LOADING = "loading"
+    OWNED = "active"
+    READ_ONLY = "read-only"
+    FAILED = "failed"
+
+
+class WaitingReply(Struct):
+    """The reply of a request whose response waits for the log or for other members."""
+
+    reply: Reply
+    request: object
+    """Answered with an error when the partition is unloaded."""
+    api_version: int
+
+
+class CoordinatorPartition(Generic[M]):
+    """A partition: its machine, its log, and the answers and messages that wait for the log. All methods belong to
+    the event loop's thread."""
+
+    __slots__ = (
+        "_batch",
+        "_batch_bytes",
+        "_build_error_response",
+        "_compression",
+        "_encode",
+        "_ended_batches",
+        "_expected_producers",
+        "_is_flushed_always",
+        "decorators",
+        "durable_end",
+        "epoch",
+        "gate",
+        "is_dirty",
+        "loaded_records",
+        "log",
+        "machine",
+        "missed_notifications",
+        "name",
+        "number",
+        "outbound",
+        "pending_records",
+        "producers",
+        "state",
+        "tenure",
+        "undecorated_machine",
+        "waiting",
+    )
+
+    def __init__(self, topic: InternalTopic[M], number: int) -> None:
+        self.name = TopicPartition(topic.name, number)
+        self.number = number
+        self.state = PartitionState.ABSENT
+        self.epoch = -1
+        """Of the ownership: counted up by whoever decides who owns what."""
+        self.tenure = 0
+        """How often the partition was taken when it was not here. Epochs may change while it is."""
+        self.machine: M | None = None
+        """Who is asked; None unless the partition is OWNED or READ_ONLY."""
+        self.undecorated_machine: M | None = None
+        """The machine without the decorators in front of it."""
+        self.decorators: list[Callable[[M], M]] = []
+        """The decorators of the machine, and of every one that is loaded later, the innermost first."""
+        self.log: PartitionLog | None = None
+        self.producers: ProducerStateManager | None = None
+        """Who has written transactions to the log. There while the machine is."""
+        self.durable_end = 0
+        """Where the machine of a READ_ONLY partition has stopped reading whose log is being opened anew, and None
+        meanwhile."""
+        self.gate = Gate()
+        self.waiting: dict[int, WaitingReply] = {}
+        """The replies of requests that have no response yet, by the number that an `Outcome` has for them."""
+        self.pending_records = 0
+        self.is_dirty = False
+        """Whether the end of this iteration has something to append."""
+        self.loaded_records = 0
+        self.missed_notifications: list[object] = []
+        """What every partition was told while this one was being read, or could not be written."""
+        self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
+        """Messages to other machines, with the position that has to be readable before they leave."""
+        self._batch: list[EncodedFact] = []
+        """The records that the end of the iteration appends as its last batch."""
+        self._batch_bytes = 0
+        """The size of their keys and values."""
+        self._ended_batches: list[list[EncodedFact] | ProducerBatch] = []
+        """The batches before it."""
+        self._expected_producers: ProducerState | None = None
+        """The producers of the log once all pending batches are appended, with transactions that wait for
+        verification."""
+        self._encode = topic.codec.encoder()
+        self._is_flushed_always = topic.flush is LogFlush.ALWAYS
+        self._compression = topic.compression
+        self._build_error_response = topic.build_error_response
+
+    def is_loading(self, tenure: int) -> bool:
+        """Whether what was begun in this tenure still goes on."""
+        return self.state is PartitionState.LOADING and self.tenure == tenure
+
+    def decorate_machine(self, machine: M) -> M:
+        """The machine with all decorators around it, the innermost first."""
+        for decorate in self.decorators:
+            machine = decorate(machine)
+        return machine
+
+    def add_decorator(self, decorator: Callable[[M], M]) -> None:
+        """Put a decorator around the machine and all present decorators. It takes every request and its outcome,
+        also after a reload. In: a function that makes the decorated machine of a machine."""
+        self.decorators.append(decorator)
+        self._rebuild_machine()
+
+    def add_innermost_decorator(self, decorator: Callable[[M], M]) -> None:
+        """Put a decorator nearest to the machine, behind all present and later ones: it gets the requests that the
+        machine gets."""
+        self.decorators.insert(0, decorator)
+        self._rebuild_machine()
+
+    def remove_decorator(self, decorator: Callable[[M], M]) -> None:
+        """Remove a decorator that `add_decorator` or `add_innermost_decorator` added."""
+        self.decorators.remove(decorator)
+        self._rebuild_machine()
+
+    def _rebuild_machine(self) -> None:
+        if self.undecorated_machine is not None:
+            self.machine = self.decorate_machine(self.undecorated_machine)
+
+    @property
+    def readable_offset(self) -> int:
+        """Where answers and consumers may look up to."""
+        log = self.log
+        if log is None:
+            return self.durable_end
+        return log.durability.durable_offset if self._is_flushed_always else log.log_end_offset
+
+    confirmed_position = readable_offset
+    """The position up to which answers may leave."""
+
+    is_replicated = False
+    """Whether an engine has the log, and has to be asked before any answer leaves."""
+
+    @property
+    def end_offset(self) -> int:
+        """Where the log ends once this iteration's records are in it."""
+        end_offset = self.durable_end if self.log is None else self.log.log_end_offset
+        return end_offset + self.pending_records
+
+    position = end_offset
+    """What an answer that is made now has to wait for. Positions never fall."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether it takes records, and an answer has none to wait for."""
+        if self.state is not PartitionState.OWNED or self.pending_records:
+            return False
+        return self.end_offset <= self.readable_offset
+
+    def buffer_outcome(self, outcome: Outcome) -> None:
+        """Takes the records of one outcome, or its marker, for the end of the iteration."""
+        unit: list[EncodedFact] = []
+        size = 0
+        for fact in outcome.records:
+            encoded = self._encode(fact)
+            key, value = encoded
+            size += len(key) + (len(value) if value else 0)
+            unit.append(encoded)
+        if outcome.in_transaction is not None or outcome.marker is not None:
+            self._buffer_producer_batch(outcome, unit)
+            return
+        if self._batch_bytes + size > MAX_BATCH_BYTES:
+            self._end_batch()
+        self._batch += unit
+        self._batch_bytes += size
+        self.pending_records += len(unit)
+
+    def _end_batch(self) -> None:
+        """Begin another batch for the records that follow."""
+        if self._batch:
+            self._ended_batches.append(self._batch)
+            self._batch, self._batch_bytes = [], 0
+
+    def _buffer_producer_batch(self, outcome: Outcome, unit: list[EncodedFact]) -> None:
+        wall_ms = clock.wall_ms()
+        if outcome.marker is not None:
+            assert not unit, "a marker is a batch of its own"
+            batch = ProducerBatch.from_marker(outcome.marker, wall_ms)
+        else:
+            assert outcome.in_transaction is not None
+            batch = ProducerBatch.from_transaction(unit, outcome.in_transaction, wall_ms)
+        batch.apply_to_expected(self.expected_producers, self.end_offset)
+        self._end_batch()
+        self._ended_batches.append(batch)
+        self.pending_records += batch.header.records_count
+
+    def append_buffered(self, wall_ms: int) -> bool:
+        """Appends this iteration's records, with their timestamp; whether that began a segment.
+
+        Raises StorageError, OSError; the partition then has to be reloaded.
+        """
+        log = self.log
+        assert log is not None
+        batch, ended_batches = self._batch, self._ended_batches
+        self._batch, self._batch_bytes, self.pending_records = [], 0, 0
+        is_rolled = False
+        if ended_batches:
+            self._ended_batches = []
+            for ended_batch in ended_batches:
+                if isinstance(ended_batch, ProducerBatch):
+                    is_rolled |= self._append_producer_batch(log, ended_batch)
+                else:
+                    is_rolled |= self._append(log, ended_batch, wall_ms)
+        if batch:
+            is_rolled |= self._append(log, batch, wall_ms)
+        return is_rolled
+
+    def _append_producer_batch(self, log: PartitionLog, batch: ProducerBatch) -> bool:
+        producers = self.producers
+        assert producers is not None, self.name
+        is_rolled = batch.append(log, producers, self._compression)
+        producers.find_last_stable_offset(self.readable_offset)  # forgets what has ended before
+        return is_rolled
+
+    def _append(self, log: PartitionLog, batch: Sequence[EncodedFact], wall_ms: int) -> bool:
+        data = encode_key_value_batch(
+            batch,
+            wall_ms,
+            log.log_end_offset,
+            log.leader_epochs.current,
+            base_sequence=BASE_SEQUENCE,
+            attributes=self._compression,
+        )
+        return log.append_encoded(data, len(batch), wall_ms)
+
+    # Producers
+
+    def set_producers(self, producers: ProducerStateManager | None) -> None:
+        """Takes up what the log says of producers, when it was read; None where nothing is known of it any more."""
+        self.producers = producers
+        self._expected_producers = None if producers is None else producers.state.copy()
+
+    @property
+    def expected_producers(self) -> ProducerState:
+        """The producers of a partition that has a machine, with what is kept for the end of the iteration: what
+        would be written next is checked against them, and they know which transactions wait for verification."""
+        assert self._expected_producers is not None, self.name
+        return self._expected_producers
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where consumers of committed records may look."""
+        readable_offset = self.readable_offset
+        return (
+            readable_offset
+            if self.producers is None
+            else self.producers.find_last_stable_offset(readable_offset)
+        )
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether a transaction has begun here that has no end yet, also one whose every record was removed
+        meanwhile."""
+        machine, expected = self.machine, self._expected_producers
+        has_pending = machine is not None and machine.has_open_transactions
+        return has_pending or (expected is not None and bool(expected.open_transactions))
+
+    def needs_verification(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether records of a producer would begin a transaction here. Raises InvalidProducerEpoch."""
+        return self.expected_producers.needs_verification(
+            build_transactional_header(producer_id, producer_epoch)
+        )
+
+    def verify(
+        self, producer_id: int, producer_epoch: int, now_ms: int, *, adds: bool
+    ) -> VerificationStateEntry:
+        """What whoever would write them holds while the coordinator of the transaction is asked; see
+        `ProducerState.begin_verification`."""
+        return self.expected_producers.begin_verification(
+            build_transactional_header(producer_id, producer_epoch), now_ms, adds_partition=adds
+        )
+
+    def check_producer(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        verification: VerificationStateEntry | None,
+        *,
+        is_verified: bool = True,
+    ) -> None:
+        """Whether records of a producer's transaction may be written; whether anything has to be held for that.
+
+        Raises InvalidProducerEpoch, InvalidTransactionState.
+        """
+        header = build_transactional_header(producer_id, producer_epoch)
+        self.expected_producers.check_batch(header, verification, is_verified=is_verified, is_sequenced=False)
+
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> bool:
+        """Whether a marker may be written; whether it repeats one, which is then written again. Raises
+        InvalidProducerEpoch, CoordinatorFenced."""
+        return self.expected_producers.check_marker(
+            producer_id, producer_epoch, coordinator_epoch, transaction_version
+        )
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forgets those that are idle, by the wall clock; those with a transaction open are not."""
+        if self.producers is not None:
+            self.producers.state.expire(now_ms)
+            self.expected_producers.expire(now_ms)
+
+    # Waiting
+
+    def release_answers(self) -> None:
+        """Gives the answers that the log has caught up with."""
+        waiting = self.waiting
+        for _, waiter, response in self.gate.release_answers(self.confirmed_position):
+            entry = waiting.pop(waiter, None)
+            if entry is not None:
+                entry.reply.send(response)
+
+    def send_answer(self, waiter: int, response: object) -> None:
+        """Gives an answer, if anybody still waits for it."""
+        entry = self.waiting.pop(waiter, None)
+        if entry is not None:
+            entry.reply.send(response)
+
+    def pop_due_messages(self) -> Iterator[Sequence[Message]]:
+        """Takes out the messages that may leave by now, in order."""
+        outbound = self.outbound
+        while outbound and outbound[0][0] <= self.confirmed_position:
+            yield outbound.popleft()[1]
+
+    def close_machine(self, error: ErrorCode) -> None:
+        """Takes the machine out of service: everybody who waits is told `error`. Messages that have not left never
+        will: a machine that is loaded again sends them again.
+
+        A machine that refuses to unload raises; the machine is gone, and who waits there waits still.
+        """
+        machine, self.machine, self.undecorated_machine = self.machine, None, None
+        self.set_producers(None)
+        self._batch, self._batch_bytes, self.pending_records = [], 0, 0
+        self._ended_batches = []
+        self.durable_end = 0
+        self.gate.clear()
+        self.outbound.clear()
+        answers: dict[int, Any] = {}
+        if machine is not None and error is ErrorCode.NOT_COORDINATOR:
+            answers = dict(machine.unload())
+        for waiter in list(self.waiting):
+            entry = self.waiting.pop(waiter, None)
+            if entry is None:
+                continue
+            response = answers.get(waiter)
+            if response is None:
+                response = self._build_error_response(entry.request, entry.api_version, error)
+            entry.reply.send(response)
+
+    def handle(self, request: Any, context: Context, now: Now) -> Outcome:
+        """Asks the machine; the partition is OWNED."""
+        assert self.machine is not None
+        return self.machine.handle(request, context, now)
+
+
+class ReplicatedPartition(CoordinatorPartition[M], Generic[M]):
+    """A partition whose log the engine of a cluster has. Its positions are submissions to the engine."""
+
+    __slots__ = ()
+
+    is_replicated = True
+
+    @property
+    def position(self) -> int:
+        """The submission that an answer has to wait for that is made now."""
+        queue = None if self.log is None else self.log.durability.replication_queue
+        return 1 if queue is None else queue.next_submission
+
+    @property
+    def confirmed_position(self) -> int:
+        """The last submission that is confirmed."""
+        queue = None if self.log is None else self.log.durability.replication_queue
+        return 0 if queue is None else queue.last_confirmed
+
+
+class Gate:
+    """The held answers of one partition."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: deque[tuple[int, int, object]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold_answer(self, position: int, waiter: int, response: object) -> None:
+        """Keeps an answer until `position` (an end offset) is durable."""
+        assert not self._held or position >= self._held[-1][0], (position, self._held[-1])
+        self._held.append((position, waiter, response))
+
+    def release_answers(self, durable_offset: int) -> list[tuple[int, int, object]]:
+        """Take out (position, waiter, response) of each answer up to the position `durable_offset`."""
+        held = self._held
+        released: list[tuple[int, int, object]] = []
+        while held and held[0][0] <= durable_offset:
+            released.append(held.popleft())
+        return released
+
+    def clear(self) -> None:
+        """Forgets all of them; their waiters are answered otherwise."""
+        self._held.clear()
+
+
+Observer = Callable[[CoordinatorPartition[Any], Sequence[Any], int, Now], None]
+"""Takes events of a partition in their order, the number of the first of them, and when they happened. Numbers
+count up without a gap since the start, over all partitions and topics."""
+
+
+class EngineContext:
+    """What all partitions of an engine share."""
+
+    __slots__ = (
+        "_event_number",
+        "deliver_messages",
+        "failures",
+        "files",
+        "flusher",
+        "group_clock",
+        "load_queue",
+        "loop",
+        "next_waiter",
+        "observers",
+        "workers",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        flusher: Flusher,
+        files: Files,
+        group_clock: GroupClock,
+        failures: OngoingFailures,
+        load_queue: LoadQueue,
+        deliver_messages: Callable[[Sequence[Message]], None],
+    ) -> None:
+        self.loop = loop
+        self.flusher = flusher
+        self.files = files
+        self.group_clock = group_clock
+        self.failures = failures
+        """What the disk refuses, whoever wanted it."""
+        self.load_queue = load_queue
+        self.deliver_messages = deliver_messages
+        """Takes messages to other machines that are durable where they come from."""
+        self.observers: list[Observer] = []
+        self.workers: dict[str, Callable[[Any], Awaitable[object]]] = {}
+        self.next_waiter: Callable[[], int] = count(1).__next__
+        """Gives a number that no waiter had before."""
+        self._event_number = 0
+
+    def notify_observers(self, partition: CoordinatorPartition[Any], events: Sequence[Any], now: Now) -> None:
+        """Tells every observer. One that fails is told of the next events all the same, and harms nobody else."""
+        first = self._event_number
+        self._event_number += len(events)
+        for observe in self.observers:
+            try:
+                observe(partition, events, first, now)
+            except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
+                name = getattr(observe, "__qualname__", repr(observe))
+                _LOG.error("%s failed at what happened in %s", name, partition.name, exc_info=problem)
+
+
+class WorkRunner:
+    """The work that is under way. `done` takes the partition, the machine that asked, and what came of it."""
+
+    def __init__(
+        self,
+        engine_context: EngineContext,
+        on_done: Callable[[CoordinatorPartition[Any], Any, WorkDone], None],
+    ) -> None:
+        self._engine_context = engine_context
+        self._on_done = on_done
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def close(self) -> None:
+        """Ends what is under way; nobody hears of it."""
+        for task in self._tasks:
+            task.cancel()
+
+    def start_work(self, partition: CoordinatorPartition[Any], works: Sequence[Work]) -> None:
+        """Begins what a machine has asked for."""
+        for work in works:
+            task = self._engine_context.loop.create_task(
+                self._run(partition, partition.undecorated_machine, work)
+            )
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, partition: CoordinatorPartition[Any], machine: object, work: Work) -> None:
+        try:
+            done = WorkDone(work, await self._engine_context.workers[work.name](work.argument))
+        except Exception as problem:  # noqa: BLE001 - the machine is told, and decides
+            done = WorkDone(work, None, error_text(problem))
+        self._on_done(partition, machine, done)

@@ -1,0 +1,228 @@
+"""Makes logs durable: the interface, the local disk in a thread, and routing between disk and replication."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from coordinator.core import clock
+from storage.journal.journal import Journal
+from storage.log import PartitionLog
+from storage.storage_errors import StorageError, SyncFailed, format_error_reason
+from storage.syncer import Syncer, SyncResult
+
+_LOG: Final = logging.getLogger("Flusher")
+
+TURNS_BEFORE_NEXT_SYNC: Final = 4
+"""After a sync, how many turns of the event loop the next one waits for commits of the clients that were just
+answered. Fewer turns make more and smaller syncs; a pause without an end at the next append was slower.
+`benchmarks/commit.py` measures it."""
+
+LOGS_PER_TURN: Final = 500
+"""The owners of so many logs are notified in one turn of the event loop. Where the disk is slow, thousands of logs
+are synced at once, and each owner may have answers to send."""
+
+OnSynced = Callable[[PartitionLog, StorageError | None], None]
+"""Takes a log, and why it is not durable, if so."""
+
+Submit = Callable[[Iterable[PartitionLog], Callable[[SyncResult], None]], None]
+
+
+class DurabilityBackend(Protocol):
+    """All methods belong to the event loop's thread."""
+
+    def request_sync(self, log: PartitionLog, on_synced: OnSynced) -> None:
+        """Asks for what is in `log` now to be made durable, or where that is the case, for proof that whoever asks
+        owns it; `start_sync` starts it. `on_synced` is called when that is done, or cannot be; a log has one
+        owner."""
+
+    def start_sync(self) -> None:
+        """Starts the syncs that were requested."""
+
+    def remove_listener(self, on_synced: OnSynced) -> None:
+        """Whoever was to be told that way is gone."""
+
+
+class Flusher:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, syncer: Syncer) -> None:
+        self._loop = loop
+        self._syncer = syncer
+        self._requested: dict[PartitionLog, OnSynced] = {}
+        self._syncing: dict[PartitionLog, OnSynced] = {}
+        self._unnotified: deque[tuple[PartitionLog, OnSynced, StorageError | None]] = deque()
+        """Results of earlier syncs, in order, whose owners are not notified yet."""
+        self._submission = 0
+        """The number of the submission under way. The thread keeps its last job until the next one: with a number
+        in place of the logs, it keeps no server alive."""
+        self._is_closed = False
+        self._done_next = asyncio.Event()
+        self.submit: Submit = syncer.submit
+        """Has logs synced; another may stand in for it that does so late, or not."""
+        self._started_ns = 0
+        self.syncs = 0
+        """Submissions completed, and how long they took together (nanoseconds)."""
+        self.sync_ns = 0
+
+    def request_sync(self, log: PartitionLog, on_synced: OnSynced) -> None:
+        """Asks for what is in `log` now to be synced; `start_sync` starts it. `on_synced` is called when that is
+        done, with its error where it failed; a log has one owner, who is told once for all that was asked
+        meanwhile."""
+        self._requested[log] = on_synced
+
+    def remove_listener(self, on_synced: OnSynced) -> None:
+        """Whoever was to be told of logs that way is gone."""
+        for logs in (self._requested, self._syncing):
+            for log in [log for log, owner in logs.items() if owner == on_synced]:
+                logs[log] = _ignore_result
+        for number, (log, owner, error) in enumerate(self._unnotified):
+            if owner == on_synced:
+                self._unnotified[number] = log, _ignore_result, error
+
+    def start_sync(self) -> None:
+        """Starts syncing what is needed, unless that goes on already."""
+        if self._syncing or not self._requested or self._is_closed:
+            return
+        logs, self._requested = self._requested, {}
+        self._syncing = logs
+        self._submission += 1
+        self._started_ns = clock.monotonic_ns()
+        try:
+            self.submit(logs, partial(self._on_done_in_thread, self._submission))
+        except Exception as problem:  # noqa: BLE001 - the logs that come after these are synced all the same
+            _LOG.error(
+                "Cannot start to sync %d logs: their partitions are loaded again", len(logs), exc_info=problem
+            )
+            self._loop.call_soon(self._on_done, self._submission, _fail_all(logs, problem))
+
+    def _start_sync_after(self, turns: int) -> None:
+        """Starts the next sync after some turns of the loop. `start_sync` starts it earlier."""
+        if self._syncing or not self._requested:
+            return
+        if turns:
+            self._loop.call_soon(self._start_sync_after, turns - 1)
+        else:
+            self.start_sync()
+
+    def _on_done_in_thread(self, submission: int, result: SyncResult) -> None:
+        self._loop.call_soon_threadsafe(self._on_done, submission, result)
+
+    def _on_done(self, submission: int, result: SyncResult) -> None:
+        if submission != self._submission:
+            return  # a submission that failed half-way, and was completed all the same
+        logs, self._syncing = self._syncing, {}
+        self._submission += 1
+        self.syncs += 1
+        self.sync_ns += clock.monotonic_ns() - self._started_ns
+        failed, refused, full = result
+        for log in refused:
+            self._requested.setdefault(log, logs[log])
+            self._log_journal_failure(log)
+        if self._requested:
+            self._start_sync_after(TURNS_BEFORE_NEXT_SYNC)
+        if full:
+            self._settle_full_journals(full)
+        if self._unnotified or len(logs) > LOGS_PER_TURN:
+            self._notify_in_turns(logs, result)
+            return
+        self._done_next.set()
+        for log, on_synced in logs.items():
+            if log in refused:
+                continue
+            try:
+                on_synced(log, failed.get(log))
+            except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
+                self._log_owner_failure(log, problem)
+
+    def _notify_in_turns(self, logs: Mapping[PartitionLog, OnSynced], result: SyncResult) -> None:
+        """Notify the owners of many logs, after those of earlier logs."""
+        if not self._unnotified:
+            self._loop.call_soon(self._notify_some)
+        refused, failed = set(result.refused), result.failed
+        self._unnotified.extend(
+            (log, on_synced, failed.get(log)) for log, on_synced in logs.items() if log not in refused
+        )
+
+    def _notify_some(self) -> None:
+        for _ in range(min(LOGS_PER_TURN, len(self._unnotified))):
+            log, on_synced, error = self._unnotified.popleft()
+            try:
+                on_synced(log, error)
+            except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
+                self._log_owner_failure(log, problem)
+        if self._unnotified:
+            self._loop.call_soon(self._notify_some)
+        else:
+            self._done_next.set()
+
+    @staticmethod
+    def _log_owner_failure(log: PartitionLog, problem: Exception) -> None:
+        _LOG.error("After syncing %s", log.directory, exc_info=problem)
+
+    def _settle_full_journals(self, journals: Sequence[Journal]) -> None:
+        try:
+            self._syncer.settle_full_journals(journals)
+        except Exception as problem:  # noqa: BLE001 - the waiters get their answers all the same
+            _LOG.error("Failed to settle the logs of a full journal", exc_info=problem)
+
+    @staticmethod
+    def _log_journal_failure(log: PartitionLog) -> None:
+        journal = None if log.journal is None else log.journal.journal
+        error = None if journal is None else journal.take_failure()
+        if error is not None:
+            _LOG.warning("Segments are synced instead of the journal: %s", format_error_reason(error))
+
+    def settle_logs(self, logs: Iterable[PartitionLog]) -> None:
+        """Has segments synced that only the journal stands for; from time to time."""
+        if not self._is_closed:
+            self._syncer.settle_logs(logs)
+
+    async def drain(self, logs: Container[PartitionLog]) -> None:
+        """Waits until nothing of these logs is being synced, and nothing wanted."""
+        while not self._is_closed and any(
+            log in logs
+            for log in (*self._syncing, *self._requested, *(log for log, _, _ in self._unnotified))
+        ):
+            self.start_sync()
+            self._done_next.clear()
+            await self._done_next.wait()
+
+    def close(self) -> None:
+        """Finishes what was submitted and ends the thread; nothing more is synced."""
+        self._is_closed = True
+        self._requested.clear()
+        self._syncer.close()
+
+
+class RoutedDurability:
+    """A `DurabilityBackend` that has replicated logs made durable by the engine of a cluster, others by the
+    disk."""
+
+    def __init__(self, disk: DurabilityBackend, engine: DurabilityBackend) -> None:
+        self._disk = disk
+        self._engine = engine
+
+    def request_sync(self, log: PartitionLog, on_synced: OnSynced) -> None:
+        is_copy = log.durability.replication_queue is not None
+        (self._engine if is_copy else self._disk).request_sync(log, on_synced)
+
+    def start_sync(self) -> None:
+        self._disk.start_sync()
+        self._engine.start_sync()
+
+    def remove_listener(self, on_synced: OnSynced) -> None:
+        self._disk.remove_listener(on_synced)
+        self._engine.remove_listener(on_synced)
+
+
+def _fail_all(logs: Iterable[PartitionLog], problem: Exception) -> SyncResult:
+    """Return a result that fails every log. What the disk has of them is unknown: they must be opened again."""
+    failed = {log: log.poison(SyncFailed(log.directory, f"cannot sync: {problem!r}")) for log in logs}
+    return SyncResult(failed, refused=(), full=())
+
+
+def _ignore_result(log: PartitionLog, error: StorageError | None) -> None:
+    """Takes the place of an owner that is gone."""

@@ -1,0 +1,1 @@
+"""Principals, ACLs, SASL mechanisms and tokens. Pure: no socket, file or clock."""

@@ -1,0 +1,1 @@
+"""SASL and TLS on a connection, and re-authentication (KIP-368)."""

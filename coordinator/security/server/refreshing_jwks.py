@@ -1,0 +1,208 @@
+"""Fetches the JWKS document of an identity provider and keeps the keys of signed tokens up to date.
+
+Keys are fetched before the listener opens, then at each `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and for
+a token with an unknown key, at most every ten seconds: providers rotate keys, but any client can make up a
+token with an unknown key. While a fetch fails, the previous keys stay in use.
+The document comes by https:, by http: from this machine only, or from a file, bounded in bytes and in time.
+Redirects are not followed, since the configured address alone is trusted. Error texts never contain the
+address, which may include a password.
+Source: Kafka's `RefreshingHttpsJwks` and `VerificationKeyResolverFactory`. Kafka refuses a token with a new
+key; here its client waits for the fetch. The bounds and the rule for http: are groupd's own.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from coordinator.config.listener_settings import OauthSettings
+from coordinator.core import clock
+from coordinator.core.message_text import StartFailed, printable
+from coordinator.core.wire_name import error_name
+from coordinator.security.core.signed_token import SignedTokenValidator, parse_jwks
+from storage.files import Files
+from storage.storage_errors import format_error_reason
+
+_LOG: Final = logging.getLogger("OAUTHBEARER")
+JWKS_URL_PROPERTY: Final = "sasl.oauthbearer.jwks.endpoint.url"
+MIN_INTERVAL_NS: Final = 10_000_000_000
+"""Between two fetches for keys that are not there."""
+WAIT_S: Final = 10.0
+"""How long a client waits for them."""
+_MAX_WAIT_S: Final = 10.0 * 365 * 24 * 3600
+
+MAX_BYTES: Final = 1024 * 1024
+TIMEOUT_S: Final = 10.0
+_OK: Final = 200
+_CHUNK_BYTES: Final = 64 * 1024
+
+FetchDocument = Callable[[], Awaitable[bytes]]
+"""Raises FetchFailed."""
+
+
+class FetchFailed(Exception):
+    """What is published cannot be had. The text says why, in one line."""
+
+
+class RefreshingJwks:
+    """The keys of the signed tokens of one listener."""
+
+    def __init__(
+        self, listener: str, settings: OauthSettings, tokens: SignedTokenValidator, fetch: FetchDocument
+    ) -> None:
+        """In: who is given the keys; what fetches the document that they are in."""
+        self._listener = listener
+        self._tokens = tokens
+        self._fetch = fetch
+        self._refresh_s = settings.sasl_oauthbearer_jwks_endpoint_refresh_ms / 1000
+        self._backoff_s = settings.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms / 1000
+        self._max_backoff_s = settings.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms / 1000
+        self._failures = 0
+        self._fetch_began_ns = 0
+        self._fetching: asyncio.Task[None] | None = None
+        self._refresh_task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Fetches the keys, and sees to it from then on. Raises StartFailed."""
+        try:
+            await self._load_keys()
+        except (FetchFailed, ValueError) as error:
+            raise StartFailed(
+                f"the listener {self._listener}, {JWKS_URL_PROPERTY}: {printable(str(error))}"
+            ) from error
+        self._refresh_task = asyncio.create_task(self._refresh_periodically())
+
+    def close(self) -> None:
+        """Fetches nothing any more."""
+        for task in (self._refresh_task, self._fetching):
+            if task is not None:
+                task.cancel()
+
+    async def refresh_for_unknown_key(self) -> None:
+        """Fetches the keys for a token that has another one, if they may be other ones by now."""
+        if self._fetching is not None or clock.monotonic_ns() - self._fetch_began_ns >= MIN_INTERVAL_NS:
+            await asyncio.wait([self._start_fetch()], timeout=WAIT_S)
+
+    async def reload(self) -> None:
+        """Fetches the keys."""
+        await asyncio.wait([self._start_fetch()])
+
+    def _start_fetch(self) -> asyncio.Task[None]:
+        """A fetch, which many may wait for; who goes away leaves it to the others."""
+        if self._fetching is None:
+            self._fetching = asyncio.create_task(self._refresh())
+        return self._fetching
+
+    async def _refresh_periodically(self) -> None:
+        while True:
+            wait_s = self._refresh_s
+            if self._failures:
+                wait_s = min(
+                    wait_s, self._max_backoff_s, self._backoff_s * 2.0 ** min(self._failures - 1, 50)
+                )
+            await asyncio.sleep(min(wait_s, _MAX_WAIT_S))
+            await self.reload()
+
+    async def _refresh(self) -> None:
+        """Fetches the keys; of what fails, the first time has a line."""
+        try:
+            await self._load_keys()
+        except Exception as error:  # noqa: BLE001 - whatever is published, those who are let in stay
+            self._failures += 1
+            if self._failures == 1:
+                _LOG.error(
+                    "Listener %s keeps the keys of tokens that it has (%s): %s",
+                    *(self._listener, JWKS_URL_PROPERTY, printable(str(error) or error_name(error))),
+                )
+        else:
+            if self._failures:
+                _LOG.info(
+                    "Listener %s has read the keys of tokens again, after %d failures",
+                    *(self._listener, self._failures),
+                )
+            self._failures = 0
+        finally:
+            self._fetching = None
+
+    async def _load_keys(self) -> None:
+        self._fetch_began_ns = clock.monotonic_ns()
+        document = await self._fetch()
+        self._tokens.keys = await asyncio.to_thread(parse_jwks, document)
+
+
+def create_fetcher(url: str, files: Files) -> FetchDocument:
+    """What fetches the document at an address. Raises ValueError for one that is none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError("this is no address") from None
+    if parts.scheme == "file":
+        if host not in ("", "localhost") or not parts.path:
+            raise ValueError("a file: is one of this machine (file:///DIRECTORY/NAME)")
+        return lambda: _fetch_file(files, unquote(parts.path))
+    if parts.scheme not in ("https", "http") or not host or port == 0:
+        raise ValueError("this is no address that begins with https:, file: or http:")
+    if parts.scheme == "http" and not _is_this_machine(host):
+        raise ValueError(
+            "whoever stands between could change keys that come by http:; it is for this machine alone"
+        )
+    return lambda: _fetch_url(url)
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _fetch_file(files: Files, path: str) -> bytes:
+    def read() -> bytes:
+        file = files.open_read(path)
+        try:
+            return file.pread(MAX_BYTES + 1, 0)
+        finally:
+            file.close()
+
+    try:
+        return _check_size(await asyncio.to_thread(read))
+    except OSError as error:
+        raise FetchFailed(format_error_reason(error)) from error
+
+
+async def _fetch_url(url: str) -> bytes:
+    import aiohttp  # takes as long as the whole start, and who reads a file needs none of it
+
+    try:
+        async with (
+            aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+            ) as session,
+            session.get(url, allow_redirects=False) as response,
+        ):
+            if response.status != _OK:
+                raise FetchFailed(f"the answer is {response.status}, and not {_OK}")
+            body = b""
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                body = _check_size(body + chunk)
+            return body
+    except TimeoutError:
+        raise FetchFailed(f"there was no answer within {TIMEOUT_S:g} s") from None
+    except aiohttp.InvalidURL:
+        raise FetchFailed("this is no address") from None
+    except aiohttp.ClientError as problem:
+        raise FetchFailed(str(problem) or error_name(problem)) from problem
+    except OSError as error:
+        raise FetchFailed(format_error_reason(error)) from error
+
+
+def _check_size(document: bytes) -> bytes:
+    if len(document) > MAX_BYTES:
+        raise FetchFailed(f"it has more than {MAX_BYTES} bytes")
+    return document

@@ -1,0 +1,475 @@
+"""Connections of a listener with SASL: the gate that handles frames until a client is authenticated, then
+re-authentication and the end of sessions.
+
+The gate passes frames to a `SaslExchange`, one frame of each client in an iteration of the event loop. An
+unauthenticated client costs little: its buffered bytes are bounded, for each client and for all together, and
+it has a deadline. A refused client gets its response after a delay, during which nothing is read.
+On a listener with sessions a SaslHandshake among other requests starts a re-authentication, and the following
+frames go to an exchange again. After the end of its session any other request closes the connection without a
+response. A response that is pending at that time is still sent.
+Source: KIP-368; Kafka's `SaslServerAuthenticator`, `Selector`, `KafkaChannel`,
+`Processor.processCompletedReceives`.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Final, cast
+
+from coordinator.core import clock
+from coordinator.core.response_status import BLOCKED, CLOSE_CONNECTION
+from coordinator.network.client_connection import SecuredConnection
+from coordinator.network.endpoint import Endpoint
+from coordinator.network.heartbeat_fast_path import HeartbeatCache
+from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
+from coordinator.network.run_queue import RunQueue
+from coordinator.security.server.sasl_exchange import (
+    ExchangeContinues,
+    ExchangeFailed,
+    ExchangeOutcome,
+    ExchangePending,
+    ExchangeSucceeded,
+    SaslExchange,
+    SaslIdentity,
+)
+from protocol.apis import APIS, ApiKey
+from protocol.error_codes import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from protocol.primitives import Malformed
+
+if TYPE_CHECKING:
+    from coordinator.security.server.sasl_listener import SaslListener
+
+SIZE_BYTES: Final = 4
+MAX_FRAMES: Final = 100
+"""Of a client that is not let in yet: it needs half a dozen."""
+INVALID_SIZE: Final = "Failing SASL authentication due to invalid receive size"
+REJECTION_LINGER_S: Final = 0.05
+"""Between the answer to a client that is refused and the end of its connection: one that finds both at once may
+not look at the answer (kafka-python does not)."""
+_LINGER_S: Final = 5.0
+
+_API_KEY_END: Final = 6
+"""Up to where a frame says which API it is of."""
+_MIN_REAUTHENTICATION_NS: Final = 1_000_000_000
+"""Between two beginnings of a re-authentication."""
+
+
+class SaslGate(asyncio.Protocol):
+    """The gate of one connection, which is not open before the client is let in."""
+
+    def __init__(self, sasl: "SaslListener", connection: "SaslConnection") -> None:
+        """In: how clients of this listener authenticate; the time of this one began when it was accepted."""
+        self._sasl = sasl
+        self._connection = connection
+        self._exchange = sasl.create_exchange(connection)
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._counted_bytes = 0
+        self._frames = 0
+        self._is_over = False
+        self._is_queued = False
+        self._wait: asyncio.Task[ExchangeOutcome] | None = None
+        """For what becomes of the client; meanwhile its frames are kept."""
+        waited_s = (clock.monotonic_ns() - connection.last_received_ns) / 1e9
+        self._timer = sasl.loop.call_later(max(0.0, sasl.timeout_s - waited_s), self._on_timeout)
+        connection.gate = self
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is ready to be used."""
+        # uvloop's transports are no subclasses of asyncio's, only alike.
+        self._transport = cast("asyncio.Transport", transport)
+        if self._is_over:
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone before it was let in."""
+        self._stop()
+        self._transport = None
+        self._connection.gate = None
+        self._connection.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """A client that does not read what it is answered does not want to be let in."""
+        self.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the client, any number of them."""
+        if self._is_over:
+            return
+        self._buffer += data
+        if self._wait is not None and len(self._buffer) > self._sasl.max_receive_bytes:
+            assert self._transport is not None
+            self._transport.pause_reading()
+        if self._run_queue.is_iteration_over:
+            self._enqueue()
+        else:
+            self._process_next_frame()
+
+    @property
+    def _run_queue(self) -> RunQueue:
+        return self._connection.endpoint.run_queue
+
+    def _enqueue(self) -> None:
+        if not self._is_queued:
+            self._is_queued = True
+            self._run_queue.add(self)
+
+    def run_slice(self) -> None:
+        """This client is the first in line."""
+        self._is_queued = False
+        self._process_next_frame()
+
+    def _process_next_frame(self, wait: asyncio.Task[ExchangeOutcome] | None = None) -> None:
+        """Judges the next frame, unless the client waits in line. In: a wait that is over."""
+        started_ns = clock.monotonic_ns()
+        try:
+            if wait is not None:
+                self._apply_outcome(wait.result())
+            frame = None if self._is_queued else self._take_frame()
+            if frame is not None:
+                self._frames += 1
+                if self._frames > MAX_FRAMES:
+                    raise Malformed(f"more than {MAX_FRAMES} frames came before the client was authenticated")
+                self._apply_outcome(self._exchange.receive_frame(frame))
+                if self._has_frame:
+                    self._enqueue()
+                self._run_queue.record_time(clock.monotonic_ns() - started_ns)
+            self._count_buffered()
+        except Malformed as problem:
+            self._sasl.on_invalid_request(self._connection, str(problem))
+            self.abort()
+        except Exception as problem:  # noqa: BLE001 - whatever a stranger causes costs this connection only
+            self._sasl.on_error(self._connection, problem)
+            self.abort()
+
+    # Frames
+
+    @property
+    def _has_frame(self) -> bool:
+        """Whether another frame can be judged."""
+        buffer = self._buffer
+        if self._is_over or self._wait is not None or len(buffer) < SIZE_BYTES:
+            return False
+        size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
+        return len(buffer) >= SIZE_BYTES + size
+
+    def _take_frame(self) -> bytes | None:
+        """The next one, without its size, if it is whole."""
+        buffer = self._buffer
+        if self._is_over or self._wait is not None or len(buffer) < SIZE_BYTES:
+            return None
+        size = int.from_bytes(buffer[:SIZE_BYTES], "big", signed=True)
+        if not 0 <= size <= self._sasl.max_receive_bytes:
+            self._reject_client(ExchangeFailed(b"", f"{INVALID_SIZE} ({size} bytes)"))
+            return None
+        end = SIZE_BYTES + size
+        if len(buffer) < end:
+            return None
+        frame = bytes(buffer[SIZE_BYTES:end])
+        del buffer[:end]
+        return frame
+
+    def _apply_outcome(self, outcome: ExchangeOutcome) -> None:
+        match outcome:
+            case ExchangeContinues(frame):
+                self._write(frame)
+            case ExchangeSucceeded():
+                self._admit_client(outcome)
+            case ExchangeFailed():
+                self._reject_client(outcome)
+            case ExchangePending(wait):
+                self._wait = self._sasl.loop.create_task(wait())
+                self._wait.add_done_callback(self._on_wait_done)
+
+    def _on_wait_done(self, wait: asyncio.Task[ExchangeOutcome]) -> None:
+        self._wait = None
+        if not self._is_over and not wait.cancelled() and self._transport is not None:
+            self._transport.resume_reading()
+            self._process_next_frame(wait)
+
+    def _admit_client(self, outcome: ExchangeSucceeded) -> None:
+        early, transport = bytes(self._buffer), self._transport
+        assert transport is not None
+        self._stop()
+        connection = self._connection
+        connection.gate = None
+        self._sasl.on_authenticated(connection, outcome.identity.mechanism)
+        connection.on_authenticated(outcome)
+        self._transport = None
+        transport.write(outcome.frame)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        if early:
+            connection.data_received(early)
+
+    def _reject_client(self, outcome: ExchangeFailed) -> None:
+        self._stop()
+        self._sasl.on_authentication_failed(self._connection, self._exchange.mechanism, outcome.reason)
+        if self._transport is not None:
+            self._transport.pause_reading()
+        self._timer = self._sasl.loop.call_later(self._sasl.delay_s, self._send_rejection, outcome.frame)
+
+    def _send_rejection(self, frame: bytes) -> None:
+        """The client has waited for as long as it has to."""
+        transport = self._transport
+        if transport is None:
+            return
+        self._write(frame)
+        self._timer = self._sasl.loop.call_later(REJECTION_LINGER_S if frame else 0, self._close)
+
+    def _close(self) -> None:
+        transport = self._transport
+        if transport is not None:
+            transport.close()
+            self._timer = self._sasl.loop.call_later(_LINGER_S, transport.abort)
+
+    def _write(self, frame: bytes) -> None:
+        if frame and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame)
+
+    def _count_buffered(self) -> None:
+        """What all clients together have sent that is no whole frame yet is bounded as well."""
+        if self._is_over:
+            return
+        self._sasl.buffered_bytes += len(self._buffer) - self._counted_bytes
+        self._counted_bytes = len(self._buffer)
+        if self._counted_bytes and self._sasl.buffered_bytes > self._sasl.max_buffered_bytes:
+            raise Malformed(
+                "clients that are not authenticated have sent too much that is not a whole request"
+            )
+
+    # Ending
+
+    def _on_timeout(self) -> None:
+        transport = self._transport
+        self._stop()
+        if transport is None:
+            return
+        reason = f"it was not authenticated within {self._sasl.timeout_s:g} s (authentication.timeout.ms)"
+        self._sasl.on_authentication_failed(self._connection, self._exchange.mechanism, reason)
+        transport.abort()
+
+    def _stop(self) -> None:
+        """Nothing is read any more, and the time of the client is over."""
+        self._is_over = True
+        if self._is_queued:
+            self._is_queued = False
+            self._run_queue.remove(self)
+        self._timer.cancel()
+        self._sasl.buffered_bytes -= self._counted_bytes
+        self._counted_bytes = 0
+        self._buffer = bytearray()
+        if self._wait is not None:
+            self._wait.cancel()
+
+    def abort(self) -> None:
+        """Closes at once."""
+        self._stop()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class SaslConnection(SecuredConnection):
+    """A connection of a listener with SASL, once its client is let in: its session and re-authentication."""
+
+    __slots__ = (
+        "_exchange",
+        "_mechanism",
+        "_reauthentication_began_ns",
+        "_sasl",
+        "_session_end_ns",
+        "_wait",
+        "gate",
+    )
+
+    def __init__(self, endpoint: Endpoint, peername: object, sasl: "SaslListener") -> None:
+        super().__init__(endpoint, peername)
+        self._sasl = sasl
+        self._mechanism = ""
+        self._session_end_ns = 0
+        self._reauthentication_began_ns = 0
+        self._exchange: SaslExchange | None = None
+        self._wait: asyncio.Task[ExchangeOutcome] | None = None
+        """For what becomes of an exchange; meanwhile nothing is processed."""
+        self.gate: SaslGate | None = None
+        """What has the transport until the client is let in."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Its listener."""
+        return self._endpoint
+
+    def answer_api_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+        """As any client is answered. In: a request of this version."""
+        encoder = ResponseEncoder(APIS[ApiKey.API_VERSIONS], version, ApiCounts())
+        context = RequestContext(self.client, encoder, 0, self, version)
+        answer: object = self._endpoint.routes.get_handler(ApiKey.API_VERSIONS)(request, context)
+        return cast("ApiVersionsResponse", answer)
+
+    def on_authenticated(self, outcome: ExchangeSucceeded) -> None:
+        """The client has shown who it is; its session begins."""
+        principal, self._mechanism = outcome.identity
+        self.set_principal(principal)
+        self._session_end_ns = 0
+        if outcome.session_ms is not None:
+            self._session_end_ns = clock.monotonic_ns() + outcome.session_ms * 1_000_000
+
+    @property
+    def _has_session_ended(self) -> bool:
+        return self._session_end_ns > 0 and clock.monotonic_ns() > self._session_end_ns
+
+    # Sessions
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the client, any number of them."""
+        if self._session_end_ns and (self._exchange is not None or self._has_session_ended):
+            self._heartbeat_cache = HeartbeatCache()  # nothing is answered as before
+        super().data_received(data)
+
+    def _process_data(self, data: bytes, started_ns: int) -> None:
+        """Processes what is in `data`; what is left over is kept."""
+        if self._exchange is not None:
+            self._process_reauthentication(self._exchange, data, started_ns)
+        elif self._has_session_ended and _is_other_than_handshake(data):
+            self._count_expired_session()
+            self.close()
+        else:
+            super()._process_data(data, started_ns)
+
+    def _count_expired_session(self) -> None:
+        self._sasl.counts.expired_connections += 1
+
+    # Authenticating anew
+
+    def begin_reauthentication(self, request: SaslHandshakeRequest, context: RequestContext) -> object | None:
+        """The answer to a SaslHandshake that begins a re-authentication; None: it begins none."""
+        now_ns = clock.monotonic_ns()
+        if not self._session_end_ns:
+            return None
+        if (
+            self._reauthentication_began_ns
+            and now_ns - self._reauthentication_began_ns < _MIN_REAUTHENTICATION_NS
+        ):
+            if self._has_session_ended:
+                self._count_expired_session()
+                return CLOSE_CONNECTION
+            return None
+        self._reauthentication_began_ns = now_ns
+        exchange = self._sasl.create_exchange(self, SaslIdentity(self.client.principal, self._mechanism))
+        if not exchange.choose_mechanism(request.mechanism, context.api_version):
+            self._sasl.on_authentication_failed(
+                self, "", "Unsupported SASL mechanism", is_reauthentication=True
+            )
+            return CLOSE_CONNECTION
+        self._heartbeat_cache = HeartbeatCache()
+        self._exchange = exchange
+        reply = context.defer(blocks=True)  # the next bytes belong to the exchange
+        reply.send(SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=exchange.mechanism_names))
+        return BLOCKED
+
+    def _process_reauthentication(self, exchange: SaslExchange, data: bytes, started_ns: int) -> None:
+        """Gives the next whole frame to the exchange; the frames behind it wait for another iteration."""
+        position, self._needed_bytes = 0, SIZE_BYTES
+        if len(data) >= SIZE_BYTES:
+            size = int.from_bytes(data[:SIZE_BYTES], "big", signed=True)
+            if not 0 <= size <= self._sasl.max_receive_bytes:
+                self._reject_client(ExchangeFailed(b"", f"{INVALID_SIZE} ({size} bytes)"))
+                return
+            end = SIZE_BYTES + size
+            if end > len(data):
+                self._needed_bytes = end
+            else:
+                try:
+                    outcome = exchange.receive_frame(data[SIZE_BYTES:end])
+                except Malformed as problem:
+                    self._endpoint.on_invalid_request(self, str(problem))
+                    self.close()
+                    return
+                position = end
+                self._apply_outcome(outcome)
+        if 0 < position < len(data) and not self._is_held:
+            if self._exchange is None:
+                self._process_data(data[position:], started_ns)
+                return
+            self._enqueue()
+        self._pending = bytearray(data[position:])
+
+    def _apply_outcome(self, outcome: ExchangeOutcome) -> None:
+        match outcome:
+            case ExchangeContinues(frame):
+                self._send_frame(frame)
+            case ExchangeSucceeded(frame, identity):
+                self._send_frame(frame)
+                self._exchange = None
+                self._sasl.on_authenticated(self, identity.mechanism, is_reauthentication=True)
+                self.on_authenticated(outcome)
+            case ExchangeFailed():
+                self._reject_client(outcome)
+            case ExchangePending(wait):
+                self._blocking_replies += 1
+                self._is_held = True
+                self._wait = self._endpoint.loop.create_task(wait())
+                self._wait.add_done_callback(self._on_wait_done)
+
+    def _on_wait_done(self, wait: asyncio.Task[ExchangeOutcome]) -> None:
+        self._wait = None
+        self._blocking_replies -= 1
+        if wait.cancelled() or self._transport is None or self._is_closing:
+            return
+        self._update_hold()
+        try:
+            self._apply_outcome(wait.result())
+        except Exception as problem:  # noqa: BLE001 - whatever a client causes costs this connection only
+            self._sasl.on_error(self, problem)
+            self.close()
+        self._process_pending()
+
+    def _send_frame(self, frame: bytes) -> None:
+        out = bytearray()
+        self._queue_frame(frame, out)
+        self._write_data(out)
+
+    def _reject_client(self, outcome: ExchangeFailed) -> None:
+        """The client is told in its time; until then nothing of it is processed."""
+        assert self._exchange is not None
+        self._sasl.on_authentication_failed(
+            self, self._exchange.mechanism, outcome.reason, is_reauthentication=True
+        )
+        self._blocking_replies += 1  # for good: it is the last that is answered
+        self._is_held = True
+        self._stop_reading()
+        self._endpoint.loop.call_later(self._sasl.delay_s, self._send_rejection, outcome.frame)
+
+    def _send_rejection(self, frame: bytes) -> None:
+        if not self._replies:  # else it would come before answers that are still to be given
+            self._write_data(frame)
+        self._endpoint.loop.call_later(REJECTION_LINGER_S if frame else 0, self.close)
+
+    # Ending
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        if self._wait is not None:
+            self._wait.cancel()
+        super().connection_lost(exc)
+
+    def close(self) -> None:
+        """Sends what is ready, then closes."""
+        super().close()
+        if self.gate is not None:
+            self.gate.abort()
+
+    def abort(self) -> None:
+        """Closes at once."""
+        super().abort()
+        if self.gate is not None:
+            self.gate.abort()
+
+
+def _is_other_than_handshake(data: bytes) -> bool:
+    """Whether bytes begin a request of another API, as far as they tell."""
+    if len(data) < _API_KEY_END:
+        return False
+    return int.from_bytes(data[SIZE_BYTES:_API_KEY_END], "big", signed=True) != ApiKey.SASL_HANDSHAKE

@@ -1,0 +1,241 @@
+"""SASL of one listener: its mechanisms, limits and counters, and the validation of its OAUTHBEARER tokens.
+Validators of signed tokens are imported only for a listener that uses them.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from coordinator.config.listener_settings import ListenerSettings, OauthSettings
+from coordinator.core import clock
+from coordinator.core.message_text import StartFailed
+from coordinator.network.client_connection import Connection
+from coordinator.network.endpoint import Endpoint
+from coordinator.network.request_routes import AuthenticationCounts
+from coordinator.security.core.oauthbearer import (
+    OAUTHBEARER,
+    BearerServer,
+    UnsecuredTokenValidator,
+    parse_unsecured_rules,
+)
+from coordinator.security.core.sasl_mechanisms import (
+    PLAIN,
+    PlainServer,
+    SaslServer,
+    ScramCredential,
+    ScramMechanism,
+    ScramServer,
+)
+from coordinator.security.server.sasl_exchange import SaslExchange, SaslIdentity, SaslMechanisms
+from coordinator.security.server.sasl_gate import SaslConnection, SaslGate
+from storage.files import Files
+
+if TYPE_CHECKING:
+    from coordinator.security.server.refreshing_jwks import RefreshingJwks
+
+_LOG: Final = logging.getLogger("OAUTHBEARER")
+
+MAX_BUFFERED_BYTES: Final = 32 * 1024 * 1024
+"""Of what clients of a listener have sent that are not let in, and is no whole frame."""
+_USER_PREFIX: Final = "user_"
+_NONCE_BYTES: Final = 24
+GetScramCredentials = Callable[[], Mapping[tuple[str, ScramMechanism], ScramCredential]]
+"""Gives what is known now, by user and mechanism."""
+
+
+class SaslListener:
+    """SASL of one listener."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        settings: ListenerSettings,
+        credentials: GetScramCredentials,
+        counts: AuthenticationCounts,
+        files: Files,
+    ) -> None:
+        """In: what the listener is set to; where keys of tokens may be. Raises StartFailed for a mechanism that is
+        not served, or cannot be."""
+        self.loop = loop
+        self.counts = counts
+        self.max_receive_bytes = settings.sasl_server_max_receive_size
+        self.delay_s = settings.connection_failed_authentication_delay_ms / 1000
+        self.timeout_s = settings.authentication_timeout_ms / 1000
+        self.max_buffered_bytes = MAX_BUFFERED_BYTES
+        self.buffered_bytes = 0
+        """What the gates of this listener keep now."""
+        self._listener = settings.name
+        self._bearer = OAuthBearerListener(settings, files) if OAUTHBEARER in settings.mechanisms else None
+        servers = {
+            name: _create_server_factory(name, settings, credentials, self._bearer)
+            for name in settings.mechanisms
+        }
+        self._mechanisms = SaslMechanisms(servers, settings.connections_max_reauth_ms)
+
+    async def start(self) -> None:
+        """Fetches what is to be had from elsewhere before clients may come. Raises StartFailed."""
+        if self._bearer is not None:
+            await self._bearer.start()
+
+    async def reload(self) -> None:
+        """Fetches it again; what is wrong is told in the log."""
+        if self._bearer is not None:
+            await self._bearer.reload()
+
+    def close(self) -> None:
+        """Fetches nothing any more."""
+        if self._bearer is not None:
+            self._bearer.close()
+
+    def create_connection(self, endpoint: Endpoint, peername: object) -> SaslConnection:
+        """The connection of a socket that was accepted."""
+        return SaslConnection(endpoint, peername, self)
+
+    def create_protocol(self, connection: Connection) -> SaslGate:
+        """What has the transport of a connection first."""
+        assert isinstance(connection, SaslConnection)
+        return SaslGate(self, connection)
+
+    def create_exchange(
+        self, connection: SaslConnection, previous_identity: SaslIdentity | None = None
+    ) -> SaslExchange:
+        """An authentication. In: who the client was until now, where it authenticates anew."""
+        return SaslExchange(self._mechanisms, connection.answer_api_versions, previous_identity)
+
+    # Reports of gates and connections
+
+    def on_authenticated(
+        self, connection: SaslConnection, mechanism: str, *, is_reauthentication: bool = False
+    ) -> None:
+        """A client was let in, or has authenticated anew."""
+        counted = self.counts.reauthentications if is_reauthentication else self.counts.succeeded
+        counted[self._listener, mechanism] += 1
+
+    def on_authentication_failed(
+        self, connection: SaslConnection, mechanism: str, reason: str, *, is_reauthentication: bool = False
+    ) -> None:
+        """A client could not show who it is. In: "" for a mechanism that is not known; a printable reason."""
+        counted = self.counts.failed_reauthentications if is_reauthentication else self.counts.failed
+        counted[self._listener, mechanism] += 1
+        connection.endpoint.on_authentication_failed(connection, mechanism, reason)
+
+    def on_invalid_request(self, connection: SaslConnection, reason: str) -> None:
+        """What a client has sent before it was let in is no request."""
+        self.counts.failed[self._listener, ""] += 1
+        connection.endpoint.on_invalid_request(connection, reason)
+
+    def on_error(self, connection: SaslConnection, problem: Exception) -> None:
+        """Judging a client failed for a reason that is ours."""
+        connection.endpoint.on_handler_failed(connection, problem)
+
+
+class OAuthBearerListener:
+    """OAUTHBEARER of one listener: the rules and keys of its tokens."""
+
+    def __init__(self, settings: ListenerSettings, files: Files) -> None:
+        """Raises StartFailed for what no token can be judged by."""
+        oauth = settings.oauth
+        assert oauth is not None
+        self._keys: RefreshingJwks | None = None
+        if oauth.is_secured:
+            self._use_signed_tokens(settings.name, oauth, files)
+        else:
+            self._use_unsecured_tokens(settings.name, settings.jaas_options[OAUTHBEARER])
+
+    def create_server(self) -> BearerServer:
+        """The server's side of one authentication."""
+        refresh_keys = None if self._keys is None else self._keys.refresh_for_unknown_key
+        return BearerServer(self._validate, clock.wall_ms, refresh_keys)
+
+    async def start(self) -> None:
+        """Fetches the keys, where tokens are signed. Raises StartFailed."""
+        if self._keys is not None:
+            await self._keys.start()
+
+    async def reload(self) -> None:
+        """Fetches the keys again; what is wrong is told in the log."""
+        if self._keys is not None:
+            await self._keys.reload()
+
+    def close(self) -> None:
+        """Fetches nothing any more."""
+        if self._keys is not None:
+            self._keys.close()
+
+    def _use_unsecured_tokens(self, listener: str, options: Mapping[str, str]) -> None:
+        try:
+            rules = parse_unsecured_rules(options)
+        except ValueError as error:
+            raise StartFailed(
+                f"the listener {listener}, its login module of {OAUTHBEARER}: {error}"
+            ) from error
+        _LOG.warning(
+            "Listener %s lets in everybody as whoever they say: tokens of OAUTHBEARER are not signed there, which "
+            "is for tests alone",
+            listener,
+        )
+        self._validate = UnsecuredTokenValidator(rules, clock.wall_ms).validate
+
+    def _use_signed_tokens(self, listener: str, oauth: OauthSettings, files: Files) -> None:
+        # The library of signatures takes its time to load, and who has no such tokens needs none of it.
+        from coordinator.security.core.signed_token import ClaimRules, SignedTokenValidator
+        from coordinator.security.server.refreshing_jwks import (
+            JWKS_URL_PROPERTY,
+            RefreshingJwks,
+            create_fetcher,
+        )
+
+        for name in ("audience", "issuer"):
+            if not getattr(oauth, f"sasl_oauthbearer_expected_{name}"):
+                _LOG.warning(
+                    "Listener %s takes signed tokens whoever their %s is: sasl.oauthbearer.expected.%s is not set",
+                    *(listener, name, name),
+                )
+        tokens = SignedTokenValidator(
+            ClaimRules(
+                frozenset(oauth.sasl_oauthbearer_expected_audience),
+                oauth.sasl_oauthbearer_expected_issuer,
+                oauth.sasl_oauthbearer_clock_skew_seconds * 1000,
+                oauth.sasl_oauthbearer_scope_claim_name,
+                oauth.sasl_oauthbearer_sub_claim_name,
+            ),
+            clock.wall_ms,
+        )
+        try:
+            fetch = create_fetcher(oauth.sasl_oauthbearer_jwks_endpoint_url, files)
+        except ValueError as error:
+            raise StartFailed(f"the listener {listener}, {JWKS_URL_PROPERTY}: {error}") from error
+        self._keys = RefreshingJwks(listener, oauth, tokens, fetch)
+        self._validate = tokens.validate
+
+
+def _create_server_factory(
+    mechanism: str,
+    settings: ListenerSettings,
+    credentials: GetScramCredentials,
+    bearer: OAuthBearerListener | None,
+) -> Callable[[], SaslServer]:
+    """What makes the server's side of one authentication."""
+    if mechanism == OAUTHBEARER and bearer is not None:
+        return bearer.create_server
+    if mechanism == PLAIN:
+        options = settings.jaas_options[PLAIN]
+        passwords = {
+            name.removeprefix(_USER_PREFIX): password
+            for name, password in options.items()
+            if name.startswith(_USER_PREFIX)
+        }
+        return partial(PlainServer, passwords)
+    for scram in ScramMechanism:
+        if scram.mechanism_name == mechanism:
+            return partial(_create_scram_server, scram, credentials)
+    raise StartFailed(f"the listener {settings.name} asks for {mechanism}, which is not served here")
+
+
+def _create_scram_server(mechanism: ScramMechanism, credentials: GetScramCredentials) -> ScramServer:
+    return ScramServer(
+        mechanism, lambda user: credentials().get((user, mechanism)), secrets.token_urlsafe(_NONCE_BYTES)
+    )

@@ -1,0 +1,298 @@
+"""Reads key stores and truststores: PEM in files or as properties, PKCS12, and JKS (through the package
+purejks).
+
+As in Java the content decides between the binary forms: the type `JKS` also reads PKCS12, which keytool
+writes by default. JCEKS is refused with the command that converts it to PKCS12. PEM may also be on one line
+with blanks in place of line ends, as properties contain it. Error texts name the property and the remedy, in
+one line and without secrets.
+Source: Kafka's `DefaultSslEngineFactory` and its `PemParser`, KIP-651; RFC 7468; Java's `KeyStore` and
+`sun.security.provider.JavaKeyStore`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_der_private_key,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509.oid import PublicKeyAlgorithmOID
+
+from coordinator.config.listener_settings import TlsSettings
+from storage.files import Files
+from storage.optional_dependencies import OptionalDependencyError, require_extra
+from storage.storage_errors import format_error_reason
+
+if TYPE_CHECKING:
+    import jks
+
+JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
+_JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
+_PEM: Final = "PEM"
+_PEM_MARKER: Final = b"-----BEGIN "
+_DER_SEQUENCE: Final = b"\x30"
+_BLOCK: Final = re.compile(rb"-+BEGIN ([A-Z0-9 ]+?)-+(.*?)-+END \1-+", re.DOTALL)
+_HEADER_SIGN: Final = b":"
+_LINE_LENGTH: Final = 64
+
+
+class KeyStoreError(Exception):
+    """The text names the property and says what to do, in one line and without a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    """The key of a server, and its certificate with those above it."""
+
+    key: PrivateKeyTypes
+    chain: Sequence[x509.Certificate]
+    """The server's own first."""
+    name: str
+    """The property that it is from, and the file."""
+
+
+def read_key_store(settings: TlsSettings, files: Files) -> KeyStore:
+    """What a listener shows to its clients. Raises KeyStoreError."""
+    if settings.ssl_keystore_key:
+        return _parse_pem_key_store(
+            settings,
+            settings.ssl_keystore_key.encode(),
+            settings.ssl_keystore_certificate_chain.encode(),
+            ("ssl.keystore.key", "ssl.keystore.certificate.chain"),
+        )
+    path = settings.ssl_keystore_location
+    data = _read_store(files, "ssl.keystore", path, settings.ssl_keystore_type)
+    name = f"ssl.keystore.location: {path}"
+    if settings.ssl_keystore_type == _PEM:
+        return _parse_pem_key_store(settings, data, data, (name, name))
+    if data.startswith(JKS_MAGIC):
+        java = parse_java_key(data, settings.ssl_keystore_password, settings.ssl_key_password, path)
+        return check_key_store(KeyStore(java.key, java.chain, name))
+    store = _load_pkcs12(data, settings.ssl_keystore_password, "ssl.keystore", path)
+    if store.key is None or store.cert is None:
+        raise KeyStoreError(f"{name}: it has no key, only certificates")
+    if settings.ssl_key_password not in ("", settings.ssl_keystore_password):
+        raise KeyStoreError(
+            f"ssl.key.password: is not ssl.keystore.password, and in PKCS12 both are the same ({path})"
+        )
+    others = [each.certificate for each in store.additional_certs]
+    return check_key_store(KeyStore(store.key, _order_chain(store.cert.certificate, others), name))
+
+
+def read_truststore(settings: TlsSettings, files: Files) -> Sequence[x509.Certificate]:
+    """The certificates of those who may sign that of a client; none where nothing is set. Raises KeyStoreError."""
+    if settings.ssl_truststore_certificates:
+        return parse_pem_certificates(
+            settings.ssl_truststore_certificates.encode(), "ssl.truststore.certificates"
+        )
+    path = settings.ssl_truststore_location
+    if not path:
+        return []
+    data = _read_store(files, "ssl.truststore", path, settings.ssl_truststore_type)
+    name = f"ssl.truststore.location: {path}"
+    if settings.ssl_truststore_type == _PEM:
+        return parse_pem_certificates(data, name)
+    if data.startswith(JKS_MAGIC):
+        found = parse_java_certificates(data, settings.ssl_truststore_password, path)
+    else:
+        store = _load_pkcs12(data, settings.ssl_truststore_password, "ssl.truststore", path)
+        found = [each.certificate for each in (store.cert, *store.additional_certs) if each is not None]
+    if not found:
+        raise KeyStoreError(f"{name}: it has no certificates")
+    return found
+
+
+def check_key_store(store: KeyStore) -> KeyStore:
+    """Return the key store if its first certificate belongs to the key and can be presented; else raise
+    KeyStoreError."""
+    if store.chain[0].public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
+        # The key was read as one of RSA, which it is, and OpenSSL wants both to say the same.
+        raise KeyStoreError(
+            f"{store.name}: the key is for RSASSA-PSS alone, which is not served here; RSA, EC and Ed25519 are"
+        )
+    own = _encode_public_key(store.key.public_key())
+    try:
+        keys = [_encode_public_key(each.public_key()) for each in store.chain]
+    except (ValueError, UnsupportedAlgorithm):
+        raise KeyStoreError(f"{store.name}: a certificate has a kind of key that is not known here") from None
+    if keys[0] == own:
+        return store
+    if own in keys:
+        raise KeyStoreError(f"{store.name}: the certificate of the key has to be the first one")
+    raise KeyStoreError(f"{store.name}: the certificate is not that of the key")
+
+
+def _encode_public_key(key: object) -> bytes:
+    assert hasattr(key, "public_bytes")
+    encoded: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return encoded
+
+
+def _order_chain(own: x509.Certificate, others: Sequence[x509.Certificate]) -> list[x509.Certificate]:
+    """The certificates from the own one up: a PKCS12 has them in any order."""
+    chain, left = [own], list(others)
+    while chain[-1].issuer != chain[-1].subject:
+        above = next((each for each in left if each.subject == chain[-1].issuer), None)
+        if above is None:
+            break
+        left.remove(above)
+        chain.append(above)
+    return chain
+
+
+def _read_store(files: Files, store: str, path: str, type_: str) -> bytes:
+    """The bytes of a store that may have this type."""
+    try:
+        data = files.read(path)
+    except OSError as error:
+        raise KeyStoreError(f"{store}.location: {path}: {format_error_reason(error, path)}") from None
+    if data.startswith(_JCEKS_MAGIC):
+        raise KeyStoreError(
+            f"{store}.location: {path} is a JCEKS, which is not read here. This makes a PKCS12 of it: "
+            f"{format_convert_command(path, 'JCEKS')}"
+        )
+    if type_ != _PEM and _PEM_MARKER in data and not data.startswith(_DER_SEQUENCE):
+        raise KeyStoreError(f"{store}.type={type_}: {path} is PEM")
+    return data
+
+
+def _load_pkcs12(data: bytes, password: str, store: str, path: str) -> pkcs12.PKCS12KeyAndCertificates:
+    name = f"{store}.location: {path}"
+    if not data.startswith(_DER_SEQUENCE):
+        raise KeyStoreError(f"{name}: it is neither PKCS12 nor JKS")
+    try:
+        return pkcs12.load_pkcs12(data, password.encode() or None)
+    except (ValueError, UnsupportedAlgorithm):
+        if not password:
+            raise KeyStoreError(f"{name}: it has a password, and {store}.password is not set") from None
+        raise KeyStoreError(f"{name}: {store}.password is wrong, or the file is damaged") from None
+
+
+def _parse_pem_key_store(settings: TlsSettings, key: bytes, chain: bytes, names: tuple[str, str]) -> KeyStore:
+    private_key = parse_pem_key(key, settings.ssl_key_password, names[0])
+    return check_key_store(KeyStore(private_key, parse_pem_certificates(chain, names[1]), names[1]))
+
+
+def parse_pem_certificates(data: bytes, name: str) -> list[x509.Certificate]:
+    """All of them, in their order. In: the property, with the file where there is one. Raises KeyStoreError."""
+    try:
+        found = [
+            x509.load_pem_x509_certificate(block)
+            for label, block in _parse_blocks(data)
+            if label.endswith(b"CERTIFICATE")
+        ]
+    except ValueError as error:
+        raise KeyStoreError(f"{name}: a certificate cannot be read: {error}") from None
+    if not found:
+        raise KeyStoreError(f"{name}: there is no certificate (-----BEGIN CERTIFICATE-----)")
+    return found
+
+
+def parse_pem_key(data: bytes, password: str, name: str) -> PrivateKeyTypes:
+    """The private key. In: the property, with the file where there is one; "" for a key without a password.
+    Raises KeyStoreError."""
+    block = next((block for label, block in _parse_blocks(data) if label.endswith(b"PRIVATE KEY")), None)
+    if block is None:
+        raise KeyStoreError(f"{name}: there is no key (-----BEGIN PRIVATE KEY-----)")
+    is_encrypted = b"ENCRYPTED" in block
+    if is_encrypted and not password:
+        raise KeyStoreError(f"{name}: the key is encrypted, and ssl.key.password is not set")
+    if password and not is_encrypted:
+        raise KeyStoreError(f"ssl.key.password: the key is not encrypted ({name})")
+    try:
+        return load_pem_private_key(block, password.encode() or None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # What the library says may be about bytes of the key.
+        why = "ssl.key.password is wrong, or the key is damaged" if is_encrypted else "the key cannot be read"
+        raise KeyStoreError(f"{name}: {why}") from None
+
+
+def _parse_blocks(data: bytes) -> list[tuple[bytes, bytes]]:
+    """The label of each block, and the block in lines."""
+    found: list[tuple[bytes, bytes]] = []
+    for match in _BLOCK.finditer(data):
+        label, body = match.groups()
+        if _HEADER_SIGN not in body:  # headers, of OpenSSL's older form, have lines of their own
+            text = b"".join(body.split())
+            body = b"\n%b\n" % b"\n".join(
+                text[at : at + _LINE_LENGTH] for at in range(0, len(text), _LINE_LENGTH)
+            )
+        found.append((label, b"-----BEGIN %b-----%b-----END %b-----\n" % (label, body, label)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class JavaKey:
+    """The first key of a store, decrypted, and its certificates, its own first."""
+
+    key: PrivateKeyTypes
+    chain: Sequence[x509.Certificate]
+
+
+def parse_java_key(data: bytes, password: str, key_password: str, path: str) -> JavaKey:
+    """Return the first key of a store. `key_password` is "" where it is that of the store. Raises KeyStoreError."""
+    store, name = _load_java_store(data, password, "ssl.keystore", path), f"ssl.keystore.location: {path}"
+    entry = next(iter(store.private_keys.values()), None)
+    if entry is None:
+        raise KeyStoreError(f"{name}: it has no key, only certificates")
+    import jks  # it is there: the store was read
+
+    try:
+        entry.decrypt(key_password or password)
+        key = load_der_private_key(entry.pkey_pkcs8, None)
+    except jks.DecryptionFailureException:
+        raise KeyStoreError(f"ssl.key.password: it is wrong for the key in {path}") from None
+    except (jks.KeystoreException, ValueError, TypeError, UnsupportedAlgorithm):
+        # The message of the library may show bytes of the key.
+        raise KeyStoreError(f"{name}: the key cannot be read") from None
+    return JavaKey(key, [_parse_der_certificate(each, name) for _, each in entry.cert_chain])
+
+
+def parse_java_certificates(data: bytes, password: str, path: str) -> list[x509.Certificate]:
+    """Return the certificates that a store trusts; like Java, also the own one of each key. An empty password skips
+    the check of integrity. Raises KeyStoreError."""
+    store, name = _load_java_store(data, password, "ssl.truststore", path), f"ssl.truststore.location: {path}"
+    found = [entry.cert for entry in store.certs.values()]
+    found += [entry.cert_chain[0][1] for entry in store.private_keys.values() if entry.cert_chain]
+    return [_parse_der_certificate(each, name) for each in found]
+
+
+def _load_java_store(data: bytes, password: str, store: str, path: str) -> "jks.KeyStore":
+    try:
+        with require_extra("jks", f"{store}.location: {path}: the format JKS"):
+            import jks
+    except OptionalDependencyError as error:
+        raise KeyStoreError(f"{error}, or convert it: {format_convert_command(path, 'JKS')}") from None
+    try:
+        return jks.KeyStore.loads(data, password or None, try_decrypt_keys=False)
+    except jks.KeystoreSignatureException:
+        raise KeyStoreError(
+            f"{store}.location: {path}: {store}.password is wrong, or the file is damaged"
+        ) from None
+    except jks.KeystoreException:
+        raise KeyStoreError(f"{store}.location: {path}: the file is damaged") from None
+
+
+def _parse_der_certificate(data: bytes, name: str) -> x509.Certificate:
+    try:
+        return x509.load_der_x509_certificate(data)
+    except ValueError as error:
+        raise KeyStoreError(f"{name}: a certificate cannot be read: {error}") from None
+
+
+def format_convert_command(path: str, form: str) -> str:
+    """Return the command that makes a PKCS12 of a store that has the format JKS or JCEKS."""
+    target = quote(f"{path.removesuffix(f'.{form.lower()}')}.p12")
+    return (
+        f"keytool -importkeystore -srckeystore {quote(path)} -srcstoretype {form} "
+        f"-destkeystore {target} -deststoretype PKCS12"
+    )

@@ -1,1 +1,0 @@
-"""What each API asks of an authorizer, and what whoever is refused sees."""

@@ -1,0 +1,250 @@
+"""DeleteTopics and DeleteRecords."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from coordinator.core.outcome import Context, Now
+from coordinator.topics.api_error import ApiError, find_timeout_error
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane_answer import Answer, FilesLeft, TopicChange, TopicDeleted
+from coordinator.topics.data_plane_config import DataPlaneConfig
+from coordinator.topics.partition import HostedPartition
+from coordinator.topics.stepwise_work import StepGenerator, StepMark, write_all
+from coordinator.topics.topic import ZERO_ID, Topic
+from protocol.error_codes import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from storage.log import PartitionLog
+from storage.storage_errors import StorageError, catch_os_error, format_error_reason
+from storage.topic_partition import TopicPartition
+
+TopicKey = tuple[str | None, bytes]
+"""How a request gives a topic: its name, or None, and its id, or zeros."""
+_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+HIGH_WATERMARK: Final = -1
+NO_LOW_WATERMARK: Final = -1
+
+
+def answer_delete_topics(
+    plane: DataPlane, request: DeleteTopicsRequest, context: Context, now: Now
+) -> AnswerSteps:
+    """Delete or refuse each topic on its own, in the order of the request; a duplicate gets one result."""
+    catalogue = plane.catalogue
+    requested: list[TopicKey] = [(name, ZERO_ID) for name in request.topic_names]
+    requested += [(state.name, state.topic_id) for state in request.topics]
+    request_error = _find_request_error(plane.config, request.timeout_ms, context.api_version)
+    if request_error is not None:
+        return (yield from _refuse_all(requested, request_error))
+    counts: Counter[TopicKey] = Counter()
+    for key in requested:
+        counts[key] += 1
+        yield None
+    results: dict[TopicKey, DeletableTopicResult] = {}
+    found: dict[TopicKey, Topic] = {}
+    for key, count in counts.items():
+        yield None
+        outcome = _find_topic(catalogue, context, key, count)
+        if isinstance(outcome, Topic):
+            found[key] = outcome
+        results[key] = _build_deleted(outcome) if isinstance(outcome, Topic) else outcome
+    _refuse_named_twice(counts, results, found)
+    yield StepMark.CHANGES
+    deleted, changes, failure = yield from _delete_topics(catalogue, list(found.values()))
+    for key, topic in found.items():
+        if topic not in deleted:
+            results[key] = _build_refused(key, failure.code, failure.message)
+    interrupted = plane.fetch_purgatory.pop_interrupted(
+        [part.name for topic in deleted for part in topic.partitions]
+    )
+    return Answer(
+        DeleteTopicsResponse(responses=list(results.values())),
+        changes=changes,
+        completions=plane.complete_fetches(interrupted, now.monotonic_ms),
+    )
+
+
+def _delete_topics(
+    catalogue: Catalogue, requested: Sequence[Topic]
+) -> StepGenerator[tuple[list[Topic], list[TopicChange], ApiError]]:
+    """The topics that are deleted, what changed, and why the others are not deleted."""
+    # Another request may have deleted some since they were found.
+    existing = [topic for topic in requested if catalogue.find_topic_by_id(topic.topic_id) is topic]
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    missing_error = ApiError(unknown, unknown.message)
+    if not existing:
+        return [], [], missing_error
+    try:
+        deleted, problem = yield from catalogue.delete_topics(existing)
+    except (OSError, StorageError) as error:
+        return [], [], ApiError(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
+    changes: list[TopicChange] = [TopicDeleted(topic.name, topic.topic_id) for topic in deleted]
+    if problem is not None:
+        changes.append(FilesLeft(format_error_reason(problem)))
+    return deleted, changes, missing_error
+
+
+def _find_request_error(config: DataPlaneConfig, timeout_ms: int, version: int) -> ApiError | None:
+    """The error of the whole request. Kafka checks this before any right."""
+    if not config.delete_topic_enable:
+        code = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+        return ApiError(code)
+    return find_timeout_error(timeout_ms)
+
+
+def _refuse_all(requested: Sequence[TopicKey], error: ApiError) -> AnswerSteps:
+    responses: list[DeletableTopicResult] = []
+    for key in requested:
+        responses.append(_build_refused(key, error.code, error.message))
+        yield None
+    return Answer(DeleteTopicsResponse(responses=responses))
+
+
+def _find_topic(
+    catalogue: Catalogue, context: Context, key: TopicKey, count: int
+) -> Topic | DeletableTopicResult:
+    """Return the topic to delete, or the refusal. A topic that is named has to be describable before anything is
+    said of it; one that is given by its id has to be deletable only."""
+    name, topic_id = key
+    invalid = ErrorCode.INVALID_REQUEST
+    if name is None and topic_id == ZERO_ID:
+        return _build_refused(key, invalid, "Neither topic name nor id were specified.")
+    if name is not None and topic_id != ZERO_ID:
+        return _build_refused(key, invalid, "You may not specify both topic name and topic id.")
+    if count > 1:
+        return _build_refused(key, invalid, f"Duplicate topic {'id' if name is None else 'name'}.")
+    topic = catalogue.find_topic_by_id(topic_id) if name is None else catalogue.find_topic(name)
+    if topic is None and name is None:
+        return _build_refused(key, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message)
+    described = name if topic is None else topic.name
+    assert described is not None
+    may_describe = context.may_describe is None or context.may_describe(described)
+    may_delete = context.may_delete is None or context.may_delete(described)
+    if name is not None and not may_describe:
+        return _build_refused(key, _DENIED, _DENIED.message)
+    if topic is None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return _build_refused(key, unknown, unknown.message)
+    if not may_delete:
+        return _build_refused((topic.name if may_describe else None, topic_id), _DENIED, _DENIED.message)
+    if not topic.hosted:
+        return _build_refused(
+            key, ErrorCode.POLICY_VIOLATION, f"{topic.name} holds the groups of this server"
+        )
+    return topic
+
+
+def _refuse_named_twice(
+    counts: Mapping[TopicKey, int],
+    results: dict[TopicKey, DeletableTopicResult],
+    found: dict[TopicKey, Topic],
+) -> None:
+    """Refuse the topics that are named and given by their ids as well; both together get one result."""
+    by_id = {topic.topic_id: key for key, topic in found.items() if key[0] is None}
+    for key, topic in list(found.items()):
+        topic_id = topic.topic_id
+        if key[0] is None or not counts.get((None, topic_id)):
+            continue
+        results[key] = _build_refused(
+            (topic.name, topic_id),
+            ErrorCode.INVALID_REQUEST,
+            "The provided topic name maps to an ID that was already supplied.",
+        )
+        del found[key]
+        if topic_id in by_id:
+            del found[by_id[topic_id]], results[by_id[topic_id]]
+
+
+def _build_deleted(topic: Topic) -> DeletableTopicResult:
+    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
+
+
+def _build_refused(key: TopicKey, code: ErrorCode, message: str | None) -> DeletableTopicResult:
+    return DeletableTopicResult(name=key[0], topic_id=key[1], error_code=code, error_message=message)
+
+
+def answer_delete_records(
+    plane: DataPlane, request: DeleteRecordsRequest, context: Context, now: Now
+) -> AnswerSteps:
+    """The response, each partition on its own. No log is changed before the disk has where all of them begin.
+
+    As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
+    """
+    starts: dict[TopicPartition, int] = {}
+    parts: dict[TopicPartition, HostedPartition] = {}
+    answers: dict[TopicPartition, DeleteRecordsPartitionResult] = {}
+    topics = []
+    yield StepMark.CHANGES
+    for topic in request.topics:
+        result = DeleteRecordsTopicResult(name=topic.name, partitions=[])
+        for wanted in {each.partition_index: each for each in topic.partitions}.values():
+            answer = DeleteRecordsPartitionResult(
+                partition_index=wanted.partition_index,
+                low_watermark=NO_LOW_WATERMARK,
+                error_code=ErrorCode.NONE,
+            )
+            try:
+                partition = _find_partition(plane, context, topic.name, wanted.partition_index)
+                starts[partition.name] = answer.low_watermark = _find_new_start(partition, wanted.offset)
+                parts[partition.name], answers[partition.name] = partition, answer
+            except ApiError as error:
+                answer.error_code = error.code
+            result.partitions.append(answer)
+            yield None
+        if result.partitions:
+            topics.append(result)
+    if starts and (yield from plane.directory.record_log_starts(starts)) is not None:
+        _refuse_results(answers.values())
+        return Answer(DeleteRecordsResponse(topics=topics))
+    moved: dict[TopicPartition, PartitionLog] = {}
+    for name, start in starts.items():
+        log = parts[name].log
+        if log is not None and not log.is_deleted:
+            # Retention tries again to remove a segment that the disk keeps: the records are deleted all the same.
+            catch_os_error(partial(log.delete_records_before, start))
+            moved[name] = log
+    plane.directory.on_log_starts_raised(moved)
+    for name, log in moved.items():
+        try:
+            yield from write_all([partial(parts[name].store_log_start, log)])
+        except OSError:
+            _refuse_results([answers[name]])
+    return Answer(DeleteRecordsResponse(topics=topics))
+
+
+def _refuse_results(answers: Iterable[DeleteRecordsPartitionResult]) -> None:
+    for answer in answers:
+        answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK
+
+
+def _find_partition(plane: DataPlane, context: Context, name: str, number: int) -> HostedPartition:
+    topic = plane.catalogue.find_topic(name)
+    if topic is None or not 0 <= number < len(topic.partitions):
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.is_internal:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if not topic.values.log.deletes:
+        raise ApiError(ErrorCode.POLICY_VIOLATION)
+    partition = topic.hosted[number]
+    if not plane.is_leader(partition.name, context):
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return partition
+
+
+def _find_new_start(partition: HostedPartition, offset: int) -> int:
+    """Where the log is to begin. Raises ApiError."""
+    log = partition.log
+    if log is None:
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
+    wanted = partition.high_watermark if offset == HIGH_WATERMARK else offset
+    if not 0 <= wanted <= partition.high_watermark:
+        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    return max(wanted, log.log_start_offset)

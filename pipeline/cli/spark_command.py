@@ -1,0 +1,16 @@
+"""The class of the commands that run Spark."""
+
+from typing import Any
+
+import click
+
+from storage.optional_dependencies import require_extra
+
+
+class SparkCommand(click.Command):
+    """A command that needs the extra `pipeline`. Its `--help`, and errors in its options, do without it."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command. Raises OptionalDependencyError if the extra is missing, before any work is done."""
+        with require_extra("pipeline", context.info_name or "groupd-pipeline"):
+            return super().invoke(context)

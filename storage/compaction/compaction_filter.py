@@ -1,0 +1,261 @@
+"""Selects the records and batches that survive compaction, after it has found the latest offset of each key.
+
+Records of a transaction count when it is committed; those of an aborted one supersede nothing. Therefore
+nothing at or past the beginning of an open transaction is judged.
+
+A record goes when a later one has its key, when its transaction was aborted, and, for a tombstone, when its
+grace period is over. That period begins when compaction first meets the tombstone. The time of its end is
+then written into the batch (the *delete horizon*), so a consumer that reads at least that often sees the
+tombstone. A marker goes in the same way, once a pass meets no batch of its transaction before it, not even an
+empty one. From then on the index of aborted transactions omits it. An abort marker goes only in a later pass,
+because a consumer that got the index entry would wait for the marker past later records.
+
+A batch without records goes too, with two exceptions. The last batch of a producer that may still be active
+stays, because its sequence number, or the epoch of its marker, must not be forgotten. The last batch of a
+segment stays for its offsets.
+
+Source: Kafka's `Cleaner.buildOffsetMap`, `Cleaner.cleanInto`, `CleanedTransactionMetadata`,
+`MemoryRecords.filterTo`; KIP-534.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from storage.batch import BatchHeader, rewrite_batch
+from storage.compaction.compaction_steps import LONG_RECORDS, CompactionSteps, call, is_long
+from storage.producers.end_transaction_marker import COMMIT, parse_marker_type
+from storage.producers.producer_state import CompletedTransaction
+from storage.record import Record
+from storage.storage_errors import CorruptBatch, LogDamaged
+from storage.stored_batch import StoredBatch
+from storage.transaction_index import AbortedTransaction, AbortedTransactions
+
+MAX_KEYS: Final = 1_000_000
+"""Of one pass, about 150 bytes each; what lies behind the last of them is the next pass's."""
+
+IsLastOfProducer = Callable[[BatchHeader], bool]
+"""Whether a batch is the last one of a producer still known."""
+
+
+class KeyOffsetMap:
+    """What a pass over the dirty part of a log has found."""
+
+    def __init__(self, from_offset: int) -> None:
+        self.latest: dict[bytes, int] = {}
+        """The offset of the latest record of each key."""
+        self.aborted: list[CompletedTransaction] = []
+        self.end_offset = from_offset
+        """Every record before it was seen, and of every transaction the end."""
+        self.is_cut_short = False
+        """Whether something was seen that lies behind it."""
+        self._unfinished: dict[int, _UnfinishedTransaction] = {}
+
+    def __len__(self) -> int:
+        return len(self.latest) + sum(len(transaction.latest) for transaction in self._unfinished.values())
+
+    def add_batch(self, batch: StoredBatch) -> None:
+        """Takes the next batch. Raises CorruptBatch.
+
+        One that compaction has emptied begins no transaction: the end of its own may be gone already.
+        """
+        header = batch.header
+        assert header.next_offset > self.end_offset, (batch.path, batch.position, self.end_offset)
+        if header.is_control:
+            for record in batch.records():
+                self._end_transaction(header.producer_id, record)
+        elif header.is_transactional and header.records_count:
+            transaction = self._unfinished.setdefault(
+                header.producer_id, _UnfinishedTransaction(header.base_offset)
+            )
+            transaction.latest |= _find_latest_offsets(batch.records())
+        else:
+            self.latest |= _find_latest_offsets(batch.records())
+        self.end_offset = header.next_offset
+
+    def has_long_transaction(self, producer_id: int) -> bool:
+        """Whether a producer has so many keys in its transaction that its end takes long."""
+        transaction = self._unfinished.get(producer_id)
+        return transaction is not None and len(transaction.latest) > LONG_RECORDS
+
+    def _end_transaction(self, producer_id: int, marker: Record) -> None:
+        kind = parse_marker_type(marker)
+        transaction = self._unfinished.pop(producer_id, None) if kind is not None else None
+        if transaction is None:
+            return
+        if kind == COMMIT:
+            for key, offset in transaction.latest.items():
+                self.latest[key] = max(offset, self.latest.get(key, offset))
+        else:
+            self.aborted.append(CompletedTransaction(producer_id, transaction.first_offset, marker.offset))
+
+    def finish(self) -> None:
+        """There is no more to take: what is in open transactions does not count, nor what lies behind the first of
+        them. Consumers of committed records do not see it yet, so that it takes nothing from them."""
+        if self._unfinished:
+            first_offset = min(transaction.first_offset for transaction in self._unfinished.values())
+            assert first_offset < self.end_offset, (first_offset, self.end_offset)
+            self.end_offset = first_offset
+            self.is_cut_short = True
+            self.latest = {key: offset for key, offset in self.latest.items() if offset < first_offset}
+
+
+class _UnfinishedTransaction:
+    """A transaction whose end has not been met."""
+
+    def __init__(self, first_offset: int) -> None:
+        self.first_offset = first_offset
+        self.latest: dict[bytes, int] = {}
+
+
+def _find_latest_offsets(records: Sequence[Record]) -> dict[bytes, int]:
+    return {record.key: record.offset for record in records if record.key is not None}
+
+
+def map_keys(
+    batches: Iterator[StoredBatch], from_offset: int, to_offset: int, max_keys: int, offset_map: KeyOffsetMap
+) -> CompactionSteps:
+    """Fills `offset_map` with what lies from one offset to another, a batch at a step.
+
+    In: those of the sealed segments of a log; how many keys are enough. Raises LogDamaged, OSError.
+    """
+    for batch in batches:
+        header = batch.header
+        if header.next_offset <= from_offset:
+            continue
+        if header.base_offset >= to_offset or (offset_map.latest and len(offset_map) >= max_keys):
+            break
+        ends_long_transaction = header.is_control and offset_map.has_long_transaction(header.producer_id)
+        try:
+            yield from call(
+                partial(offset_map.add_batch, batch), is_long=ends_long_transaction or is_long(batch)
+            )
+        except CorruptBatch as error:
+            raise LogDamaged(batch.path, error.reason, batch.position) from error
+        yield None
+    yield from call(offset_map.finish, is_long=len(offset_map) > LONG_RECORDS)
+
+
+class CompactionTerms(NamedTuple):
+    """The terms of one pass: the time, and what has to stay."""
+
+    now_ms: int
+    delete_retention_ms: int
+    is_last_of_producer: IsLastOfProducer
+
+
+class CompactionFilter:
+    """Judges the batches of a log, all of them from the first, in order."""
+
+    def __init__(self, keys: KeyOffsetMap, terms: CompactionTerms, aborted: AbortedTransactions) -> None:
+        """In: the latest records, and what the indexes of the log name."""
+        self._keys = keys
+        self._index = aborted
+        self._latest = keys.latest
+        self._end_offset = keys.end_offset
+        self._terms = terms
+        self._aborted_until: dict[int, int] = {}
+        self._aborted = _sort_by_first_offset(keys, aborted)
+        self._producers_with_batch: set[int] = set()
+        """Producers of whose latest transaction a batch was met, and no marker."""
+        self._indexed_markers: set[int] = set()
+        """Where abort markers lie that the index goes on naming."""
+        self._latest_met_count = 0
+        self._next_offset = 0
+        self.records_before = 0
+        self.records_after = 0
+        self.records_without_key = 0
+        """Records without a key, which have no place in a compacted log."""
+
+    def is_last_of_producer(self, batch: StoredBatch) -> bool:
+        """Whether a batch is the last one of a producer still known, and has to stay. On the owner's thread."""
+        return batch.header.producer_id >= 0 and self._terms.is_last_of_producer(batch.header)
+
+    def filter_batch(self, batch: StoredBatch, *, keeps_range: bool) -> bytes | None:
+        """The batch as it stays; None when it goes. `keeps_range`: it stays, even without records.
+
+        Raises CorruptBatch.
+        """
+        header = batch.header
+        assert header.base_offset >= self._next_offset, (batch.path, batch.position, self._next_offset)
+        self._next_offset = header.next_offset
+        self.records_before += header.records_count
+        is_of_no_transaction = header.is_control and header.producer_id < 0
+        if header.base_offset >= self._end_offset or is_of_no_transaction:
+            self.records_after += header.records_count
+            return batch.data
+        self._enter_aborted_transactions(header.base_offset)
+        records = batch.records()
+        horizon_ms = header.delete_horizon_ms
+        is_past_horizon = horizon_ms is not None and self._terms.now_ms >= horizon_ms
+        if header.is_control:
+            needs_horizon = not self._closes_transaction(header.producer_id, records)
+            is_kept = not is_past_horizon or not needs_horizon or self._index.has_marker(header.base_offset)
+            kept = records if is_kept else []
+        else:
+            if header.is_transactional:
+                self._producers_with_batch.add(header.producer_id)
+            kept = self._select_records(batch, records, is_past_horizon)
+            needs_horizon = any(record.value is None for record in kept)
+        self.records_after += len(kept)
+        if not kept and not keeps_range:
+            return None
+        if kept and needs_horizon and horizon_ms is None:
+            return rewrite_batch(header, kept, self._terms.now_ms + self._terms.delete_retention_ms)
+        if len(kept) == header.records_count:
+            return batch.data
+        return rewrite_batch(header, kept, horizon_ms)
+
+    def _closes_transaction(self, producer_id: int, records: list[Record]) -> bool:
+        """Whether a batch of a marker's transaction was met before it."""
+        if producer_id not in self._producers_with_batch:
+            return False
+        self._producers_with_batch.discard(producer_id)
+        self._indexed_markers.update(record.offset for record in records)
+        return True
+
+    def find_still_aborted(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Which transactions the index of a new segment names, that holds what survived of a range of offsets."""
+        return [
+            aborted
+            for aborted in self._index.find_ended_within(first_offset, end_offset)
+            if aborted.last_offset in self._indexed_markers or aborted.last_offset >= self._end_offset
+        ]
+
+    def _select_records(
+        self, batch: StoredBatch, records: list[Record], is_past_horizon: bool
+    ) -> list[Record]:
+        header = batch.header
+        if header.is_transactional and self._aborted_until.get(header.producer_id, -1) > header.last_offset:
+            return []
+        latest = self._latest
+        kept = []
+        for record in records:
+            key = record.key
+            if key is None:
+                self.records_without_key += 1
+                continue
+            latest_offset = latest.get(key, -1)
+            if record.offset >= latest_offset:
+                self._latest_met_count += record.offset == latest_offset
+                if not (is_past_horizon and record.value is None):
+                    kept.append(record)
+        return kept
+
+    def finish(self) -> None:
+        """There are no more: every record that another one was dropped for has been met, and judged itself."""
+        assert self._keys.is_cut_short or self._latest_met_count >= len(self._latest), self._latest_met_count
+        assert self.records_after <= self.records_before, (self.records_before, self.records_after)
+
+    def _enter_aborted_transactions(self, base_offset: int) -> None:
+        while self._aborted and self._aborted[-1].first_offset <= base_offset:
+            aborted = self._aborted.pop()
+            self._aborted_until[aborted.producer_id] = aborted.marker_offset
+
+
+def _sort_by_first_offset(keys: KeyOffsetMap, indexed: AbortedTransactions) -> list[CompletedTransaction]:
+    """Aborted transactions from the one that begins last to the one that begins first."""
+    found = {
+        CompletedTransaction(*aborted[:3]) for aborted in indexed if aborted.last_offset < keys.end_offset
+    }
+    return sorted(found.union(keys.aborted), key=lambda ended: ended.first_offset, reverse=True)

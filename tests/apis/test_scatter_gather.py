@@ -1,0 +1,74 @@
+"""Requests that are split: parts that come later, in any order, or not at all."""
+
+import asyncio
+from typing import Any
+
+from coordinator.apis.scatter_gather import Combining, ScatterGather
+from coordinator.core.reply import DeferReply, Reply
+from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
+from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
+from coordinator.network.run_queue import RunQueue
+from protocol.apis import APIS, ApiKey
+from tests.network.requests import CLIENT, AwaitedReply, Deferral
+
+
+class SplitRequest:
+    """A request of parts that come later, unless they have a response at once."""
+
+    def __init__(self, *responses: object) -> None:
+        self._responses = responses
+        self._deferral = Deferral()
+        self.parts: dict[int, Reply] = {}
+        encoder = ResponseEncoder(APIS[ApiKey.HEARTBEAT], 0, ApiCounts())
+        context = RequestContext(CLIENT, encoder, 1, None, 0, open_reply=self._deferral.defer)
+        gather = ScatterGather(self._combine, RunQueue(asyncio.get_running_loop()))
+        sent = (self._send_part(number) for number in range(len(responses)))
+        self.result = gather.answer_parts(sent, context)
+
+    def _send_part(self, number: int) -> Any:
+        def send(defer: DeferReply) -> object:
+            response = self._responses[number]
+            if isinstance(response, DeferredResponse):
+                self.parts[number] = defer(False)
+            return response
+
+        return send
+
+    @staticmethod
+    def _combine(responses: list[object]) -> Combining:
+        yield
+        return responses
+
+    @property
+    def reply(self) -> AwaitedReply:
+        return self._deferral.reply
+
+
+async def test_parts_that_come_late_are_combined_in_the_order_of_the_request() -> None:
+    split = SplitRequest(AWAITING_DISK, "b", AWAITING_DISK)
+    assert split.result is AWAITING_DISK
+    assert not split.reply.blocks
+    split.parts[2].send("c")
+    assert not split.reply.is_sent
+    split.parts[0].send("a")
+    assert await split.reply.wait() == ["a", "b", "c"]
+
+
+async def test_a_client_that_disconnects_abandons_the_parts_and_late_ones_are_ignored() -> None:
+    split = SplitRequest(AWAITING_DISK, AWAITING_DISK)
+    abandoned: list[int] = []
+    for number, part in split.parts.items():
+        part.on_abandoned = lambda number=number: abandoned.append(number)
+    split.parts[0].send("a")
+    split.reply.abandon()
+    assert abandoned == [1]
+    split.parts[1].send("b")
+    assert not split.reply.is_sent
+
+
+async def test_a_part_that_fails_fails_the_request() -> None:
+    split = SplitRequest(AWAITING_DISK, AWAITING_DISK)
+    split.parts[0].fail(RuntimeError("a defect"))
+    split.parts[1].send("b")
+    problem = split.reply.response.exception()
+    assert isinstance(problem, RuntimeError)

@@ -1,0 +1,1 @@
+"""One daemon of a cluster, over a model of etcd."""

@@ -1,1 +1,0 @@
-"""Tests of traces of rebalances."""

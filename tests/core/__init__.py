@@ -1,0 +1,1 @@
+"""Tests of what every layer of the daemon may import."""

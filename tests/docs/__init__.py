@@ -1,0 +1,1 @@
+"""Tests of the documents: links, named tests, generated pages, diagrams."""

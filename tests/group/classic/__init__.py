@@ -1,0 +1,1 @@
+"""Classic groups, request by request."""

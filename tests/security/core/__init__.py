@@ -1,0 +1,1 @@
+"""Authorizer, principals, SASL mechanisms and tokens, compared with recordings of Kafka's classes."""

@@ -1,0 +1,1 @@
+"""Compaction of logs, also of damaged and of transactional ones."""

@@ -1,0 +1,1 @@
+"""Logs read and verified from outside, also beside a running daemon."""

@@ -1,0 +1,1 @@
+"""The journal: its bytes, its files, and what counts after a crash."""

@@ -1,0 +1,1 @@
+"""Opening logs after a crash."""

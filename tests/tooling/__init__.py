@@ -1,0 +1,1 @@
+"""Tests of the repository's own tools: rules for files, test runs, the Makefile."""
