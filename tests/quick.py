@@ -53,7 +53,7 @@ def _git(*arguments: str) -> list[str]:
 
 
 def module_name(path: str) -> str | None:
-    """`coordinator.network.run_queue` for `coordinator/network/run_queue.py`; None for other files."""
+    """`coordinator.core.time_budget` for `coordinator/core/time_budget.py`; None for other files."""
     path = path.removeprefix("distribution/")
     if not path.endswith(".py") or path.split("/")[0] not in PACKAGES:
         return None

@@ -31,9 +31,9 @@ from coordinator.config.properties import Config
 from coordinator.core import clock
 from coordinator.core.reply import Reply
 from coordinator.core.response_status import BLOCKED, CLOSE_CONNECTION, DeferredResponse, NoResponse
+from coordinator.core.time_budget import SLICE_NS, RunQueue
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import FastPathFactory, Handler
-from coordinator.network.run_queue import SLICE_NS, RunQueue
 from coordinator.security.core.acl import AclOperation, ResourceType
 from coordinator.security.core.authorizer import Authorizer
 from coordinator.topics.catalogue import Catalogue

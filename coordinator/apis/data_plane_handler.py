@@ -11,8 +11,8 @@ from coordinator.core import clock
 from coordinator.core.outcome import Context
 from coordinator.core.reply import Reply
 from coordinator.core.response_status import AWAITING_DISK, BLOCKED, CLOSE_CONNECTION
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_context import RequestContext
-from coordinator.network.run_queue import RunQueue
 from coordinator.runtime.worker_threads import ExecutorShare, WorkerThreads
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.data_plane_answer import (

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 from coordinator.core import clock
 from coordinator.core.reply import Reply
 from coordinator.core.response_status import BLOCKED
+from coordinator.core.time_budget import SLICE_NS, RunQueue
 from coordinator.network.request_context import RequestContext
-from coordinator.network.run_queue import SLICE_NS, RunQueue
 from coordinator.topics.data_plane import AnswerSteps
 from coordinator.topics.data_plane_answer import Answer
 from coordinator.topics.stepwise_work import ExternalStep, StepMark

@@ -16,8 +16,8 @@ from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.core.reply import Reply
 from coordinator.core.response_status import BLOCKED
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE, Node
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_context import RequestContext
-from coordinator.network.run_queue import RunQueue
 from coordinator.topics.topic import Topic
 from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_entry

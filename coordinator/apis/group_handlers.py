@@ -17,6 +17,7 @@ from coordinator.config.properties import Config
 from coordinator.core.outcome import Context
 from coordinator.core.reply import DeferReply, TransformResponse, defer_mapped
 from coordinator.core.response_status import DeferredResponse
+from coordinator.core.time_budget import RunQueue
 from coordinator.group.consumer.heartbeat_validation import validate_heartbeat
 from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
 from coordinator.group.group_request_rules import (
@@ -26,7 +27,6 @@ from coordinator.group.group_request_rules import (
 )
 from coordinator.group.group_shard import GroupShard
 from coordinator.network.request_context import RequestContext
-from coordinator.network.run_queue import RunQueue
 from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 from coordinator.runtime.runtime import Runtime
 from protocol.error_codes import ErrorCode

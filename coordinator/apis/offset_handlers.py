@@ -16,9 +16,9 @@ from typing import Final
 
 from coordinator.apis.group_handlers import GroupRouter
 from coordinator.apis.scatter_gather import Combining, ScatterGather, SendPart, in_pieces
+from coordinator.core.time_budget import RunQueue
 from coordinator.group.group_requests import FetchOffsets
 from coordinator.network.request_context import RequestContext
-from coordinator.network.run_queue import RunQueue
 from coordinator.topics.catalogue import Catalogue
 from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_entry, build_error_response

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 from coordinator.core import clock
 from coordinator.core.reply import DeferReply, Reply
 from coordinator.core.response_status import AWAITING_DISK, BLOCKED, DeferredResponse
+from coordinator.core.time_budget import SLICE_NS, RunQueue
 from coordinator.network.request_context import RequestContext
-from coordinator.network.run_queue import SLICE_NS, RunQueue
 
 Combining = Generator[None, None, Any]
 """Steps to the response."""

@@ -16,9 +16,9 @@ from coordinator.apis.transaction_router import TransactionRouter
 from coordinator.core.reply import DeferReply
 from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
-from coordinator.network.run_queue import RunQueue
 from coordinator.runtime.coordinator_partition import PartitionState
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.topic_name import is_internal

@@ -26,8 +26,8 @@ from coordinator.core.message_text import printable
 from coordinator.core.outcome import Context
 from coordinator.core.reply import InternalReply
 from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.core.time_budget import SLICE_NS
 from coordinator.group.group_requests import EndTransaction
-from coordinator.network.run_queue import SLICE_NS
 from coordinator.runtime.coordinator_partition import PartitionState
 from coordinator.runtime.runtime import Runtime
 from coordinator.topics.data_plane import DataPlane

@@ -16,9 +16,9 @@ from coordinator.core import clock
 from coordinator.core.outcome import Context
 from coordinator.core.reply import DeferReply, Reply
 from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
+from coordinator.core.time_budget import RunQueue
 from coordinator.group.group_request_rules import build_group_error_response
 from coordinator.network.request_context import RequestContext
-from coordinator.network.run_queue import RunQueue
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.error_codes import ErrorCode

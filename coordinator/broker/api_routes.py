@@ -23,8 +23,8 @@ from coordinator.apis.offset_handlers import OffsetCommitHandler, OffsetDeleteHa
 from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.config.properties import Config
 from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_routes import FastPathFactory, Handler, Routes
-from coordinator.network.run_queue import RunQueue
 from coordinator.security.lazy_security import LazySecurity
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import HANDLER_NAMES

@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Any, Final
 
 from coordinator.core import clock
+from coordinator.core.time_budget import SLICE_NS
 from coordinator.group.consumer.regex_resolution import REGEX_WORK, resolve_regexes
 from coordinator.group.consumer.target_assignment import TARGET_WORK, compute_target
 from coordinator.group.modern.partition_assignors import Assignment
-from coordinator.network.run_queue import SLICE_NS
 
 MAX_REGEX_NS: Final = 10_000_000_000
 """Processor time for the expressions of one group: 1,000 of the usual kind take a second for 20,000 topics."""

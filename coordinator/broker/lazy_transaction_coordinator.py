@@ -21,9 +21,9 @@ from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.core import clock
 from coordinator.core.daemon_log import LogLineLimit
 from coordinator.core.shared_types import TRANSACTION_STATE
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
-from coordinator.network.run_queue import RunQueue
 from coordinator.runtime.coordinator_partition import PartitionState
 from coordinator.runtime.engine import Engine
 from coordinator.topics.data_plane import DataPlane

@@ -33,13 +33,14 @@ from coordinator.core import clock
 from coordinator.core.daemon_log import ADDRESS_PERIOD_MS, LogLineLimit, OngoingFailures, format_repeats
 from coordinator.core.message_text import StartFailed
 from coordinator.core.shared_types import CONSUMER_OFFSETS, LogFlush
+from coordinator.core.time_budget import RunQueue
 from coordinator.group.group_config import GroupConfig
 from coordinator.network.connection_limits import create_connection_limits
 from coordinator.network.connections import Connections
 from coordinator.network.endpoint import Endpoint
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Routes
-from coordinator.network.run_queue import RunQueue, WriteBatcher
+from coordinator.network.write_batcher import WriteBatcher
 from coordinator.runtime.engine import Engine
 from coordinator.runtime.timers import GroupClock, ProcessClock
 from coordinator.runtime.worker_threads import WorkerThreads

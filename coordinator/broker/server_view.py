@@ -20,8 +20,8 @@ from coordinator.broker.topic_log_lines import describe_offline
 from coordinator.config.listeners import Address
 from coordinator.core import clock
 from coordinator.core.daemon_log import AddressLineLimit
+from coordinator.core.time_budget import SLICE_NS
 from coordinator.network.request_context import ApiCounts
-from coordinator.network.run_queue import SLICE_NS
 from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 from coordinator.transactions.transaction_state_machine import ONGOING, PREPARED
 from storage.topic_partition import TopicPartition

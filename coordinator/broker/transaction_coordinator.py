@@ -33,8 +33,8 @@ from coordinator.config.properties import Config
 from coordinator.core import clock
 from coordinator.core.daemon_log import LogLineLimit
 from coordinator.core.shared_types import TRANSACTION_STATE
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_routes import Handler
-from coordinator.network.run_queue import RunQueue
 from coordinator.runtime.engine import Engine
 from coordinator.runtime.machine import InternalTopic
 from coordinator.topics.data_plane import DataPlane

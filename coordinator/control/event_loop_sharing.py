@@ -1,6 +1,6 @@
 """Limits on the time that requests for data may take from the event loop.
 
-`CoalescedCall` computes a result once for all concurrent callers. `TimeBudget` lets other tasks run between
+`CoalescedCall` computes a result once for all concurrent callers. `YieldingBudget` lets other tasks run between
 the steps of a long computation.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from coordinator.core import clock
-from coordinator.network.run_queue import SLICE_NS
+from coordinator.core.time_budget import SLICE_NS
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class CoalescedCall(Generic[T]):
                 self._not_before_ns = 2 * ended_ns - started_ns
 
 
-class TimeBudget:
+class YieldingBudget:
     """One piece of long work: whoever does it asks between its steps."""
 
     def __init__(self) -> None:

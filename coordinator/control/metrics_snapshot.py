@@ -19,7 +19,7 @@ from coordinator.broker.broker_set import BrokerSet
 from coordinator.control.admin.offset_operations import PartitionEnds, find_partition_ends
 from coordinator.control.clock.clock_registry import ClockRegistry
 from coordinator.control.diagnosis.violation import Severity, Violation
-from coordinator.control.event_loop_sharing import TimeBudget
+from coordinator.control.event_loop_sharing import YieldingBudget
 from coordinator.control.faults.fault_registry import FaultRegistry
 from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, is_clock_moved
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
@@ -200,7 +200,7 @@ class ControlMetricsSource:
 
     async def _scan_groups(self) -> tuple[float, int]:
         """The least session margin, and how many groups go by the default clock."""
-        budget = TimeBudget()
+        budget = YieldingBudget()
         margin, governed = 1.0, 0
         for partition in self._clocks.runtime.partitions:
             machine = partition.machine
@@ -268,7 +268,7 @@ class GroupMetricsSource:
     async def take_snapshot(self, is_selected: Callable[[str], bool]) -> SelectedGroupMetrics:
         """Of the groups whose ids fit, in slices, with everybody else in between. Groups of a partition that is
         being loaded are not there."""
-        budget = TimeBudget()
+        budget = YieldingBudget()
         found, left_out = await self._select_groups(is_selected, budget)
         since_ns = self._ledger.rebalancing_since_ns()
         groups: list[GroupMetricsSnapshot] = []
@@ -290,7 +290,7 @@ class GroupMetricsSource:
         return SelectedGroupMetrics(groups, left_out, ends, partitions)
 
     async def _select_groups(
-        self, is_selected: Callable[[str], bool], budget: TimeBudget
+        self, is_selected: Callable[[str], bool], budget: YieldingBudget
     ) -> tuple[list[str], int]:
         by_partition: list[list[str]] = []
         for partition in self._clocks.runtime.partitions:

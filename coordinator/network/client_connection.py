@@ -23,12 +23,12 @@ from msgspec.structs import replace
 from coordinator.core import clock
 from coordinator.core.message_text import format_peer, parse_peer_address
 from coordinator.core.response_status import CLOSE_CONNECTION, NO_RESPONSE, DeferredResponse
+from coordinator.core.time_budget import SLICE_NS
 from coordinator.network.endpoint import Endpoint
 from coordinator.network.heartbeat_fast_path import HeartbeatCache
 from coordinator.network.reply_queue import ReplyQueue
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Route
-from coordinator.network.run_queue import SLICE_NS
 from coordinator.security.core.principal import Principal
 from protocol.apis import ApiKey
 from protocol.primitives import (

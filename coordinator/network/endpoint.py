@@ -13,10 +13,11 @@ from coordinator.config.listeners import Address, Listener
 from coordinator.core import clock
 from coordinator.core.message_text import printable
 from coordinator.core.shared_types import Node
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.connections import Connections, OpenConnection
 from coordinator.network.request_routes import Routes
-from coordinator.network.run_queue import RunQueue, WriteBatcher
 from coordinator.network.tls_handshakes import HandshakeFailure
+from coordinator.network.write_batcher import WriteBatcher
 
 _LOG = logging.getLogger("SocketServer")
 

@@ -6,8 +6,8 @@ from typing import Any
 from coordinator.apis.scatter_gather import Combining, ScatterGather
 from coordinator.core.reply import DeferReply, Reply
 from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
-from coordinator.network.run_queue import RunQueue
 from protocol.apis import APIS, ApiKey
 from tests.network.requests import CLIENT, AwaitedReply, Deferral
 

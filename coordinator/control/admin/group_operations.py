@@ -24,7 +24,7 @@ from coordinator.control.consumer_protocol_payloads import (
     read_assignment,
     read_subscription,
 )
-from coordinator.control.event_loop_sharing import CoalescedCall, TimeBudget
+from coordinator.control.event_loop_sharing import CoalescedCall, YieldingBudget
 from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.member_connections import ConnectionSnapshot, MemberConnections
@@ -91,7 +91,7 @@ class GroupOperations:
         if isinstance(found, Problem):
             raise found
         wanted = None if state is None else state.lower()
-        budget = TimeBudget()
+        budget = YieldingBudget()
         selected = []
         for group in found:
             if group.group_id.startswith(prefix) and wanted in (None, group.state.lower()):
@@ -105,7 +105,7 @@ class GroupOperations:
         if loading:
             detail = f"{loading} of {len(partitions)} offsets partitions are being loaded."
             return Problem(ProblemKind.LOADING, "Groups are being loaded", detail)
-        budget = TimeBudget()
+        budget = YieldingBudget()
         by_partition: list[list[GroupSummary]] = []
         for partition in partitions:
             found: list[GroupSummary] = []
@@ -130,7 +130,7 @@ class GroupOperations:
         assert partition.machine is not None
         topics = partition.machine.topics
         connections = self._connections.take_snapshot(view)
-        budget, reader = TimeBudget(), SubscriptionReader()
+        budget, reader = YieldingBudget(), SubscriptionReader()
         members = []
         for member in view.members:
             members.append(build_member_description(view, member, connections, reader))

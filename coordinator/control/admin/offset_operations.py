@@ -21,7 +21,7 @@ from coordinator.control.admin.group_models import (
 )
 from coordinator.control.admin.group_operations import GroupOperations, refused_problem
 from coordinator.control.consumer_protocol_payloads import read_assignment
-from coordinator.control.event_loop_sharing import TimeBudget
+from coordinator.control.event_loop_sharing import YieldingBudget
 from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
@@ -300,7 +300,7 @@ class OffsetOperations:
     async def describe_offsets(self, group_id: str) -> GroupOffsets:
         """How far a group is. Raises Problem (no-such-group, loading)."""
         view = self._groups.get_group(group_id)
-        budget = TimeBudget()
+        budget = YieldingBudget()
         committed = await self._fetch_committed(group_id)
         owners = _find_owners(view)
         found = []
@@ -333,7 +333,7 @@ class OffsetOperations:
             # What the commit would be answered: said of a dry run, too.
             raise refused_problem(ErrorCode.UNKNOWN_MEMBER_ID, _failure_title(group_id), view)
         committed = {key: offset for key, (offset, _) in (await self._fetch_committed(group_id)).items()}
-        budget = TimeBudget()
+        budget = YieldingBudget()
         wanted: list[TargetOffset] = []
         async for one in compute_target_offsets(reset, committed, self._plane):
             wanted.append(one)

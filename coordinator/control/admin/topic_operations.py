@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from coordinator.broker.server import Server
 from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
-from coordinator.control.event_loop_sharing import TimeBudget
+from coordinator.control.event_loop_sharing import YieldingBudget
 from coordinator.control.group_client import CLIENT_HOST, CLIENT_ID, create_awaitable_reply
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
@@ -62,7 +62,7 @@ class TopicOperations:
 
     async def list_topics(self) -> list[TopicDescription]:
         """Those that are not the broker's own, in the order of their names."""
-        budget = TimeBudget()
+        budget = YieldingBudget()
         found = []
         for topic in sorted(self._catalogue, key=lambda topic: topic.name):
             if not topic.is_internal:

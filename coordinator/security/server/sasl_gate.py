@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, cast
 
 from coordinator.core import clock
 from coordinator.core.response_status import BLOCKED, CLOSE_CONNECTION
+from coordinator.core.time_budget import RunQueue
 from coordinator.network.client_connection import SecuredConnection
 from coordinator.network.endpoint import Endpoint
 from coordinator.network.heartbeat_fast_path import HeartbeatCache
 from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
-from coordinator.network.run_queue import RunQueue
 from coordinator.security.server.sasl_exchange import (
     ExchangeContinues,
     ExchangeFailed,

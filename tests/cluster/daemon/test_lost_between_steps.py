@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.apis import deferred_answers
 from coordinator.core import clock
-from coordinator.network.run_queue import SLICE_NS
+from coordinator.core.time_budget import SLICE_NS
 from coordinator.topics import produce
 from coordinator.topics.cluster_partition import ClusterPartition
 from protocol.error_codes import ErrorCode
