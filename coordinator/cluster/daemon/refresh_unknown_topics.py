@@ -1,10 +1,11 @@
-"""Requests about topics that are not known here yet: another daemon may have made them a moment ago. So there is
-one look at what the cluster has, before the client is told that there is no such topic.
+"""Refreshes the catalogue before a daemon answers UNKNOWN_TOPIC_OR_PARTITION: another daemon of the cluster may
+have created the topic a moment ago.
 
-Who asks while others look waits for the next look, which begins after the question came, and which all share.
+Requests that arrive during a refresh share the next one, which begins after all of them have arrived.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,10 +18,13 @@ from coordinator.topics.topic import ZERO_ID
 from coordinator.topics.topic_name import is_internal
 from protocol.apis import ApiKey
 
+_LOG: Final = logging.getLogger("MetadataCache")
+
 FindUnknownTopics = Callable[[Catalogue, Any, int], Iterator[str | None]]
-"""Takes a request and its version; gives names of topics that are not known as it has them, None for an id."""
+"""Takes the catalogue, a request and its version. Yields the names of requested topics that the catalogue does not
+have, or has with fewer partitions; None for an unknown topic id."""
 _MAX_NAMES: Final = 20
-"""Of more everything is looked at."""
+"""For more unknown topics the whole catalogue is refreshed."""
 
 
 class UnknownTopicRefresh:
@@ -30,7 +34,11 @@ class UnknownTopicRefresh:
     def __init__(
         self, catalogue: Catalogue, refresh_topics: Callable[[Sequence[str] | None], Awaitable[object]]
     ) -> None:
-        """In: who takes up topics of some names, or all, as they are now."""
+        """
+        Args:
+            catalogue: the topics that this daemon knows.
+            refresh_topics: reads topics from the cluster, by name, or all for None.
+        """
         self._catalogue = catalogue
         self._refresh_topics = refresh_topics
         self._running: asyncio.Task[None] | None = None
@@ -39,21 +47,24 @@ class UnknownTopicRefresh:
         self._underway: set[asyncio.Task[None]] = set()
 
     def wrap_routes(self, routes: Routes) -> Routes:
-        """Return routes in which some APIs look for unknown topics first."""
+        """Return routes that refresh the catalogue before they answer a request for unknown topics."""
         handlers: dict[int, Handler] = {}
         for key, unknown in UNKNOWN_TOPIC_FINDERS.items():
             handlers[key] = _RefreshingHandler(self, routes.get_handler(key), unknown).handle
         return routes.with_handlers(handlers)
 
     def find_unknown(self, unknown: FindUnknownTopics, request: Any, version: int) -> set[str | None]:
-        """What a request names that is not known."""
+        """Return the unknown topics of a request; see `FindUnknownTopics`."""
         return set(unknown(self._catalogue, request, version))
 
     def start_refresh(self, names: set[str | None], then: Callable[[], None]) -> asyncio.Task[None]:
-        """Looks, and then goes on."""
+        """Refresh topics, then call `then`, also when the refresh has failed. Return the task."""
 
         async def work() -> None:
-            await self._join_refresh(names)
+            try:
+                await self._join_refresh(names)
+            except Exception as problem:  # noqa: BLE001 - the client gets an answer from the catalogue as it is
+                _LOG.error("Failed to refresh the topics of the cluster", exc_info=problem)
             then()
 
         task = asyncio.get_running_loop().create_task(work())
@@ -77,7 +88,7 @@ class UnknownTopicRefresh:
 
 
 class _RefreshingHandler:
-    """The handler of one API behind a refresh."""
+    """Refreshes the catalogue before the handler of one API answers."""
 
     def __init__(self, refresh: UnknownTopicRefresh, handler: Handler, unknown: FindUnknownTopics) -> None:
         self._refresh = refresh
@@ -85,7 +96,7 @@ class _RefreshingHandler:
         self._unknown = unknown
 
     def handle(self, request: Any, context: RequestContext) -> object:
-        """At once where everything is known. A request that is large is not looked through."""
+        """Call the handler: at once if all topics are known or the request is large, else after a refresh."""
         if context.is_large:
             return self._handler(request, context)
         names = self._refresh.find_unknown(self._unknown, request, context.api_version)

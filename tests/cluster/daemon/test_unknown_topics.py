@@ -1,8 +1,12 @@
 """A topic that another daemon has just made is looked for before a client is told that there is none."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
+from coordinator.cluster.daemon.refresh_unknown_topics import UnknownTopicRefresh
 from protocol.error_codes import ErrorCode
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -166,3 +170,17 @@ async def test_offsets_of_a_topic_that_is_not_taken_up_yet_stay() -> None:
         await eventually(lambda: other.coordinates("g"))
         await eventually(lambda: other.server.data_plane.catalogue.find_topic("new") is not None)
         assert await fetch(other, "new") == 1
+
+
+async def test_a_refresh_that_fails_still_lets_the_handler_answer(caplog: pytest.LogCaptureFixture) -> None:
+    async with daemons(None, 1) as cluster:
+        owner = await cluster.owner()
+
+        async def refresh_topics(names: Sequence[str] | None) -> bool:
+            raise ValueError(names)
+
+        refresh = UnknownTopicRefresh(owner.server.data_plane.catalogue, refresh_topics)
+        answered = asyncio.Event()
+        await refresh.start_refresh({"new"}, answered.set)
+        assert answered.is_set()
+        assert any(record.exc_info is not None for record in caplog.records)
