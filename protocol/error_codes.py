@@ -156,8 +156,10 @@ class ErrorCode(IntEnum):
 
     @property
     def message(self) -> str:
-        """One sentence for people, for the responses that have a place for it."""
-        return MESSAGES.get(self, self.name)
+        """Kafka's sentence for this error, for responses with an error message."""
+        from protocol.error_messages import ERROR_MESSAGES  # most requests need none of them
+
+        return ERROR_MESSAGES.get(self, self.name)
 
 
 RETRIABLE: Final = frozenset(
@@ -196,54 +198,3 @@ RETRIABLE: Final = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     }
 )
-
-MESSAGES: Final = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "The server met an unexpected error while it handled the request.",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "The offset lies outside the range that the partition holds.",
-    ErrorCode.CORRUPT_MESSAGE: "The record batch fails its checksum or is damaged otherwise.",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.MESSAGE_TOO_LARGE: "The record batch is larger than the topic accepts.",
-    ErrorCode.OFFSET_METADATA_TOO_LARGE: "The metadata of the offset is longer than the server accepts.",
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and cannot answer yet.",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.NOT_COORDINATOR: "This is not the coordinator of the group.",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "The topic name is not allowed, or the topic is not for this use.",
-    ErrorCode.INVALID_REQUIRED_ACKS: "acks must be -1, 0 or 1.",
-    ErrorCode.ILLEGAL_GENERATION: "The generation is not the current one of the group.",
-    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "The protocols of the member do not fit those of the group.",
-    ErrorCode.INVALID_GROUP_ID: "The group id is not valid.",
-    ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator does not know this member.",
-    ErrorCode.INVALID_SESSION_TIMEOUT: "The session timeout lies outside the range that the server allows.",
-    ErrorCode.REBALANCE_IN_PROGRESS: "The group is rebalancing: rejoin.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
-    ErrorCode.INVALID_TIMESTAMP: "The timestamp of the record is out of the accepted range.",
-    ErrorCode.UNSUPPORTED_VERSION: "The version of the API is not supported.",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "A topic with this name exists already.",
-    ErrorCode.INVALID_PARTITIONS: "The number of partitions is not valid.",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "The replication factor is below 1 or above the number of brokers.",
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "The replica assignment is not valid.",
-    ErrorCode.INVALID_CONFIG: "The configuration is not valid.",
-    ErrorCode.INVALID_REQUEST: "This most likely occurs because of a request being malformed by the "
-    "client library or the message was sent to an incompatible broker. See the broker logs for more details.",
-    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "The message format is too old for this request.",
-    ErrorCode.POLICY_VIOLATION: "The request is against a policy of the topic.",
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "The sequence number does not follow the producer's last one.",
-    ErrorCode.INVALID_PRODUCER_EPOCH: "The producer epoch is older than the current one.",
-    ErrorCode.INVALID_TXN_STATE: "The producer is not in a state in which it may do this.",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
-    ErrorCode.KAFKA_STORAGE_ERROR: "The log directory cannot be read or written.",
-    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
-    ErrorCode.GROUP_ID_NOT_FOUND: "The group does not exist.",
-    ErrorCode.FETCH_SESSION_ID_NOT_FOUND: "The fetch session was not found.",
-    ErrorCode.INVALID_FETCH_SESSION_EPOCH: "The epoch of the fetch session is not the expected one.",
-    ErrorCode.FENCED_LEADER_EPOCH: "The leader epoch of the request is older than the current one.",
-    ErrorCode.UNKNOWN_LEADER_EPOCH: "The leader epoch of the request is newer than the current one.",
-    ErrorCode.MEMBER_ID_REQUIRED: "The member must join again with the id that it was given.",
-    ErrorCode.GROUP_MAX_SIZE_REACHED: "The group has as many members as it may have.",
-    ErrorCode.FENCED_INSTANCE_ID: "Another member has taken over this group instance id.",
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "The group is subscribed to the topic.",
-    ErrorCode.INVALID_RECORD: "A record is not valid.",
-    ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
-}

@@ -70,97 +70,6 @@ _CLASSES: Final = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
 }
 """Where the name does not follow from the code's."""
-_MESSAGES: Final = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
-    ErrorCode.OFFSET_OUT_OF_RANGE: (
-        "The requested offset is not within the range of offsets maintained by the server."
-    ),
-    ErrorCode.CORRUPT_MESSAGE: (
-        "This message has failed its CRC checksum, exceeds the valid size, has a null key for a "
-        "compacted topic, or is otherwise corrupt."
-    ),
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.LEADER_NOT_AVAILABLE: (
-        "There is no leader for this topic-partition as we are in the middle of a leadership election."
-    ),
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: (
-        "For requests intended only for the leader, this error indicates that the broker is not the"
-        " current leader. For requests intended for any replica, this error indicates that the "
-        "broker is not a replica of the topic partition."
-    ),
-    ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
-    ErrorCode.MESSAGE_TOO_LARGE: (
-        "The request included a message larger than the max message size the server will accept."
-    ),
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process requests.",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "The request attempted to perform an operation on an invalid topic.",
-    ErrorCode.RECORD_LIST_TOO_LARGE: (
-        "The request included message batch larger than the configured segment size on the server."
-    ),
-    ErrorCode.NOT_ENOUGH_REPLICAS: "Messages are rejected since there are fewer in-sync replicas than required.",
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: (
-        "Messages are written to the log, but to fewer in-sync replicas than required."
-    ),
-    ErrorCode.INVALID_REQUIRED_ACKS: "Produce request specified an invalid value for required acks.",
-    ErrorCode.ILLEGAL_GENERATION: "Specified group generation id is not valid.",
-    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
-        "The group member's supported protocols are incompatible with those of existing members or "
-        "first group member tried to join with empty protocol type or empty protocol list."
-    ),
-    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
-    ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator is not aware of this member.",
-    ErrorCode.INVALID_SESSION_TIMEOUT: (
-        "The session timeout is not within the range allowed by the broker (as configured by "
-        "group.min.session.timeout.ms and group.max.session.timeout.ms)."
-    ),
-    ErrorCode.REBALANCE_IN_PROGRESS: "The group is rebalancing, so a rejoin is needed.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
-    ErrorCode.UNSUPPORTED_VERSION: "The version of API is not supported.",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "Topic with this name already exists.",
-    ErrorCode.INVALID_PARTITIONS: "Number of partitions is below 1.",
-    ErrorCode.INVALID_REPLICATION_FACTOR: (
-        "Replication factor is below 1 or larger than the number of available brokers."
-    ),
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "Replica assignment is invalid.",
-    ErrorCode.INVALID_CONFIG: "Configuration is invalid.",
-    ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
-    ErrorCode.INVALID_REQUEST: (
-        "This most likely occurs because of a request being malformed by the client library or the "
-        "message was sent to an incompatible broker. See the broker logs for more details."
-    ),
-    ErrorCode.POLICY_VIOLATION: "Request parameters do not satisfy the configured policy.",
-    ErrorCode.SECURITY_DISABLED: "Security features are disabled.",
-    ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
-    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
-    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
-    ErrorCode.FENCED_LEADER_EPOCH: "The leader epoch in the request is older than the epoch on the broker.",
-    ErrorCode.UNKNOWN_LEADER_EPOCH: "The leader epoch in the request is newer than the epoch on the broker.",
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: (
-        "The requesting client does not support the compression type of given partition."
-    ),
-    ErrorCode.MEMBER_ID_REQUIRED: (
-        "The group member needs to have a valid member id before actually entering a consumer group."
-    ),
-    ErrorCode.GROUP_MAX_SIZE_REACHED: "The group has reached its maximum size.",
-    ErrorCode.FENCED_INSTANCE_ID: (
-        "The broker rejected this static consumer since another consumer with the same "
-        "group.instance.id has registered with a different member.id."
-    ),
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
-        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to it."
-    ),
-    ErrorCode.INVALID_RECORD: "This record has failed the validation on broker and hence will be rejected.",
-    ErrorCode.UNSTABLE_OFFSET_COMMIT: "There are unstable offsets that need to be cleared.",
-    ErrorCode.RESOURCE_NOT_FOUND: "A request illegally referred to a resource that does not exist.",
-    ErrorCode.DUPLICATE_RESOURCE: "A request illegally referred to the same resource twice.",
-    ErrorCode.UNACCEPTABLE_CREDENTIAL: "Requested credential would not meet criteria for acceptability.",
-    ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
-}
-"""What the exceptions say where the broker sends no message of its own."""
 
 
 def error_from_code(code: int, message: str | None = None) -> KafkaError:
@@ -170,7 +79,7 @@ def error_from_code(code: int, message: str | None = None) -> KafkaError:
     except ValueError:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     return KafkaError(
-        printable(message, _MAX_PRINTED) if message else _MESSAGES.get(error, error.message),
+        printable(message, _MAX_PRINTED) if message else error.message,
         _class_name(error),
         is_retriable=is_retriable(error),
         error_code=error,
