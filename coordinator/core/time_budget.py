@@ -115,15 +115,21 @@ class Budget(Protocol):
     async def checkpoint(self) -> None:
         """Let other work go first when this work has used its slice."""
 
+    def begin_changes(self) -> None:
+        """Note that the work changes data from now on. It then runs to its end, even after its client has
+        disconnected: a change must not stay half done."""
+
 
 class TimeBudget:
     """The budget of one request or job on an event loop: a slice of time, then a turn in the run queue."""
 
-    __slots__ = ("_run_queue", "_started_ns")
+    __slots__ = ("_run_queue", "_started_ns", "changes_data")
 
     def __init__(self, run_queue: RunQueue) -> None:
         self._run_queue = run_queue
         self._started_ns = clock.monotonic_ns()
+        self.changes_data = False
+        """Whether the work has begun to change data."""
 
     async def checkpoint(self) -> None:
         """Let other work go first when this work has used its slice."""
@@ -131,12 +137,23 @@ class TimeBudget:
             await self._run_queue.wait_turn()
             self._started_ns = clock.monotonic_ns()
 
+    def begin_slice(self) -> None:
+        """Begin a new slice, after the work has waited for something else than its turn."""
+        self._started_ns = clock.monotonic_ns()
+
+    def begin_changes(self) -> None:
+        """Note that the work changes data from now on, so that it runs to its end."""
+        self.changes_data = True
+
 
 class UnlimitedBudget:
     """A budget without a limit, for work that runs in one step: in tests, and at the start of a daemon."""
 
     async def checkpoint(self) -> None:
         """Do nothing."""
+
+    def begin_changes(self) -> None:
+        """Do nothing: such work always runs to its end."""
 
 
 def run_in_one_step(work: Coroutine[Any, Any, T]) -> T:

@@ -1,0 +1,216 @@
+"""Requests whose handlers are coroutines.
+
+Most requests take microseconds. So `RequestTasks.run` steps a coroutine at once, up to its first suspension. One
+that ends there costs neither a reply, nor a future, nor a task of asyncio: its result is the result of the handler.
+For one that suspends, the reply is deferred and a `_RequestTask` continues it:
+
+- at a checkpoint of its budget, when other work has had its turn;
+- at a future (the result of a thread, a lock, another broker), when that is done;
+- at responses of parts (`PartResponses`), within the call that brings the last of them. Only this wait leaves the
+  connection free to process further requests: the rest of the work is in other hands, mostly the disk's.
+
+`asyncio.Task` would do the same with one more iteration of the event loop for each request, and Python 3.11 cannot
+run its first step at once. The price of this driver: `asyncio.current_task()` is None in such a coroutine, so it
+must not use `asyncio.timeout` or `asyncio.TaskGroup`. Locks, futures, executors and other coroutines work.
+
+When the client disconnects, CancelledError is thrown into the coroutine at once, unless it changes data
+(`Budget.begin_changes`): then it runs to its end without a reply. An exception costs the connection.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
+
+from coordinator.core import clock
+from coordinator.core.reply import DeferReply, Reply
+from coordinator.core.response_status import AWAITING_DISK, BLOCKED, DeferredResponse
+from coordinator.core.time_budget import RunQueue, TimeBudget
+from coordinator.network.request_context import RequestContext
+
+_LOG: Final = logging.getLogger("KafkaApis")
+
+RequestWork = Coroutine[Any, Any, Any]
+CoroutineHandler = Callable[..., RequestWork]
+"""Takes a request, its context, its budget, and the arguments that a guard adds. Returns what a `Handler`
+returns."""
+FinishRequest = Callable[[Any, Reply | None], object]
+"""Takes the result of a coroutine, and the reply, which is None when it was not deferred. Returns what a `Handler`
+returns."""
+
+
+class AwaitedByRequest(Protocol):
+    """What a coroutine of a request waits for: an `asyncio.Future` or the responses of parts."""
+
+    def add_done_callback(self, on_done: Callable[[Any], object], /) -> object:
+        """Call a function when the wait is over."""
+
+    def remove_done_callback(self, on_done: Callable[[Any], object], /) -> object:
+        """Do not call a function that was to be called."""
+
+
+class RequestTasks:
+    """The requests of one event loop whose coroutines are suspended."""
+
+    __slots__ = ("_arrival", "_run_queue", "_tasks")
+
+    def __init__(self, run_queue: RunQueue, arrival: clock.Arrival) -> None:
+        """Create the tasks.
+
+        Args:
+            arrival: the instant of the request that is being processed, for the coordinators. It moves on when a
+                coroutine is resumed.
+        """
+        self._run_queue = run_queue
+        self._arrival = arrival
+        self._tasks: set[_RequestTask] = set()
+
+    def __len__(self) -> int:
+        """Return how many requests have not ended, with those whose clients have disconnected."""
+        return len(self._tasks)
+
+    def create_budget(self) -> TimeBudget:
+        """Return a budget for one request, whose slice begins now."""
+        return TimeBudget(self._run_queue)
+
+    def create_handler(self, handle: CoroutineHandler) -> Callable[..., object]:
+        """Return the `Handler` that runs a coroutine handler."""
+
+        def handle_request(request: object, context: RequestContext, *arguments: object) -> object:
+            budget = TimeBudget(self._run_queue)
+            return self.run(handle(request, context, budget, *arguments), context.defer, budget)
+
+        return handle_request
+
+    def run(
+        self, work: RequestWork, defer: DeferReply, budget: TimeBudget, finish: FinishRequest | None = None
+    ) -> object:
+        """Run the coroutine of a request, as far as it comes without a suspension.
+
+        Args:
+            work: a coroutine that has not begun. It waits only for what `AwaitedByRequest` names.
+            defer: opens the reply if the coroutine suspends.
+            budget: the budget that the coroutine has.
+            finish: makes the response of the coroutine's result; None: the result is the response. It is not called
+                after the client has disconnected.
+
+        Returns:
+            what a handler returns.
+        """
+        try:
+            awaited = work.send(None)
+        except StopIteration as end:
+            return end.value if finish is None else finish(end.value, None)
+        task = _RequestTask(self, work, budget, finish)
+        self._tasks.add(task)
+        return task.defer(defer, awaited)
+
+    def advance_arrival(self) -> None:
+        """Move the arrival clock on for a request that is resumed."""
+        self._arrival.advance(clock.monotonic_ns())
+
+    def discard(self, task: "_RequestTask") -> None:
+        """Forget a request that has ended."""
+        self._tasks.discard(task)
+
+    def stop(self) -> None:
+        """Stop all requests where they are, also those that change data. The next start completes their changes,
+        as after a crash."""
+        for task in list(self._tasks):
+            task.stop()
+
+
+class _RequestTask:
+    """A coroutine that has suspended, and the reply of its request."""
+
+    __slots__ = ("_awaited", "_budget", "_finish", "_is_abandoned", "_reply", "_tasks", "_work")
+
+    def __init__(
+        self, tasks: RequestTasks, work: RequestWork, budget: TimeBudget, finish: FinishRequest | None
+    ) -> None:
+        self._tasks = tasks
+        self._work = work
+        self._budget = budget
+        self._finish = finish
+        self._awaited: AwaitedByRequest | None = None
+        """None while the coroutine runs, and when it has ended."""
+        self._reply: Reply
+        self._is_abandoned = False
+        """Whether the client has disconnected."""
+
+    def defer(self, defer: DeferReply, awaited: AwaitedByRequest) -> DeferredResponse:
+        """Open the reply, and wait for what the coroutine waits for."""
+        blocks = asyncio.isfuture(awaited)
+        self._reply = defer(blocks)
+        self._reply.on_finished = _ignore_end
+        self._wait(awaited)
+        return BLOCKED if blocks else AWAITING_DISK
+
+    def _wait(self, awaited: AwaitedByRequest) -> None:
+        self._awaited = awaited
+        if not self._is_abandoned:
+            reply = self._reply
+            reply.is_in_progress = asyncio.isfuture(awaited)
+            reply.on_abandoned = self._on_abandoned
+        awaited.add_done_callback(self._resume)
+
+    def _resume(self, awaited: object) -> None:
+        """Continue the coroutine up to its next suspension, unless it was stopped after the wait was over."""
+        if self._awaited is not awaited:
+            return
+        self._awaited = None
+        reply = self._reply
+        reply.is_in_progress = False
+        reply.on_abandoned = None
+        self._tasks.advance_arrival()
+        self._budget.begin_slice()
+        try:
+            next_awaited = self._work.send(None)
+        except StopIteration as end:
+            self._end_work()
+            if not self._is_abandoned:
+                reply.complete_with(self._create_response, end.value)
+        except asyncio.CancelledError:  # of a future: the daemon stops
+            self._end_work()
+        except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
+            self._end_work()
+            if self._is_abandoned:
+                _LOG.error("A request failed after its client had disconnected", exc_info=problem)
+            else:
+                reply.fail(problem)
+        else:
+            self._wait(next_awaited)
+
+    def _create_response(self, result: object) -> object:
+        return result if self._finish is None else self._finish(result, self._reply)
+
+    def _end_work(self) -> None:
+        self._tasks.discard(self)
+        on_finished, self._reply.on_finished = self._reply.on_finished, None
+        if on_finished is not None:
+            on_finished()
+
+    def _on_abandoned(self) -> None:
+        self._is_abandoned = True
+        if not self._budget.changes_data:
+            self.stop()
+
+    def stop(self) -> None:
+        """Take no further step. The coroutine gets a CancelledError where it waits."""
+        awaited, self._awaited = self._awaited, None
+        assert awaited is not None, "a coroutine that runs is not stopped"
+        awaited.remove_done_callback(self._resume)
+        self._reply.on_abandoned = None
+        self._end_work()
+        try:
+            self._work.throw(asyncio.CancelledError())
+        except (StopIteration, asyncio.CancelledError):
+            return
+        except Exception as problem:  # noqa: BLE001 - the others are stopped all the same
+            _LOG.error("A request failed while it was stopped", exc_info=problem)
+            return
+        self._work.close()
+
+
+def _ignore_end() -> None:
+    """Stands in for what the connection does at the end of the work, if anything."""
