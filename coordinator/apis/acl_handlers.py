@@ -5,14 +5,16 @@ check authorization themselves. Source: Kafka's `AclApis`, `AclControlManager`.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any, Final, TypeAlias, TypeVar
 
-from coordinator.apis.deferred_answers import HandlerTasks, apart
+from coordinator.apis.request_task import run_in_thread_if_large
 from coordinator.core.message_text import printable
 from coordinator.core.response_status import CLOSE_CONNECTION
+from coordinator.core.time_budget import Budget
 from coordinator.group.member_text import format_client
 from coordinator.network.request_context import RequestContext
 from coordinator.security.core.acl import (
@@ -77,20 +79,24 @@ class AclHandler:
         self._allows = allows
         self._lock = asyncio.Lock()
         """One request after the other looks at all ACLs, and changes them."""
-        self._tasks = HandlerTasks()
 
-    # Requests
-
-    def describe_acls(self, request: DescribeAclsRequest, context: RequestContext) -> object:
-        """The ACLs that a filter picks, by resource."""
+    async def describe_acls(self, request: DescribeAclsRequest, context: RequestContext, _: Budget) -> object:
+        """Describe the ACLs that a filter picks, by resource."""
         if _has_unknown(request.resource_type_filter, request.pattern_type_filter, request):
             return CLOSE_CONNECTION
         if not self._is_authorized(context, AclOperation.DESCRIBE):
             return build_error_response(request, context.api_version, _DENIED, _NOT_AUTHORIZED)
-        return self._tasks.begin(context, self._find_acls(_create_filter(request)))
+        acl_filter = _create_filter(request)
+        async with self._lock:
+            acls = self._store.state.acls
+            return await run_in_thread_if_large(
+                lambda: _create_describe_response(filter(acl_filter.matches, acls)), len(acls)
+            )
 
-    def create_acls(self, request: CreateAclsRequest, context: RequestContext) -> object:
-        """Adds ACLs, all in one write; each has a result of its own."""
+    async def create_acls(
+        self, request: CreateAclsRequest, context: RequestContext, budget: Budget
+    ) -> object:
+        """Add ACLs, all in one write; each has a result of its own."""
         if any(
             _has_unknown(each.resource_type, each.resource_pattern_type, each) for each in request.creations
         ):
@@ -102,10 +108,13 @@ class AclHandler:
             # Kafka fails where it makes an object of such a one, and with it all that were sent beside it.
             return build_error_response(request, context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
         refuse_all = partial(build_error_response, request, context.api_version)
-        return self._tasks.begin(context, self._add_acls(acls, refuse_all, format_requester(context)))
+        budget.begin_changes()
+        return await self._add_acls(acls, refuse_all, format_requester(context))
 
-    def delete_acls(self, request: DeleteAclsRequest, context: RequestContext) -> object:
-        """Removes the ACLs that filters pick, all in one write; each filter has a result of its own."""
+    async def delete_acls(
+        self, request: DeleteAclsRequest, context: RequestContext, budget: Budget
+    ) -> object:
+        """Remove the ACLs that filters pick, all in one write; each filter has a result of its own."""
         if any(
             _has_unknown(each.resource_type_filter, each.pattern_type_filter, each)
             for each in request.filters
@@ -115,31 +124,27 @@ class AclHandler:
             return build_error_response(request, context.api_version, _DENIED, _NOT_AUTHORIZED)
         refuse_all = partial(build_error_response, request, context.api_version)
         filters = [_create_filter(each) for each in request.filters]
-        return self._tasks.begin(context, self._remove_acls(filters, refuse_all, format_requester(context)))
+        budget.begin_changes()
+        return await self._remove_acls(filters, refuse_all, format_requester(context))
 
     def _is_authorized(self, context: RequestContext, operation: AclOperation) -> bool:
         return self._allows(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
-
-    # Answers
-
-    async def _find_acls(self, acl_filter: AclFilter) -> DescribeAclsResponse:
-        async with self._lock:
-            acls = self._store.state.acls
-            return await apart(lambda: _create_describe_response(filter(acl_filter.matches, acls)), len(acls))
 
     async def _add_acls(
         self, new_acls: Sequence[AclBinding], refuse_all: RefuseAll[CreateAclsResponse], requester: str
     ) -> CreateAclsResponse:
         async with self._lock:
-            state = self._store.state
-            found = await apart(lambda: [why_invalid(acl) for acl in new_acls], len(new_acls))
-            added = {acl for acl, why in zip(new_acls, found, strict=True) if why is None} - state.acls
-            if added and len(state.acls) + len(added) > MAX_ACLS:
+            found = await run_in_thread_if_large(
+                lambda: [why_invalid(acl) for acl in new_acls], len(new_acls)
+            )
+            acls = self._store.state.acls
+            added = {acl for acl, why in zip(new_acls, found, strict=True) if why is None} - acls
+            if added and len(acls) + len(added) > MAX_ACLS:
                 why_not = f"There would be more than {MAX_ACLS} ACLs."
                 return refuse_all(ErrorCode.POLICY_VIOLATION, why_not)
             if added:
                 try:
-                    await self._store.change_state(replace(state, acls=state.acls | added))
+                    await asyncio.create_task(self._change_acls(added, frozenset()))
                 except OSError as error:
                     return refuse_all(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
                 log_added_acls(sort_acls(added), requester)
@@ -156,15 +161,17 @@ class AclHandler:
         self, filters: Sequence[AclFilter], refuse_all: RefuseAll[DeleteAclsResponse], requester: str
     ) -> DeleteAclsResponse:
         async with self._lock:
-            state = self._store.state
-            picked = await apart(lambda: _match_filters(filters, state.acls), len(filters) * len(state.acls))
+            acls = self._store.state.acls
+            picked = await run_in_thread_if_large(
+                lambda: _match_filters(filters, acls), len(filters) * len(acls)
+            )
             if picked is None:
                 why_not = f"Cannot remove more than {MAX_DELETED} acls in a single delete operation."
                 return refuse_all(ErrorCode.INVALID_REQUEST, why_not)
             removed = frozenset().union(*picked)
             if removed:
                 try:
-                    await self._store.change_state(replace(state, acls=state.acls - removed))
+                    await asyncio.create_task(self._change_acls(frozenset(), removed))
                 except OSError as error:
                     return refuse_all(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
                 log_removed_acls(sort_acls(removed), requester)
@@ -173,6 +180,12 @@ class AclHandler:
                 _create_filter_result(each, acls) for each, acls in zip(filters, picked, strict=True)
             ]
         )
+
+    async def _change_acls(self, added: AbstractSet[AclBinding], removed: AbstractSet[AclBinding]) -> None:
+        """Change the ACLs that there are now: credentials, and in a cluster ACLs as well, may have changed since
+        the request began. It runs in a task of asyncio, which the timeouts of a cluster need. Raises OSError."""
+        state = self._store.state
+        await self._store.change_state(replace(state, acls=(state.acls | added) - removed))
 
 
 def _has_unknown(resource_type: int, pattern_type: int, entry: Any) -> bool:

@@ -1,12 +1,13 @@
 """The guard of each API, and handlers behind their guards. It is imported only when an authorizer is
 configured.
 
-A guard with many elements works in steps. The steps beyond its first slice wait in the run queue. Meanwhile
-the connection processes no other request, and the handler completes the reply that was opened for the guard.
+A guard of requests with many elements is a coroutine. If it suspends, the connection processes no other request,
+and the handler completes the reply that was opened for the guard.
 """
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from coordinator.apis import (
@@ -21,17 +22,16 @@ from coordinator.apis.auth_helper import (
     AuditLog,
     AuthHelper,
     AuthorizationDenied,
+    CoroutineGuard,
     Guard,
     GuardPassed,
     GuardResult,
-    GuardSteps,
 )
 from coordinator.apis.group_handlers import CONSUMER_PROTOCOL
+from coordinator.apis.request_task import RequestTasks
 from coordinator.config.properties import Config
-from coordinator.core import clock
 from coordinator.core.reply import Reply
-from coordinator.core.response_status import BLOCKED, CLOSE_CONNECTION, DeferredResponse, NoResponse
-from coordinator.core.time_budget import SLICE_NS, RunQueue
+from coordinator.core.response_status import CLOSE_CONNECTION, DeferredResponse, NoResponse
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import FastPathFactory, Handler
 from coordinator.security.core.acl import AclOperation, ResourceType
@@ -52,7 +52,7 @@ class GuardExemption(Enum):
 
 OPEN: Final = GuardExemption.OPEN
 CHECKED_BY_HANDLER: Final = GuardExemption.CHECKED_BY_HANDLER
-GUARDS: Final[Mapping[ApiKey, Guard | GuardExemption]] = {
+GUARDS: Final[Mapping[ApiKey, Guard | CoroutineGuard | GuardExemption]] = {
     ApiKey.PRODUCE: partition_guards.guard_produce,
     ApiKey.FETCH: partition_guards.guard_fetch,
     ApiKey.LIST_OFFSETS: partition_guards.guard_list_offsets,
@@ -112,36 +112,34 @@ class GuardedHandler:
 
     def __init__(
         self,
-        guard: Guard,
+        guard: Callable[..., Any],
         handler: Callable[..., object],
         create_helper: CreateAuthHelper,
-        run_queue: RunQueue,
-        arrival: clock.Arrival,
+        tasks: RequestTasks,
     ) -> None:
-        """In: who else wants to work; the instant that the engine takes for that of the request at hand."""
+        """In: a `Guard` or a `CoroutineGuard`; the handler behind it; the coroutines of requests."""
         self._guard = guard
         self._handler = handler
         self._create_helper = create_helper
-        self._run_queue = run_queue
-        self._arrival = arrival
+        self._tasks = tasks
+        self.handle: Handler = self._handle_in_steps if iscoroutinefunction(guard) else self._handle_at_once
+        """Answers a request: the handler answers the part that the guard allows, and the guard the rest."""
 
-    def handle(self, request: object, context: RequestContext) -> object:
-        """Answer a request: the handler answers the part that the guard allows, and the guard the rest."""
-        result = self._guard(request, self._create_helper(context))
-        if not isinstance(result, GuardPassed | AuthorizationDenied):
-            found = _run_slice(result)
-            if found is None:
-                _PendingGuard(self, result, request, context, self._run_queue).enqueue()
-                return BLOCKED
-            result = found
-        return self.apply_result(result, request, context)
+    def _handle_at_once(self, request: object, context: RequestContext) -> object:
+        return self._apply_result(self._guard(request, self._create_helper(context)), request, context)
 
-    def apply_late_result(self, result: GuardResult, request: object, context: RequestContext) -> object:
-        """Act on the result for a request that had to wait: the arrival clock moves on first."""
-        self._arrival.advance(clock.monotonic_ns())
-        return self.apply_result(result, request, context)
+    def _handle_in_steps(self, request: object, context: RequestContext) -> object:
+        budget = self._tasks.create_budget()
 
-    def apply_result(self, result: GuardResult, request: object, context: RequestContext) -> object:
+        def finish(result: GuardResult, reply: Reply | None) -> object:
+            return self._apply_result(
+                result, request, context if reply is None else context.with_reply(reply)
+            )
+
+        guard = self._guard(request, self._create_helper(context), budget)
+        return self._tasks.run(guard, context.defer, budget, finish)
+
+    def _apply_result(self, result: GuardResult, request: object, context: RequestContext) -> object:
         """Refuse the request, or pass the rest of it to the handler."""
         if isinstance(result, AuthorizationDenied):
             return result.response
@@ -194,15 +192,13 @@ class ApiAuthorization:
         """Whether it may do one thing: for handlers that check authorization themselves."""
         return self.create_helper(context).allows(operation, resource_type, resource_name)
 
-    def guard_handlers(
-        self, handlers: Mapping[int, Handler], run_queue: RunQueue, arrival: clock.Arrival
-    ) -> dict[int, Handler]:
+    def guard_handlers(self, handlers: Mapping[int, Handler], tasks: RequestTasks) -> dict[int, Handler]:
         """Return the handlers with their guards in front."""
         guarded: dict[int, Handler] = {}
         for key, handler in handlers.items():
             guard = self._guards[ApiKey(key)]
             if not isinstance(guard, GuardExemption):
-                handler = GuardedHandler(guard, handler, self.create_helper, run_queue, arrival).handle
+                handler = GuardedHandler(guard, handler, self.create_helper, tasks).handle
             guarded[key] = handler
         return guarded
 
@@ -224,58 +220,3 @@ class ApiAuthorization:
             return guarded
 
         return create_guarded
-
-
-def _run_slice(steps: GuardSteps) -> GuardResult | None:
-    """Works for a slice; the result of the guard, when that was enough."""
-    try:
-        next(steps)  # most have one, which is not worth a look at the clock
-        started_ns = clock.monotonic_ns()
-        next(steps)
-        while clock.monotonic_ns() - started_ns < SLICE_NS:
-            next(steps)
-    except StopIteration as end:
-        result: GuardResult = end.value
-        return result
-    return None
-
-
-class _PendingGuard:
-    """The remaining steps of the guard of one request. The handler is called after them."""
-
-    __slots__ = ("_context", "_guarded", "_reply", "_request", "_run_queue", "_steps")
-
-    def __init__(
-        self,
-        guarded: GuardedHandler,
-        steps: GuardSteps,
-        request: object,
-        context: RequestContext,
-        run_queue: RunQueue,
-    ) -> None:
-        self._guarded = guarded
-        self._steps = steps
-        self._request = request
-        self._run_queue = run_queue
-        self._reply = context.defer(blocks=True)
-        self._context = context.with_reply(self._reply)
-
-    def enqueue(self) -> None:
-        """Wait in the run queue for the next slice."""
-        self._reply.begin_work(self._on_abandoned)
-        self._run_queue.add(self)
-
-    def run_slice(self) -> None:
-        """One more slice."""
-        self._reply.complete_with(self._work)
-
-    def _work(self) -> object:
-        result = _run_slice(self._steps)
-        if result is None:
-            self.enqueue()
-            return BLOCKED
-        return self._guarded.apply_late_result(result, self._request, self._context)
-
-    def _on_abandoned(self) -> None:
-        self._run_queue.remove(self)
-        self._steps.close()

@@ -6,13 +6,14 @@ and API. Source: Kafka's `StandardAuthorizerData.buildAuditMessage`; KIP-430.
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from coordinator.core.daemon_log import LogLineLimit, format_repeats
 from coordinator.core.message_text import printable
+from coordinator.core.time_budget import Budget
 from coordinator.network.request_context import RequestContext
 from coordinator.security.core.acl import (
     CLUSTER_NAME,
@@ -207,10 +208,13 @@ Element = TypeVar("Element")
 Refusal = TypeVar("Refusal")
 
 
-def partition_by_authorized(
-    elements: Iterable[Element], allows: Callable[[Element], bool], refuse: Callable[[Element], Refusal]
-) -> Generator[None, None, tuple[list[Element], list[Refusal]]]:
-    """What is left of the elements, and the answers to those that are refused, each in their order; in steps."""
+async def partition_by_authorized(
+    elements: Iterable[Element],
+    allows: Callable[[Element], bool],
+    refuse: Callable[[Element], Refusal],
+    budget: Budget,
+) -> tuple[list[Element], list[Refusal]]:
+    """Return the elements that are allowed, and the answers to those that are refused, each in their order."""
     allowed: list[Element] = []
     refused: list[Refusal] = []
     for element in elements:
@@ -218,7 +222,7 @@ def partition_by_authorized(
             allowed.append(element)
         else:
             refused.append(refuse(element))
-        yield
+        await budget.checkpoint()
     return allowed, refused
 
 
@@ -243,7 +247,12 @@ class AuthorizationDenied(Struct, frozen=True):
 PASS: Final = GuardPassed()
 
 GuardResult = GuardPassed | AuthorizationDenied
-GuardSteps = Generator[None, None, GuardResult]
-"""Leads to a result; others may be answered in between."""
-Guard = Callable[[Any, AuthHelper], GuardResult | GuardSteps]
-"""Looks at a request, and takes out of it what is refused."""
+Guard = Callable[[Any, AuthHelper], GuardResult]
+"""Checks a request, and takes out of it what is refused."""
+CoroutineGuard = Callable[[Any, AuthHelper, Budget], Coroutine[Any, Any, GuardResult]]
+"""A guard of requests with many elements. Other requests may be processed at its checkpoints.
+
+As in Kafka, a request is authorized once: a decision that the helper has taken holds until the request is
+answered, also when an ACL changes meanwhile. What else a guard relies on, such as the existence of a topic, it
+checks after its last checkpoint, because the handler follows without another one.
+"""

@@ -1,21 +1,17 @@
-"""Responses that take time: computed in slices between other requests, partly outside the loop (`RemainingSteps`),
-or in a task that waits for a disk or a thread (`HandlerTasks`).
+"""Responses that take time, computed in slices between other requests, partly outside the loop.
 
 A request that has begun to change data runs to its end even after its client has disconnected: the change may
-be half done, and a Produce with acks=0 is often the last request of a client. During a task the connection
-processes no other request, as in Kafka.
+be half done, and a Produce with acks=0 is often the last request of a client.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Any, Final
 
 from coordinator.core import clock
 from coordinator.core.reply import Reply
-from coordinator.core.response_status import BLOCKED
 from coordinator.core.time_budget import SLICE_NS, RunQueue
-from coordinator.network.request_context import RequestContext
 from coordinator.topics.data_plane import AnswerSteps
 from coordinator.topics.data_plane_answer import Answer
 from coordinator.topics.stepwise_work import ExternalStep, StepMark
@@ -154,39 +150,3 @@ class RemainingSteps:
 
 def _ignore_end() -> None:
     """Stands in for what the connection does at the end of the work, if anything."""
-
-
-_AT_ONCE: Final = 500
-"""So much, or less, is looked at on the loop."""
-
-T = TypeVar("T")
-
-
-class HandlerTasks:
-    """The tasks of one handler."""
-
-    def __init__(self) -> None:
-        self._underway: set[asyncio.Task[None]] = set()
-
-    def begin(self, context: RequestContext, answer: Awaitable[object]) -> object:
-        """What a handler returns whose answer comes of this."""
-        reply = context.defer(blocks=True)
-        reply.is_in_progress = True
-
-        async def complete() -> None:
-            try:
-                response = await answer
-            except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
-                reply.fail(problem)
-            else:
-                reply.send(response)
-
-        task = asyncio.create_task(complete())
-        self._underway.add(task)
-        task.add_done_callback(self._underway.discard)
-        return BLOCKED
-
-
-async def apart(work: Callable[[], T], size: int) -> T:
-    """Does work that looks at many things away from the loop. In: at how many."""
-    return work() if size <= _AT_ONCE else await asyncio.get_running_loop().run_in_executor(None, work)

@@ -11,12 +11,12 @@ from enum import IntEnum
 from functools import partial
 from typing import Final, Protocol
 
-from coordinator.apis.scatter_gather import Combining, ScatterGather
+from coordinator.apis.request_task import RequestTasks
 from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.core.reply import Reply
 from coordinator.core.response_status import BLOCKED
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE, Node
-from coordinator.core.time_budget import RunQueue
+from coordinator.core.time_budget import Budget
 from coordinator.network.request_context import RequestContext
 from coordinator.topics.topic import Topic
 from protocol.error_codes import ErrorCode
@@ -67,12 +67,12 @@ class FindCoordinatorHandler:
 
     def __init__(
         self,
-        run_queue: RunQueue,
+        tasks: RequestTasks,
         transactions: TransactionStateTopic,
         ownership: PartitionOwnership,
         offsets_topic: Topic,
     ) -> None:
-        self._run_queue = run_queue
+        self._tasks = tasks
         self._transactions = transactions
         self._ownership = ownership
         self._offsets_topic = offsets_topic
@@ -88,21 +88,11 @@ class FindCoordinatorHandler:
                 reply = context.defer(blocks=True)
                 self._transactions.call_when_created(partial(self._send_found, reply, request, context))
                 return BLOCKED
-        node, version = context.client.node, context.api_version
+        owner = partial(self._find_owner, context.client.node, request.key_type)
         if not context.is_large:
-            return find_coordinator(
-                request, partial(self._find_owner, node, request.key_type), version, why_not
-            )
-
-        def combine(_: list[object]) -> Combining:
-            coordinators = []
-            owner = partial(self._find_owner, node, request.key_type)
-            for key in request.coordinator_keys:
-                coordinators.append(_find_key(key, request.key_type, owner, why_not))
-                yield
-            return FindCoordinatorResponse(coordinators=coordinators)
-
-        return ScatterGather(combine, self._run_queue).answer_parts((), context)
+            return find_coordinator(request, owner, context.api_version, why_not)
+        budget = self._tasks.create_budget()
+        return self._tasks.run(_find_in_steps(request, owner, why_not, budget), context.defer, budget)
 
     def _send_found(self, reply: Reply, request: FindCoordinatorRequest, context: RequestContext) -> None:
         owner = partial(self._find_owner, context.client.node, request.key_type)
@@ -139,6 +129,17 @@ def find_coordinator(
         host=found.host,
         port=found.port,
     )
+
+
+async def _find_in_steps(
+    request: FindCoordinatorRequest, owner: FindOwner, why_no_transactions: str | None, budget: Budget
+) -> FindCoordinatorResponse:
+    """Answer a large request, which has several keys."""
+    coordinators = []
+    for key in request.coordinator_keys:
+        coordinators.append(_find_key(key, request.key_type, owner, why_no_transactions))
+        await budget.checkpoint()
+    return FindCoordinatorResponse(coordinators=coordinators)
 
 
 def _find_key(key: str, key_type: int, owner: FindOwner, why_no_transactions: str | None) -> Coordinator:

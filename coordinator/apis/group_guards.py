@@ -14,9 +14,9 @@ from coordinator.apis.auth_helper import (
     AuthorizationDenied,
     GuardPassed,
     GuardResult,
-    GuardSteps,
 )
 from coordinator.apis.find_coordinator import CoordinatorType
+from coordinator.core.time_budget import Budget
 from coordinator.security.core.acl import AclOperation, ResourceType
 from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import (
@@ -69,7 +69,9 @@ def guard_member(request: Any, helper: AuthHelper) -> GuardResult:
     return helper.deny_request(request, _GROUP_DENIED)
 
 
-def guard_describe_groups(request: DescribeGroupsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_describe_groups(
+    request: DescribeGroupsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """DESCRIBE on each group: the refused come first."""
     refused: list[DescribedGroup] = []
     allowed: list[str] = []
@@ -81,7 +83,7 @@ def guard_describe_groups(request: DescribeGroupsRequest, helper: AuthHelper) ->
                 helper.find_authorized_operations(ResourceType.GROUP, group_id)
         else:
             refused.append(helper.build_denied_entry(DescribedGroup, group_id, _GROUP_DENIED))
-        yield
+        await budget.checkpoint()
 
     def finish(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
         for group in response.groups:
@@ -114,7 +116,9 @@ def guard_list_groups(request: ListGroupsRequest, helper: AuthHelper) -> GuardRe
     return GuardPassed(finish)
 
 
-def guard_delete_groups(request: DeleteGroupsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_delete_groups(
+    request: DeleteGroupsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """DELETE on each group: the refused come last."""
     refused: list[DeletableGroupResult] = []
     allowed: list[str] = []
@@ -123,7 +127,7 @@ def guard_delete_groups(request: DeleteGroupsRequest, helper: AuthHelper) -> Gua
             allowed.append(group_id)
         else:
             refused.append(helper.build_denied_entry(DeletableGroupResult, group_id, _GROUP_DENIED))
-        yield
+        await budget.checkpoint()
 
     def finish(response: DeleteGroupsResponse) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(results=response.results + refused)
@@ -145,7 +149,9 @@ def guard_consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, helpe
     return helper.deny_request(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def guard_describe_consumer_groups(request: ConsumerGroupDescribeRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_describe_consumer_groups(
+    request: ConsumerGroupDescribeRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """DESCRIBE on each group: the refused come first. One that knows a topic which the client may not see is not
     told of."""
     refused: list[ConsumerGroupDescribeResponseGroup] = []
@@ -160,7 +166,7 @@ def guard_describe_consumer_groups(request: ConsumerGroupDescribeRequest, helper
             refused.append(
                 helper.build_denied_entry(ConsumerGroupDescribeResponseGroup, group_id, _GROUP_DENIED)
             )
-        yield
+        await budget.checkpoint()
 
     def finish(response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
         groups = [
@@ -201,7 +207,9 @@ def _iterate_topics(group: ConsumerGroupDescribeResponseGroup) -> Iterator[str]:
                 yield topic.topic_name
 
 
-def guard_find_coordinator(request: FindCoordinatorRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_find_coordinator(
+    request: FindCoordinatorRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """One key up to v3; from then on several, each of which is answered in its place."""
     if request.key_type not in _RESOURCES_BY_KEY_TYPE:
         return PASS  # what else there is is not served
@@ -218,7 +226,7 @@ def guard_find_coordinator(request: FindCoordinatorRequest, helper: AuthHelper) 
             answers.append(None)
         else:
             answers.append(helper.build_denied_entry(Coordinator, key, error, message=""))
-        yield
+        await budget.checkpoint()
     if len(allowed) == len(answers):
         return PASS
 

@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
-from coordinator.apis.scatter_gather import Combine, Combining, ScatterGather
+from coordinator.apis.scatter_gather import SendPart, gather_parts
 from coordinator.config.properties import Config
 from coordinator.core.outcome import Context
 from coordinator.core.reply import DeferReply, TransformResponse, defer_mapped
 from coordinator.core.response_status import DeferredResponse
-from coordinator.core.time_budget import RunQueue
+from coordinator.core.time_budget import Budget
 from coordinator.group.consumer.heartbeat_validation import validate_heartbeat
 from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
 from coordinator.group.group_request_rules import (
@@ -43,7 +43,7 @@ from protocol.messages.consumer_group_heartbeat import (
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 GroupPartition: TypeAlias = CoordinatorPartition[GroupShard]
 
@@ -206,84 +206,99 @@ def _waits_for_log(request: object) -> bool:
 class GroupAdminHandler:
     """Answers ListGroups, DescribeGroups, DeleteGroups."""
 
-    def __init__(self, router: GroupRouter, run_queue: RunQueue) -> None:
+    def __init__(self, router: GroupRouter) -> None:
         self._router = router
-        self._run_queue = run_queue
 
-    def ask_partitions(
-        self, parts: Iterable[tuple[GroupPartition, Any] | None], combine: Combine, context: RequestContext
+    async def list_groups(
+        self, request: ListGroupsRequest, context: RequestContext, budget: Budget
     ) -> object:
-        """Puts such a request to each of these partitions; None is a step on the way. Out: what the answers
-        combine to, or one of `coordinator.core.response_status`."""
-        gather = ScatterGather(combine, self._run_queue)
-        requests = (part and partial(self._router.ask_partition, part[0], part[1], context) for part in parts)
-        return gather.answer_parts(requests, context)
+        """List the groups of every partition that is in service; an error while one is loading.
 
-    def list_groups(self, request: ListGroupsRequest, context: RequestContext) -> object:
-        """The groups of every partition that is in service; an error while one is loading."""
-        partitions = self._router.partitions
+        A partition that is lost while others are listed is left out, as one that was lost before.
+        """
         if self._router.runtime.is_shut_down:
             return build_error_response(request, context.api_version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if any(partition.state is PartitionState.LOADING for partition in partitions):
+        states = [partition.state for partition in self._router.partitions]
+        if PartitionState.LOADING in states:
             return build_error_response(request, context.api_version, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        parts = [(partition, request) for partition in partitions if partition.machine is not None]
-        return self.ask_partitions(parts, _combine_group_lists, context)
+        groups: list[ListedGroup] = []
+        for response in await gather_parts(self._iterate_lists(request, context), context, budget):
+            if response.error_code:
+                return build_error_response(request, context.api_version, ErrorCode(response.error_code))
+            groups += response.groups
+            await budget.checkpoint()
+        return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
 
-    def describe_groups(self, request: DescribeGroupsRequest, context: RequestContext) -> object:
-        """Each group as its partition describes it, in the order asked for."""
+    def _iterate_lists(self, request: ListGroupsRequest, context: RequestContext) -> Iterator[SendPart]:
+        for partition in self._router.partitions:
+            # One that has begun to load since the request began answers with the error.
+            if partition.machine is not None or partition.state is PartitionState.LOADING:
+                yield partial(self._router.ask_partition, partition, request, context)
+
+    async def describe_groups(
+        self, request: DescribeGroupsRequest, context: RequestContext, budget: Budget
+    ) -> object:
+        """Describe each group as its partition does, in the order of the request."""
 
         def create_part(group_ids: list[str]) -> DescribeGroupsRequest:
             return DescribeGroupsRequest(
                 groups=group_ids, include_authorized_operations=request.include_authorized_operations
             )
 
-        def combine(responses: list[DescribeGroupsResponse]) -> Combining:
-            by_id: dict[str, DescribedGroup] = {}
-            for response in responses:
-                by_id.update((group.group_id, group) for group in response.groups)
-                yield
-            return DescribeGroupsResponse(groups=[by_id[group_id] for group_id in request.groups])
+        by_id: dict[str, DescribedGroup] = {}
+        for response in await self.ask_about_groups(
+            dict.fromkeys(request.groups), create_part, context, budget
+        ):
+            by_id.update((group.group_id, group) for group in response.groups)
+            await budget.checkpoint()
+        return DescribeGroupsResponse(groups=[by_id[group_id] for group_id in request.groups])
 
-        return self.ask_partitions(
-            self.split_by_partition(dict.fromkeys(request.groups), create_part), combine, context
-        )
-
-    def delete_groups(self, request: DeleteGroupsRequest, context: RequestContext) -> object:
-        """Each group once, however often it was named."""
+    async def delete_groups(
+        self, request: DeleteGroupsRequest, context: RequestContext, budget: Budget
+    ) -> object:
+        """Delete each group once, however often the request names it."""
         group_ids = list(dict.fromkeys(request.groups_names))
+        budget.begin_changes()
 
         def create_part(names: list[str]) -> DeleteGroupsRequest:
             return DeleteGroupsRequest(groups_names=names)
 
-        def combine(responses: list[DeleteGroupsResponse]) -> Combining:
-            by_id: dict[str, DeletableGroupResult] = {}
-            for response in responses:
-                by_id.update((result.group_id, result) for result in response.results)
-                yield
-            return DeleteGroupsResponse(results=[by_id[group_id] for group_id in group_ids])
+        by_id: dict[str, DeletableGroupResult] = {}
+        for response in await self.ask_about_groups(group_ids, create_part, context, budget):
+            by_id.update((result.group_id, result) for result in response.results)
+            await budget.checkpoint()
+        return DeleteGroupsResponse(results=[by_id[group_id] for group_id in group_ids])
 
-        return self.ask_partitions(self.split_by_partition(group_ids, create_part), combine, context)
+    async def ask_about_groups(
+        self,
+        group_ids: Iterable[str],
+        create_part: Callable[[list[str]], Any],
+        context: RequestContext,
+        budget: Budget,
+    ) -> list[Any]:
+        """Send requests about groups to their partitions. Return the responses.
 
-    def split_by_partition(
-        self, group_ids: Iterable[str], create_part: Callable[[list[str]], Any]
-    ) -> Iterator[tuple[GroupPartition, Any] | None]:
-        """Requests about so many groups each, by partition; None for a step on the way to them."""
-        by_partition: dict[int, list[str]] = {}
+        Args:
+            group_ids: the groups, each once.
+            create_part: makes the request about some groups of one partition, at most `MAX_GROUPS_PER_PART`.
+        """
         runtime = self._router.runtime
+        by_partition: dict[int, list[str]] = {}
         for number, group_id in enumerate(group_ids, 1):
             by_partition.setdefault(runtime.find_partition(group_id).number, []).append(group_id)
             if number % MAX_GROUPS_PER_PART == 0:
-                yield None
-        for partition, names in by_partition.items():
-            for start in range(0, len(names), MAX_GROUPS_PER_PART):
-                yield runtime.partitions[partition], create_part(names[start : start + MAX_GROUPS_PER_PART])
-
-
-def _combine_group_lists(lists: list[ListGroupsResponse]) -> Combining:
-    error = next((answer.error_code for answer in lists if answer.error_code), int(ErrorCode.NONE))
-    groups = [group for answer in lists for group in answer.groups]
-    yield
-    return ListGroupsResponse(error_code=error, groups=groups)
+                await budget.checkpoint()
+        parts = (
+            partial(
+                self._router.ask_partition,
+                runtime.partitions[partition],
+                create_part(names[start : start + MAX_GROUPS_PER_PART]),
+                context,
+            )
+            for partition, names in by_partition.items()
+            for start in range(0, len(names), MAX_GROUPS_PER_PART)
+        )
+        return await gather_parts(parts, context, budget)
 
 
 class ConsumerGroupHandler:
@@ -316,8 +331,10 @@ class ConsumerGroupHandler:
                 return build_error_response(request, context.api_version, refusal.error, refusal.message)
         return self._router.handle_join(request, context, may_describe)
 
-    def describe_groups(self, request: ConsumerGroupDescribeRequest, context: RequestContext) -> object:
-        """Each group as its partition describes it, in the order asked for."""
+    async def describe_groups(
+        self, request: ConsumerGroupDescribeRequest, context: RequestContext, budget: Budget
+    ) -> object:
+        """Describe each group as its partition does, in the order of the request."""
         if not self._is_enabled:
             return build_error_response(request, context.api_version, ErrorCode.UNSUPPORTED_VERSION)
 
@@ -326,12 +343,10 @@ class ConsumerGroupHandler:
                 group_ids=group_ids, include_authorized_operations=request.include_authorized_operations
             )
 
-        def combine(responses: list[ConsumerGroupDescribeResponse]) -> Combining:
-            by_id: dict[str, ConsumerGroupDescribeResponseGroup] = {}
-            for response in responses:
-                by_id.update((group.group_id, group) for group in response.groups)
-                yield
-            return ConsumerGroupDescribeResponse(groups=[by_id[group_id] for group_id in request.group_ids])
-
-        parts = self._admin.split_by_partition(dict.fromkeys(request.group_ids), create_part)
-        return self._admin.ask_partitions(parts, combine, context)
+        by_id: dict[str, ConsumerGroupDescribeResponseGroup] = {}
+        for response in await self._admin.ask_about_groups(
+            dict.fromkeys(request.group_ids), create_part, context, budget
+        ):
+            by_id.update((group.group_id, group) for group in response.groups)
+            await budget.checkpoint()
+        return ConsumerGroupDescribeResponse(groups=[by_id[group_id] for group_id in request.group_ids])

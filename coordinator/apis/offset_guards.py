@@ -11,10 +11,11 @@ Source: Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleTxnOffsetCommitReq
 `OffsetDeleteResponse.Builder`.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, NamedTuple
 
-from coordinator.apis.auth_helper import PASS, AuthHelper, AuthorizationDenied, GuardPassed, GuardSteps
+from coordinator.apis.auth_helper import PASS, AuthHelper, AuthorizationDenied, GuardPassed, GuardResult
+from coordinator.core.time_budget import Budget
 from coordinator.security.core.acl import AclOperation, ResourceType
 from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
@@ -51,41 +52,57 @@ TopicKey = Callable[[Any], Hashable]
 """What tells a topic of a request, or of its answer, from the others."""
 
 
-def guard_offset_commit(request: OffsetCommitRequest, helper: AuthHelper) -> AuthorizationDenied | GuardSteps:
+async def guard_offset_commit(
+    request: OffsetCommitRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """READ on the group, then READ on each topic."""
     if not helper.allows(_READ, _GROUP, request.group_id):
         return helper.deny_request(request, _GROUP_DENIED)
     by_id = helper.api_version >= _COMMIT_BY_ID_SINCE
-    return _split_commit(request, helper, by_id, OffsetCommitResponseTopic, OffsetCommitResponse)
+    return await _split_commit(
+        request, helper, budget, by_id, OffsetCommitResponseTopic, OffsetCommitResponse
+    )
 
 
-def guard_txn_offset_commit(
-    request: TxnOffsetCommitRequest, helper: AuthHelper
-) -> AuthorizationDenied | GuardSteps:
+async def guard_txn_offset_commit(
+    request: TxnOffsetCommitRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """WRITE on the transactional id, READ on the group, then READ on each topic."""
     if not helper.allows(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return helper.deny_request(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not helper.allows(_READ, _GROUP, request.group_id):
         return helper.deny_request(request, _GROUP_DENIED)
     by_id = helper.api_version >= _TXN_COMMIT_BY_ID_SINCE
-    return _split_commit(request, helper, by_id, TxnOffsetCommitResponseTopic, TxnOffsetCommitResponse)
+    return await _split_commit(
+        request, helper, budget, by_id, TxnOffsetCommitResponseTopic, TxnOffsetCommitResponse
+    )
 
 
-def _split_commit(
-    request: Any, helper: AuthHelper, by_id: bool, topic_class: type[Any], response_class: type[Any]
-) -> GuardSteps:
-    """Takes the topics out of a commit that its client may not read."""
+async def _split_commit(
+    request: Any,
+    helper: AuthHelper,
+    budget: Budget,
+    by_id: bool,
+    topic_class: type[Any],
+    response_class: type[Any],
+) -> GuardResult:
+    """Take the topics out of a commit that its client may not read, and those with unknown ids.
+
+    An id that is unknown here would pass without a decision, and the handler might find it later.
+    """
     key = id_key if by_id else name_key
     positions = find_positions(request.topics, key)
     refused: list[Any] = []
     allowed: list[Any] = []
     for topic in request.topics:
         name = helper.find_topic_name(topic.topic_id) if by_id else topic.name
-        if name is None or helper.allows_on_topic(_READ, name):
+        if name is None:
+            refused.append(helper.build_denied_entry(topic_class, topic, ErrorCode.UNKNOWN_TOPIC_ID))
+        elif helper.allows_on_topic(_READ, name):
             allowed.append(topic)
         else:
             refused.append(helper.build_denied_entry(topic_class, topic, _TOPIC_DENIED))
-        yield
+        await budget.checkpoint()
     if not refused:
         return PASS
 
@@ -102,20 +119,20 @@ def _split_commit(
     return GuardPassed(finish) if allowed else AuthorizationDenied(finish(response_class(topics=[])))
 
 
-def guard_offset_fetch(request: OffsetFetchRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_offset_fetch(request: OffsetFetchRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
     """One group up to v7; from then on several, each of which is answered in its place."""
     if helper.api_version < _SEVERAL_GROUPS_SINCE:
-        return (yield from _guard_single_group(request, helper))
+        return await _guard_single_group(request, helper, budget)
     answers: list[OffsetFetchResponseGroup | _SplitTopics | None] = []
     """What is refused as a whole, the refused topics of what is not, None for all topics."""
     allowed: list[OffsetFetchRequestGroup] = []
     for group in request.groups:
-        yield
+        await budget.checkpoint()
         if not helper.allows(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
             answers.append(helper.build_denied_entry(OffsetFetchResponseGroup, group, _GROUP_DENIED))
             continue
         allowed.append(group)
-        answers.append(None if group.topics is None else (yield from _split_fetch(group, helper)))
+        answers.append(None if group.topics is None else await _split_fetch(group, helper, budget))
 
     def finish(response: OffsetFetchResponse) -> OffsetFetchResponse:
         found = iter(response.groups)
@@ -138,19 +155,24 @@ class _SplitTopics(NamedTuple):
     key: TopicKey
 
 
-def _split_fetch(group: OffsetFetchRequestGroup, helper: AuthHelper) -> Generator[None, None, _SplitTopics]:
-    """Takes the topics out of the request for a group that its client may not describe; the answer for those."""
+async def _split_fetch(group: OffsetFetchRequestGroup, helper: AuthHelper, budget: Budget) -> _SplitTopics:
+    """Take the topics out of the request for a group that its client may not describe, and those with unknown ids:
+    see `_split_commit`."""
     by_id = helper.api_version >= _FETCH_BY_ID_SINCE
     key = id_key if by_id else name_key
     positions = find_positions(group.topics or (), key)
     kept, refused = [], []
     for topic in group.topics or ():
         name = helper.find_topic_name(topic.topic_id) if by_id else topic.name
-        if name is None or helper.allows_on_topic(AclOperation.DESCRIBE, name):
+        if name is None:
+            refused.append(
+                helper.build_denied_entry(OffsetFetchResponseTopics, topic, ErrorCode.UNKNOWN_TOPIC_ID)
+            )
+        elif helper.allows_on_topic(AclOperation.DESCRIBE, name):
             kept.append(topic)
         else:
             refused.append(helper.build_denied_entry(OffsetFetchResponseTopics, topic, _TOPIC_DENIED))
-        yield
+        await budget.checkpoint()
     group.topics = kept
     return _SplitTopics(refused, positions, key)
 
@@ -171,7 +193,7 @@ def _filter_offsets(
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-def _guard_single_group(request: OffsetFetchRequest, helper: AuthHelper) -> GuardSteps:
+async def _guard_single_group(request: OffsetFetchRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
     """The form of v0 to v7."""
     if not helper.allows(AclOperation.DESCRIBE, ResourceType.GROUP, request.group_id):
         return helper.deny_request(request, _GROUP_DENIED)
@@ -183,7 +205,7 @@ def _guard_single_group(request: OffsetFetchRequest, helper: AuthHelper) -> Guar
             kept.append(topic)
         else:
             refused.append(helper.build_denied_entry(OffsetFetchResponseTopic, topic, _TOPIC_DENIED))
-        yield
+        await budget.checkpoint()
 
     def finish(response: OffsetFetchResponse) -> OffsetFetchResponse:
         if response.error_code != ErrorCode.NONE:

@@ -9,14 +9,15 @@ Source: Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest
 `handleOffsetDeleteRequest`.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from functools import partial
-from itertools import chain, islice
-from typing import Final
+from typing import Final, NamedTuple
 
+from coordinator.apis.commit_topics import CommitTopicResolver, add_topics, merge_topics
 from coordinator.apis.group_handlers import GroupRouter
-from coordinator.apis.scatter_gather import Combining, ScatterGather, SendPart, in_pieces
-from coordinator.core.time_budget import RunQueue
+from coordinator.apis.request_task import RequestTasks
+from coordinator.apis.scatter_gather import PartResponses, SendPart, gather_parts, in_pieces
+from coordinator.core.time_budget import Budget
 from coordinator.group.group_requests import FetchOffsets
 from coordinator.network.request_context import RequestContext
 from coordinator.topics.catalogue import Catalogue
@@ -24,7 +25,6 @@ from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_entry, build_error_response
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponseTopic,
@@ -59,139 +59,51 @@ MAX_TOPICS_PER_PART: Final = 500
 class OffsetCommitHandler:
     """Answers OffsetCommit."""
 
-    def __init__(self, router: GroupRouter, catalogue: Catalogue, run_queue: RunQueue) -> None:
+    def __init__(self, router: GroupRouter, catalogue: Catalogue, tasks: RequestTasks) -> None:
         self._router = router
-        self._catalogue = catalogue
-        self._run_queue = run_queue
+        self._resolver = CommitTopicResolver(
+            catalogue, OffsetCommitRequestTopic, OffsetCommitResponseTopic, COMMIT_TOPIC_IDS_SINCE
+        )
+        self._tasks = tasks
 
     def handle(self, request: OffsetCommitRequest, context: RequestContext) -> object:
-        """Commits what exists; a group that has nothing to commit is not consulted at all.
-
-        The group gets the request with both name and id of each topic: the one to find offsets by, the other to
-        keep with them.
-        """
+        """Commit offsets of partitions that exist. A group that has nothing to commit gets no request."""
         by_id = context.api_version >= COMMIT_TOPIC_IDS_SINCE
         if context.is_large:
-            return self._handle_large(request, context, by_id)
-        known, refused = self._split_known(request.topics, by_id)
+            budget = self._tasks.create_budget()
+            return self._tasks.run(
+                self._commit_in_steps(request, by_id, context, budget), context.defer, budget
+            )
+        known, refused = self._resolver.split_topics(request.topics, by_id)
         if not known:
-            return OffsetCommitResponse(topics=_merge_topics(refused, by_id))
+            return OffsetCommitResponse(topics=merge_topics(refused, by_id))
         request.topics = known
         if not by_id and not refused:
             return self._router.answer_request(request, context)
         ids = {topic.name: topic.topic_id for topic in known}
         return self._router.answer_request(request, context, partial(_finish_commit, refused, ids, by_id))
 
-    def _handle_large(self, request: OffsetCommitRequest, context: RequestContext, by_id: bool) -> object:
-        """Answer a large request: topics are checked in steps, the commit itself is one step."""
-        known: list[OffsetCommitRequestTopic] = []
-        refused: dict[object, OffsetCommitResponseTopic] = {}
-
-        def iterate_parts() -> Iterator[SendPart | None]:
-            for requested in request.topics:
-                is_begun = False
-                for partitions in in_pieces(requested.partitions):
-                    piece = OffsetCommitRequestTopic(
-                        name=requested.name, topic_id=requested.topic_id, partitions=partitions
-                    )
-                    found, missing = self._split_known([piece], by_id)
-                    if found and is_begun:
-                        known[-1].partitions += found[0].partitions
-                    elif found:
-                        known.append(found[0])
-                        is_begun = True
-                    _add_topics(refused, missing, by_id)
-                    yield None
-            existing, missing_topics = self._recheck_topics(known, by_id)
-            _add_topics(refused, missing_topics, by_id)
-            if existing:
-                partition = self._router.runtime.find_partition(request.group_id)
-                yield partial(
-                    self._router.ask_partition, partition, _create_commit(request, existing), context
-                )
-
-        def combine(answers: list[OffsetCommitResponse]) -> Combining:
-            ids = {topic.name: topic.topic_id for topic in known}
-            answered = [topic for answer in answers for topic in answer.topics]
-            for topic in answered:
-                topic.topic_id = ids[topic.name] if by_id else topic.topic_id
-                if refused:
-                    _add_topics(refused, [topic], by_id)
-                yield
-            return OffsetCommitResponse(topics=list(refused.values()) if refused else answered)
-
-        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
-
-    def _recheck_topics(
-        self, known: list[OffsetCommitRequestTopic], by_id: bool
-    ) -> tuple[list[OffsetCommitRequestTopic], list[OffsetCommitResponseTopic]]:
-        """What was found in earlier steps and is still there, and the answer for what was deleted since."""
-        existing: list[OffsetCommitRequestTopic] = []
-        missing_topics: list[OffsetCommitResponseTopic] = []
-        error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        for found in known:
-            if self._catalogue.find_topic_by_id(found.topic_id) is not None:
-                existing.append(found)
-                continue
-            missing_topics.append(_build_commit_error(found, found.partitions, error))
-        return existing, missing_topics
-
-    def _split_known(
-        self, topics: list[OffsetCommitRequestTopic], by_id: bool
-    ) -> tuple[list[OffsetCommitRequestTopic], list[OffsetCommitResponseTopic]]:
-        """What exists, by name; and the answer for what does not. A topic without partitions gets no answer
-        when it exists, as in Kafka."""
-        known: list[OffsetCommitRequestTopic] = []
-        refused: list[OffsetCommitResponseTopic] = []
-        for requested in topics:
-            topic = (
-                self._catalogue.find_topic_by_id(requested.topic_id)
-                if by_id
-                else self._catalogue.find_topic(requested.name)
-            )
-            count = 0 if topic is None else len(topic.partitions)
-            for part in requested.partitions:
-                if not 0 <= part.partition_index < count:
-                    break
-            else:
-                if topic is not None:
-                    if requested.partitions:
-                        requested.name, requested.topic_id = topic.name, topic.topic_id
-                        known.append(requested)
-                    continue
-            found = [part for part in requested.partitions if 0 <= part.partition_index < count]
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if topic is None and by_id:
-                error = ErrorCode.UNKNOWN_TOPIC_ID
-            missing = [part for part in requested.partitions if not 0 <= part.partition_index < count]
-            refused.append(_build_commit_error(requested, missing, error))
-            if topic is not None and found:
-                known.append(
-                    OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=found)
-                )
-        return known, refused
-
-
-def _build_commit_error(
-    topic: OffsetCommitRequestTopic, partitions: list[OffsetCommitRequestPartition], error: ErrorCode
-) -> OffsetCommitResponseTopic:
-    refused = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
-    # The entry is the same in all versions: it has the name and the id.
-    return build_error_entry(OffsetCommitResponseTopic, refused, COMMIT_TOPIC_IDS_SINCE, error)
-
-
-def _create_commit(
-    request: OffsetCommitRequest, known: list[OffsetCommitRequestTopic]
-) -> OffsetCommitRequest:
-    """What of a commit reaches its group."""
-    return OffsetCommitRequest(
-        group_id=request.group_id,
-        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-        retention_time_ms=request.retention_time_ms,
-        topics=known,
-    )
+    async def _commit_in_steps(
+        self, request: OffsetCommitRequest, by_id: bool, context: RequestContext, budget: Budget
+    ) -> object:
+        """Answer a large request: topics are looked up in steps, the commit itself is one step."""
+        known, refused = await self._resolver.split_topics_in_steps(request.topics, by_id, budget)
+        known = self._resolver.refuse_deleted_topics(known, refused, by_id)
+        if not known:
+            return OffsetCommitResponse(topics=list(refused.values()))
+        request.topics = known
+        partition = self._router.runtime.find_partition(request.group_id)
+        part = partial(self._router.ask_partition, partition, request, context)
+        (response,) = await gather_parts([part], context, budget)
+        if not by_id and not refused:
+            return response
+        ids = {topic.name: topic.topic_id for topic in known}
+        for topic in response.topics:
+            if by_id:
+                topic.topic_id = ids[topic.name]
+            add_topics(refused, [topic], by_id)
+            await budget.checkpoint()
+        return OffsetCommitResponse(topics=list(refused.values()))
 
 
 def _finish_commit(
@@ -200,91 +112,74 @@ def _finish_commit(
     by_id: bool,
     response: OffsetCommitResponse,
 ) -> OffsetCommitResponse:
-    """The groups' answer with what was refused here, and with ids for names where the client asked by id."""
+    """Add the errors to the response of the group, and the ids where the client named topics by id."""
     if by_id:
         for topic in response.topics:
             topic.topic_id = ids[topic.name]
     if not refused:
         return response
-    return OffsetCommitResponse(topics=_merge_topics([*refused, *response.topics], by_id))
+    return OffsetCommitResponse(topics=merge_topics([*refused, *response.topics], by_id))
 
 
-def _merge_topics(topics: list[OffsetCommitResponseTopic], by_id: bool) -> list[OffsetCommitResponseTopic]:
-    """One entry for each topic, where it was first named. Source: Kafka's `OffsetCommitResponse.Builder`."""
-    merged: dict[object, OffsetCommitResponseTopic] = {}
-    _add_topics(merged, topics, by_id)
-    return list(merged.values())
+class _FetchPart(NamedTuple):
+    """Some topics of one group, by name."""
 
-
-def _add_topics(
-    merged: dict[object, OffsetCommitResponseTopic], topics: list[OffsetCommitResponseTopic], by_id: bool
-) -> None:
-    for topic in topics:
-        key: object = topic.topic_id if by_id else topic.name
-        if key in merged:
-            merged[key].partitions += topic.partitions
-        else:
-            merged[key] = topic
+    group: OffsetFetchRequestGroup
+    topic_ids: dict[str, bytes] | None
+    """The ids by which the client named the topics; None when it named none by id."""
+    unknown: list[OffsetFetchResponseTopics]
+    """The errors of topics with unknown ids."""
 
 
 class OffsetFetchHandler:
     """Answers OffsetFetch."""
 
-    def __init__(self, router: GroupRouter, catalogue: Catalogue, run_queue: RunQueue) -> None:
+    def __init__(self, router: GroupRouter, catalogue: Catalogue) -> None:
         self._router = router
         self._catalogue = catalogue
-        self._run_queue = run_queue
 
-    def handle(self, request: OffsetFetchRequest, context: RequestContext) -> object:
-        """The committed offsets of each group that is asked for.
+    async def handle(self, request: OffsetFetchRequest, context: RequestContext, budget: Budget) -> object:
+        """Return the committed offsets of each group.
 
-        A group is asked in pieces, with others in between; one that is named again and again, once.
+        A group gets a large request in parts, each of which finds its topics when it is sent. A group that the
+        request names several times is read once.
         """
         version = context.api_version
         groups = request.groups if version >= _SEVERAL_GROUPS_SINCE else [_to_group_request(request)]
-        pieces: dict[Hashable, int] = {}
-        unknown_ids: list[list[OffsetFetchResponseTopics]] = []
-
-        def iterate_parts() -> Iterator[SendPart | None]:
+        parts: dict[Hashable, list[_FetchPart]] = {}
+        with PartResponses(context) as responses:
             for requested in groups:
                 key = _group_key(requested)
-                if key in pieces:
-                    yield None
+                if key in parts:
+                    await budget.checkpoint()
                     continue
-                pieces[key] = 0
+                parts[key] = []
                 for group in _split_group(requested):
-                    pieces[key] += 1
-                    if version >= _FETCH_TOPIC_IDS_SINCE:
-                        group, unknown = self._replace_ids_by_names(group, version)
-                        unknown_ids.append(unknown)
-                    fetch = FetchOffsets(group, request.require_stable)
-                    partition = self._router.runtime.find_partition(group.group_id)
-                    yield partial(self._router.ask_partition, partition, fetch, context)
+                    part = self._find_names(group, version)
+                    parts[key].append(part)
+                    responses.send(self._create_part(part.group, request.require_stable, context))
+                    await budget.checkpoint()
+            answers = iter(await responses)
+        fetched: dict[Hashable, OffsetFetchResponseGroup] = {}
+        for key, of_group in parts.items():
+            fetched[key] = _join_answers([self._add_ids(next(answers), part, version) for part in of_group])
+            await budget.checkpoint()
+        if version < _SEVERAL_GROUPS_SINCE:
+            return await _to_single_response(request, fetched[_group_key(groups[0])], version, budget)
+        return OffsetFetchResponse(groups=[fetched[_group_key(group)] for group in groups])
 
-        def combine(answers: list[OffsetFetchResponseGroup]) -> Combining:
-            each, unknown = iter(answers), iter(unknown_ids)
-            whole = {}
-            for key, count in pieces.items():
-                answer = _join_answers([*islice(each, count)])
-                if version >= _FETCH_TOPIC_IDS_SINCE:
-                    answer = self._replace_names_by_ids(
-                        answer, [*chain.from_iterable(islice(unknown, count))]
-                    )
-                whole[key] = answer
-                yield
-            if version < _SEVERAL_GROUPS_SINCE:
-                return (yield from _to_single_response(request, whole[_group_key(groups[0])], version))
-            return OffsetFetchResponse(groups=[whole[_group_key(group)] for group in groups])
+    def _create_part(
+        self, group: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+    ) -> SendPart:
+        partition = self._router.runtime.find_partition(group.group_id)
+        return partial(self._router.ask_partition, partition, FetchOffsets(group, require_stable), context)
 
-        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
-
-    def _replace_ids_by_names(
-        self, group: OffsetFetchRequestGroup, version: int
-    ) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
-        """The request for a group with names for ids, and the answer for the ids that have no name."""
-        if group.topics is None:
-            return group, []
+    def _find_names(self, group: OffsetFetchRequestGroup, version: int) -> _FetchPart:
+        """Find the names of topics that a request names by id."""
+        if version < _FETCH_TOPIC_IDS_SINCE or group.topics is None:
+            return _FetchPart(group, None, [])
         topics: list[OffsetFetchRequestTopics] = []
+        topic_ids: dict[str, bytes] = {}
         unknown: list[OffsetFetchResponseTopics] = []
         for requested in group.topics:
             topic = self._catalogue.find_topic_by_id(requested.topic_id)
@@ -295,6 +190,7 @@ class OffsetFetchHandler:
                     )
                 )
             else:
+                topic_ids[topic.name] = topic.topic_id
                 topics.append(
                     OffsetFetchRequestTopics(
                         name=topic.name,
@@ -305,30 +201,32 @@ class OffsetFetchHandler:
         named = OffsetFetchRequestGroup(
             group_id=group.group_id, member_id=group.member_id, member_epoch=group.member_epoch, topics=topics
         )
-        return named, unknown
+        return _FetchPart(named, topic_ids, unknown)
 
-    def _replace_names_by_ids(
-        self, answer: OffsetFetchResponseGroup, unknown: list[OffsetFetchResponseTopics]
+    def _add_ids(
+        self, response: OffsetFetchResponseGroup, part: _FetchPart, version: int
     ) -> OffsetFetchResponseGroup:
-        """The answer for a group with ids for names; offsets of topics that exist no more have none."""
-        if answer.error_code != ErrorCode.NONE:
-            return answer
-        topics = []
-        for named in answer.topics:
-            topic = self._catalogue.find_topic(named.name)
-            if topic is not None:
-                topics.append(
-                    OffsetFetchResponseTopics(
-                        name=named.name, topic_id=topic.topic_id, partitions=named.partitions
-                    )
-                )
+        """Name the topics of a group's response by id. Topics that no longer exist are left out of a response about
+        all topics: they have no id."""
+        if version < _FETCH_TOPIC_IDS_SINCE or response.error_code != ErrorCode.NONE:
+            return response
+        find_id = self._find_id if part.topic_ids is None else part.topic_ids.get
+        topics = [
+            OffsetFetchResponseTopics(name=named.name, topic_id=topic_id, partitions=named.partitions)
+            for named in response.topics
+            if (topic_id := find_id(named.name)) is not None
+        ]
         return OffsetFetchResponseGroup(
-            group_id=answer.group_id, topics=topics + unknown, error_code=answer.error_code
+            group_id=response.group_id, topics=topics + part.unknown, error_code=response.error_code
         )
+
+    def _find_id(self, name: str) -> bytes | None:
+        topic = self._catalogue.find_topic(name)
+        return None if topic is None else topic.topic_id
 
 
 def _group_key(group: OffsetFetchRequestGroup) -> Hashable:
-    """What tells apart what is to be looked up."""
+    """Return what two groups of a request have in common when they need one lookup."""
     if group.topics is not None:
         return id(group)
     return group.group_id, group.member_id, group.member_epoch
@@ -371,18 +269,18 @@ def _to_group_request(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def _to_single_response(
-    request: OffsetFetchRequest, answer: OffsetFetchResponseGroup, version: int
-) -> Combining:
-    """The form of v0 to v7, in steps."""
+async def _to_single_response(
+    request: OffsetFetchRequest, answer: OffsetFetchResponseGroup, version: int, budget: Budget
+) -> object:
+    """Return the form of v0 to v7."""
     if answer.error_code != ErrorCode.NONE:
         return build_error_response(request, version, ErrorCode(answer.error_code))
     topics = []
     for topic in answer.topics:
-        partitions = []
-        for part in topic.partitions:
-            partitions.append(_to_single_partition(part))
-            yield
+        partitions: list[OffsetFetchResponsePartition] = []
+        for piece in in_pieces(topic.partitions):
+            partitions += map(_to_single_partition, piece)
+            await budget.checkpoint()
         topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
     return OffsetFetchResponse(topics=topics)
 
@@ -400,41 +298,38 @@ def _to_single_partition(part: OffsetFetchResponsePartitions) -> OffsetFetchResp
 class OffsetDeleteHandler:
     """Answers OffsetDelete."""
 
-    def __init__(self, router: GroupRouter, catalogue: Catalogue, run_queue: RunQueue) -> None:
+    def __init__(self, router: GroupRouter, catalogue: Catalogue) -> None:
         self._router = router
         self._catalogue = catalogue
-        self._run_queue = run_queue
 
-    def handle(self, request: OffsetDeleteRequest, context: RequestContext) -> object:
-        """Deletes what exists. The group is consulted in any case: its error wins, and names no topics."""
+    async def handle(self, request: OffsetDeleteRequest, context: RequestContext, budget: Budget) -> object:
+        """Delete the offsets of partitions that exist.
+
+        The group gets the request in any case: its error wins, and names no topics. Partitions are looked up in
+        steps. One that is deleted meanwhile still reaches the group, as if its topic had been deleted afterwards.
+        """
         known: list[OffsetDeleteRequestTopic] = []
         refused: dict[str, OffsetDeleteResponseTopic] = {}
-
-        def iterate_parts() -> Iterator[SendPart | None]:
-            for requested in request.topics:
-                is_begun = False
-                for partitions in in_pieces(requested.partitions):
-                    found = self._split_known(requested.name, partitions, refused)
-                    if found and is_begun:
-                        known[-1].partitions += found
-                    elif found:
-                        known.append(OffsetDeleteRequestTopic(name=requested.name, partitions=found))
-                        is_begun = True
-                    yield None
-            partition = self._router.runtime.find_partition(request.group_id)
-            existing = OffsetDeleteRequest(group_id=request.group_id, topics=known)
-            yield partial(self._router.ask_partition, partition, existing, context)
-
-        def combine(answers: list[OffsetDeleteResponse]) -> Combining:
-            response = answers[0]
-            if response.error_code != ErrorCode.NONE or not refused:
-                return response
-            for topic in response.topics:
-                _add_refused(refused, topic.name, topic.partitions)
-                yield
-            return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=list(refused.values()))
-
-        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
+        for requested in request.topics:
+            is_begun = False
+            for partitions in in_pieces(requested.partitions):
+                found = self._split_known(requested.name, partitions, refused)
+                if found and is_begun:
+                    known[-1].partitions += found
+                elif found:
+                    known.append(OffsetDeleteRequestTopic(name=requested.name, partitions=found))
+                    is_begun = True
+                await budget.checkpoint()
+        partition = self._router.runtime.find_partition(request.group_id)
+        existing = OffsetDeleteRequest(group_id=request.group_id, topics=known)
+        part = partial(self._router.ask_partition, partition, existing, context)
+        (response,) = await gather_parts([part], context, budget)
+        if response.error_code != ErrorCode.NONE or not refused:
+            return response
+        for topic in response.topics:
+            _add_refused(refused, topic.name, topic.partitions)
+            await budget.checkpoint()
+        return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=list(refused.values()))
 
     def _split_known(
         self,

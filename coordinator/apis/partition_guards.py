@@ -21,11 +21,11 @@ from coordinator.apis.auth_helper import (
     AuthorizationDenied,
     GuardPassed,
     GuardResult,
-    GuardSteps,
     partition_by_authorized,
 )
 from coordinator.apis.offset_guards import find_positions, name_key, split_failed_topics
 from coordinator.core.response_status import CLOSE_CONNECTION
+from coordinator.core.time_budget import Budget
 from coordinator.security.core.acl import AclOperation, ResourceType
 from coordinator.topics.topic_authorization import TopicRights
 from protocol.error_codes import ErrorCode
@@ -76,7 +76,7 @@ _ATTRIBUTES_AT: Final = 22
 _TRANSACTIONAL: Final = 0x10
 
 
-def guard_produce(request: ProduceRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_produce(request: ProduceRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
     """WRITE on the transactional id of a transactional batch, then WRITE on each topic."""
     if any(map(_is_transactional, request.topic_data)):
         transactional_id = request.transactional_id
@@ -99,7 +99,11 @@ def guard_produce(request: ProduceRequest, helper: AuthHelper) -> GuardSteps:
         response.responses = response.responses + refused
         return response
 
-    allowed, refused = yield from partition_by_authorized(request.topic_data, allows, refuse)
+    allowed, refused = await partition_by_authorized(request.topic_data, allows, refuse, budget)
+    if by_id:
+        # An id that was unknown in its step may be known by now.
+        refused += [refuse(topic) for topic in allowed if not allows(topic)]
+        allowed = [topic for topic in allowed if allows(topic)]
     if not refused:
         return PASS
     request.topic_data = allowed
@@ -131,7 +135,7 @@ def guard_fetch(request: FetchRequest, helper: AuthHelper) -> GuardResult:
     return GuardPassed(arguments=(TopicRights(may_read=partial(helper.allows_on_topic, AclOperation.READ)),))
 
 
-def guard_list_offsets(request: ListOffsetsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_list_offsets(request: ListOffsetsRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
     """DESCRIBE."""
 
     def allows(topic: ListOffsetsTopic) -> bool:
@@ -143,11 +147,13 @@ def guard_list_offsets(request: ListOffsetsRequest, helper: AuthHelper) -> Guard
     def finish(response: ListOffsetsResponse) -> ListOffsetsResponse:
         return ListOffsetsResponse(topics=response.topics + refused)
 
-    request.topics, refused = yield from partition_by_authorized(request.topics, allows, refuse)
+    request.topics, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
     return GuardPassed(finish) if refused else PASS
 
 
-def guard_offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """CLUSTER_ACTION covers all; else DESCRIBE."""
     if helper.allows_on_cluster(AclOperation.CLUSTER_ACTION, logs_denied=False):
         return PASS
@@ -161,11 +167,13 @@ def guard_offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, helper: 
     def finish(response: OffsetForLeaderEpochResponse) -> OffsetForLeaderEpochResponse:
         return OffsetForLeaderEpochResponse(topics=response.topics + refused)
 
-    request.topics, refused = yield from partition_by_authorized(request.topics, allows, refuse)
+    request.topics, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
     return GuardPassed(finish) if refused else PASS
 
 
-def guard_delete_records(request: DeleteRecordsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_delete_records(
+    request: DeleteRecordsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """DELETE."""
 
     def allows(topic: DeleteRecordsTopic) -> bool:
@@ -177,11 +185,13 @@ def guard_delete_records(request: DeleteRecordsRequest, helper: AuthHelper) -> G
     def finish(response: DeleteRecordsResponse) -> DeleteRecordsResponse:
         return DeleteRecordsResponse(topics=response.topics + refused)
 
-    request.topics, refused = yield from partition_by_authorized(request.topics, allows, refuse)
+    request.topics, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
     return GuardPassed(finish) if refused else PASS
 
 
-def guard_describe_producers(request: DescribeProducersRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_describe_producers(
+    request: DescribeProducersRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """READ; the order is that of the request."""
 
     def allows(topic: DescribeProducersTopicRequest) -> bool:
@@ -195,11 +205,13 @@ def guard_describe_producers(request: DescribeProducersRequest, helper: AuthHelp
         return DescribeProducersResponse(topics=[by_name[name] for name in order if name in by_name])
 
     order = list(dict.fromkeys(topic.name for topic in request.topics))
-    request.topics, refused = yield from partition_by_authorized(request.topics, allows, refuse)
+    request.topics, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
     return GuardPassed(finish) if refused else PASS
 
 
-def guard_offset_delete(request: OffsetDeleteRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_offset_delete(
+    request: OffsetDeleteRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """DELETE on the group, then READ on each topic; what fails before comes first. The group is asked in any case:
     its error wins."""
     if not helper.allows(AclOperation.DELETE, ResourceType.GROUP, request.group_id):
@@ -218,5 +230,5 @@ def guard_offset_delete(request: OffsetDeleteRequest, helper: AuthHelper) -> Gua
         return response
 
     positions = find_positions(request.topics, name_key)
-    request.topics, refused = yield from partition_by_authorized(request.topics, allows, refuse)
+    request.topics, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
     return GuardPassed(finish) if refused else PASS

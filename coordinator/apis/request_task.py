@@ -20,7 +20,7 @@ When the client disconnects, CancelledError is thrown into the coroutine at once
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from coordinator.core import clock
 from coordinator.core.reply import DeferReply, Reply
@@ -214,3 +214,18 @@ class _RequestTask:
 
 def _ignore_end() -> None:
     """Stands in for what the connection does at the end of the work, if anything."""
+
+
+_MAX_ON_LOOP: Final = 500
+T = TypeVar("T")
+
+
+async def run_in_thread_if_large(work: Callable[[], T], size: int) -> T:
+    """Run a pure function of immutable values, in a thread if it looks at more than `_MAX_ON_LOOP` of them.
+
+    Args:
+        size: at how many values the function looks.
+    """
+    if size <= _MAX_ON_LOOP:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(None, work)

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from coordinator.apis.acl_handlers import format_requester
-from coordinator.apis.deferred_answers import HandlerTasks, apart
+from coordinator.apis.request_task import run_in_thread_if_large
 from coordinator.core.message_text import printable
+from coordinator.core.time_budget import Budget
 from coordinator.network.request_context import RequestContext
 from coordinator.security.core.sasl_mechanisms import (
     MAX_ITERATIONS,
@@ -91,38 +92,34 @@ class ScramCredentialHandler:
         self._store = store
         self._lock = asyncio.Lock()
         """One request after the other looks at what is there and changes it."""
-        self._tasks = HandlerTasks()
 
-    def describe_credentials(
-        self, request: DescribeUserScramCredentialsRequest, context: RequestContext
-    ) -> object:
-        """Mechanisms and iterations of some users, or of all."""
+    async def describe_credentials(
+        self, request: DescribeUserScramCredentialsRequest, _: RequestContext, __: Budget
+    ) -> DescribeUserScramCredentialsResponse:
+        """Describe mechanisms and iterations of some users, or of all."""
         names = [user.name for user in request.users or ()]
-        return self._tasks.begin(context, self._find_credentials(names))
-
-    def alter_credentials(self, request: AlterUserScramCredentialsRequest, context: RequestContext) -> object:
-        """Takes credentials away and gives them, all in one write; each user has a result."""
-        return self._tasks.begin(context, self._change_credentials(request, format_requester(context)))
-
-    async def _find_credentials(self, names: list[str]) -> DescribeUserScramCredentialsResponse:
         scram = self._store.state.scram
-        return await apart(lambda: _create_describe_response(scram, names), len(scram) + len(names))
+        return await run_in_thread_if_large(
+            lambda: _create_describe_response(scram, names), len(scram) + len(names)
+        )
 
-    async def _change_credentials(
-        self, request: AlterUserScramCredentialsRequest, requester: str
+    async def alter_credentials(
+        self, request: AlterUserScramCredentialsRequest, context: RequestContext, budget: Budget
     ) -> AlterUserScramCredentialsResponse:
+        """Take credentials away and give them, all in one write; each user has a result."""
+        budget.begin_changes()
+        requester = format_requester(context)
         async with self._lock:
-            state = self._store.state
+            scram = self._store.state.scram
             size = len(request.deletions) + len(request.upsertions)
-            plan = await apart(lambda: _create_plan(request, state.scram), size)
+            plan = await run_in_thread_if_large(lambda: _create_plan(request, scram), size)
             if not plan.deletions and not plan.upsertions:
                 return plan.create_response()
-            scram = plan.apply(state.scram)
-            if len(scram) > MAX_CREDENTIALS:
+            if len(plan.apply(self._store.state.scram)) > MAX_CREDENTIALS:
                 why = f"There would be more than {MAX_CREDENTIALS} credentials"
                 return plan.create_response(_CredentialError(ErrorCode.POLICY_VIOLATION, why))
             try:
-                await self._store.change_state(replace(state, scram=scram))
+                await asyncio.create_task(self._apply_plan(plan))
             except OSError as error:
                 return plan.create_response(
                     _CredentialError(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
@@ -130,6 +127,13 @@ class ScramCredentialHandler:
             _log_changes("Removed", plan.deletions.values(), requester)
             _log_changes("Set", (user for user, _ in plan.upsertions.values()), requester)
         return plan.create_response()
+
+    async def _apply_plan(self, plan: _AlterationPlan) -> None:
+        """Change the credentials that there are now: ACLs, and in a cluster credentials as well, may have changed
+        since the request began. It runs in a task of asyncio, which the timeouts of a cluster need. Raises
+        OSError."""
+        state = self._store.state
+        await self._store.change_state(replace(state, scram=plan.apply(state.scram)))
 
 
 def _create_plan(request: AlterUserScramCredentialsRequest, scram: Scram) -> _AlterationPlan:

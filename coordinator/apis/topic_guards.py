@@ -13,20 +13,21 @@ Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, `DescribeTopicPartitions
 """
 
 from collections import Counter
-from collections.abc import Generator
 from functools import partial
+from itertools import compress
+from operator import not_
 from typing import Any, Final
 
 from coordinator.apis.auth_helper import (
     PASS,
     AuthHelper,
     AuthorizationDenied,
-    Guard,
+    CoroutineGuard,
     GuardPassed,
     GuardResult,
-    GuardSteps,
     partition_by_authorized,
 )
+from coordinator.core.time_budget import Budget
 from coordinator.security.core.acl import CLUSTER_NAME, AclOperation, ResourceType
 from coordinator.topics.topic_authorization import OPERATIONS_NOT_REQUESTED, TopicRights
 from protocol.error_codes import ErrorCode
@@ -78,21 +79,22 @@ _DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _BY_ID_SINCE: Final = 12
 
 
-def create_metadata_guard(creates_topics: bool) -> Guard:
+def create_metadata_guard(creates_topics: bool) -> CoroutineGuard:
     """In: whether topics that are asked for are created (`auto.create.topics.enable`)."""
 
-    def guard(request: MetadataRequest, helper: AuthHelper) -> GuardSteps:
+    async def guard(request: MetadataRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
         if _is_invalid_for_version(request, helper.api_version):
             return PASS  # and refused there
         is_all = request.topics is None or (helper.api_version == 0 and not request.topics)
         with_operations = request.include_topic_authorized_operations
         refused: list[MetadataResponseTopic] = []
         if is_all:
-            yield from _decide_all_topics(helper, with_operations=with_operations)
+            await _decide_all_topics(helper, budget, with_operations=with_operations)
         else:
-            request.topics, refused = yield from _split_metadata_names(
+            request.topics, refused = await _split_metadata_names(
                 request.topics or [],
                 helper,
+                budget,
                 creates=creates_topics and request.allow_auto_topic_creation,
                 with_operations=with_operations,
             )
@@ -122,54 +124,77 @@ def create_metadata_guard(creates_topics: bool) -> Guard:
     return guard
 
 
-def _decide_all_topics(helper: AuthHelper, *, with_operations: bool) -> Generator[None, None, None]:
-    """Decides what of all topics is shown, in steps: the answer then waits for no decision."""
+async def _decide_all_topics(helper: AuthHelper, budget: Budget, *, with_operations: bool) -> None:
+    """Decide which of all topics are shown, so that the response finds nearly all decisions."""
     for name in [topic.name for topic in helper.catalogue]:
         if helper.allows_on_topic(AclOperation.DESCRIBE, name, is_silent=True) and with_operations:
             helper.find_authorized_operations(ResourceType.TOPIC, name)
-        yield
+        await budget.checkpoint()
 
 
-def _split_metadata_names(
-    topics: list[MetadataRequestTopic], helper: AuthHelper, *, creates: bool, with_operations: bool
-) -> Generator[None, None, tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]]:
+async def _split_metadata_names(
+    topics: list[MetadataRequestTopic],
+    helper: AuthHelper,
+    budget: Budget,
+    *,
+    creates: bool,
+    with_operations: bool,
+) -> tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]:
     """What is left to be described, and the answers to what is refused, each once."""
     ids = dict.fromkeys(entry.topic_id for entry in topics if entry.topic_id != ZERO_UUID)
     if ids:  # names alone are not looked at then
-        return (yield from _split_metadata_ids(ids, helper, with_operations=with_operations))
+        return await _split_metadata_ids(ids, helper, budget, with_operations=with_operations)
     allowed: list[MetadataRequestTopic] = []
     hidden: list[MetadataResponseTopic] = []
     not_created: list[MetadataResponseTopic] = []
     for name in dict.fromkeys(entry.name or "" for entry in topics):
         if not helper.allows_on_topic(AclOperation.DESCRIBE, name):
             hidden.append(helper.build_denied_entry(MetadataResponseTopic, name, _DENIED))
-        elif creates and helper.catalogue.find_topic(name) is None and not _may_create(helper, name):
+        elif creates and not _exists_or_may_be_created(helper, name):
             not_created.append(helper.build_denied_entry(MetadataResponseTopic, name, _DENIED))
         else:
             allowed.append(MetadataRequestTopic(name=name))
             if with_operations:
                 helper.find_authorized_operations(ResourceType.TOPIC, name)
-        yield
+        await budget.checkpoint()
+    if creates:
+        # A topic that was deleted since its step would be created by the handler.
+        may_stay = [_exists_or_may_be_created(helper, entry.name or "") for entry in allowed]
+        not_created += [
+            helper.build_denied_entry(MetadataResponseTopic, entry.name, _DENIED)
+            for entry in compress(allowed, map(not_, may_stay))
+        ]
+        allowed = list(compress(allowed, may_stay))
     return allowed, not_created + hidden
 
 
-def _split_metadata_ids(
-    ids: dict[bytes, None], helper: AuthHelper, *, with_operations: bool
-) -> Generator[None, None, tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]]:
+async def _split_metadata_ids(
+    ids: dict[bytes, None], helper: AuthHelper, budget: Budget, *, with_operations: bool
+) -> tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]:
     """Split topics named by id. A refusal does not tell the name; an unknown id cannot be refused."""
+    names: dict[bytes, str] = {}
+    for topic_id in ids:
+        name = helper.find_topic_name(topic_id)
+        if name is not None:
+            names[topic_id] = name
+            if helper.allows_on_topic(AclOperation.DESCRIBE, name) and with_operations:
+                helper.find_authorized_operations(ResourceType.TOPIC, name)
+        await budget.checkpoint()
     allowed: list[MetadataRequestTopic] = []
     hidden: list[MetadataResponseTopic] = []
     for topic_id in ids:
-        name = helper.find_topic_name(topic_id)
+        # An id that was unknown in its step may be known by now.
+        name = names.get(topic_id) or helper.find_topic_name(topic_id)
+        unnamed = MetadataRequestTopic(topic_id=topic_id)
         if name is None or helper.allows_on_topic(AclOperation.DESCRIBE, name):
-            allowed.append(MetadataRequestTopic(topic_id=topic_id))
-            if with_operations and name is not None:
-                helper.find_authorized_operations(ResourceType.TOPIC, name)
+            allowed.append(unnamed)
         else:
-            unnamed = MetadataRequestTopic(topic_id=topic_id)
             hidden.append(helper.build_denied_entry(MetadataResponseTopic, unnamed, _DENIED))
-        yield
     return allowed, hidden
+
+
+def _exists_or_may_be_created(helper: AuthHelper, name: str) -> bool:
+    return helper.catalogue.find_topic(name) is not None or _may_create(helper, name)
 
 
 def _may_create(helper: AuthHelper, name: str) -> bool:
@@ -188,9 +213,9 @@ def _is_invalid_for_version(request: MetadataRequest, version: int) -> bool:
     )
 
 
-def guard_describe_topic_partitions(
-    request: DescribeTopicPartitionsRequest, helper: AuthHelper
-) -> GuardSteps:
+async def guard_describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """A cursor at a topic that is not shown is one at the next that is."""
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name
@@ -205,7 +230,7 @@ def guard_describe_topic_partitions(
             allowed.append(name)
         elif not is_all:
             refused.append(helper.build_denied_entry(DescribeTopicPartitionsResponseTopic, name, _DENIED))
-        yield
+        await budget.checkpoint()
 
     def finish(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
         for topic in response.topics:
@@ -216,6 +241,9 @@ def guard_describe_topic_partitions(
         response.topics = response.topics + refused
         return response
 
+    if is_all:
+        # A topic that was deleted since its step is not one of all topics.
+        allowed = [name for name in allowed if helper.catalogue.find_topic(name) is not None]
     if not allowed:
         return AuthorizationDenied(DescribeTopicPartitionsResponse(topics=refused))
     request.topics = [TopicRequest(name=name) for name in allowed]
@@ -224,7 +252,9 @@ def guard_describe_topic_partitions(
     return GuardPassed(finish)
 
 
-def guard_create_topics(request: CreateTopicsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_create_topics(
+    request: CreateTopicsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """CREATE on the cluster covers all; else CREATE on each topic; the refused come last. What was created is
     described to who may describe its configs."""
     counts = Counter(topic.name for topic in request.topics)
@@ -250,7 +280,7 @@ def guard_create_topics(request: CreateTopicsRequest, helper: AuthHelper) -> Gua
                 topic.configs = []
         return CreateTopicsResponse(topics=response.topics + refused)
 
-    allowed, refused = yield from partition_by_authorized(request.topics, allows, refuse)
+    allowed, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
     request.topics = allowed
     return (
         GuardPassed(finish)
@@ -259,7 +289,9 @@ def guard_create_topics(request: CreateTopicsRequest, helper: AuthHelper) -> Gua
     )
 
 
-def guard_create_partitions(request: CreatePartitionsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_create_partitions(
+    request: CreatePartitionsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """ALTER on each topic; the refused come first."""
     counts = Counter(topic.name for topic in request.topics)
 
@@ -272,7 +304,7 @@ def guard_create_partitions(request: CreatePartitionsRequest, helper: AuthHelper
     def finish(response: CreatePartitionsResponse) -> CreatePartitionsResponse:
         return CreatePartitionsResponse(results=refused + response.results)
 
-    allowed, refused = yield from partition_by_authorized(request.topics, allows, refuse)
+    allowed, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
     if not refused:
         return PASS
     request.topics = allowed
@@ -307,7 +339,9 @@ _ERRORS: Final = {
 }
 
 
-def guard_describe_configs(request: DescribeConfigsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_describe_configs(
+    request: DescribeConfigsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """DESCRIBE_CONFIGS; the refused come last."""
 
     def refuse(resource: DescribeConfigsResource) -> DescribeConfigsResult:
@@ -317,31 +351,39 @@ def guard_describe_configs(request: DescribeConfigsRequest, helper: AuthHelper) 
     def finish(response: DescribeConfigsResponse) -> DescribeConfigsResponse:
         return DescribeConfigsResponse(results=response.results + refused)
 
-    request.resources, refused = yield from partition_by_authorized(
+    request.resources, refused = await partition_by_authorized(
         request.resources,
         lambda resource: _is_authorized_on(helper, AclOperation.DESCRIBE_CONFIGS, resource),
         refuse,
+        budget,
     )
     return GuardPassed(finish) if refused else PASS
 
 
-def guard_alter_configs(request: AlterConfigsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_alter_configs(
+    request: AlterConfigsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """ALTER_CONFIGS; each is answered in its place."""
-    return (
-        yield from _guard_alteration(request, helper, AlterConfigsResponse, always_passed_type=_BROKER_LOGGER)
+    return await _guard_alteration(
+        request, helper, budget, AlterConfigsResponse, always_passed_type=_BROKER_LOGGER
     )
 
 
-def guard_incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, helper: AuthHelper
-) -> GuardSteps:
+async def guard_incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """ALTER_CONFIGS; each is answered in its place."""
-    return (yield from _guard_alteration(request, helper, IncrementalAlterConfigsResponse))
+    return await _guard_alteration(request, helper, budget, IncrementalAlterConfigsResponse)
 
 
-def _guard_alteration(
-    request: Any, helper: AuthHelper, response_class: type[Any], *, always_passed_type: int | None = None
-) -> GuardSteps:
+async def _guard_alteration(
+    request: Any,
+    helper: AuthHelper,
+    budget: Budget,
+    response_class: type[Any],
+    *,
+    always_passed_type: int | None = None,
+) -> GuardResult:
     """In: the kind of resource that nobody can alter so, which is what is told to everybody."""
     answers: list[AlterConfigsResourceResponse | None] = []
     allowed: list[Any] = []
@@ -355,7 +397,7 @@ def _guard_alteration(
             error = _ERRORS[resource.resource_type]
             message = None if resource.resource_type in _WITHOUT_MESSAGE else error.message
             answers.append(helper.build_denied_entry(AlterConfigsResourceResponse, resource, error, message))
-        yield
+        await budget.checkpoint()
     if len(allowed) == len(answers):
         return PASS
 

@@ -10,8 +10,8 @@ from coordinator.apis.auth_helper import (
     AuthorizationDenied,
     GuardPassed,
     GuardResult,
-    GuardSteps,
 )
+from coordinator.core.time_budget import Budget
 from coordinator.security.core.acl import AclOperation, ResourceType
 from coordinator.topics.topic_name import is_internal
 from protocol.error_codes import ErrorCode
@@ -68,7 +68,9 @@ def guard_add_offsets_to_txn(request: AddOffsetsToTxnRequest, helper: AuthHelper
     return PASS
 
 
-def guard_add_partitions_to_txn(request: AddPartitionsToTxnRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_add_partitions_to_txn(
+    request: AddPartitionsToTxnRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """WRITE on the transactional id, then WRITE on each topic: if one is refused, none is added. What brokers send,
     several transactions in one, needs CLUSTER_ACTION."""
     if helper.api_version >= _BATCHES_SINCE:
@@ -82,7 +84,7 @@ def guard_add_partitions_to_txn(request: AddPartitionsToTxnRequest, helper: Auth
     for topic in topics:
         if not is_internal(topic.name) and not helper.allows_on_topic(AclOperation.WRITE, topic.name):
             is_refused = True
-        yield
+        await budget.checkpoint()
     if not is_refused:
         return PASS
     results = [_create_topic_result(topic, _why_not_added(topic, helper)) for topic in topics]
@@ -115,7 +117,9 @@ def _create_topic_result(
     )
 
 
-def guard_describe_transactions(request: DescribeTransactionsRequest, helper: AuthHelper) -> GuardSteps:
+async def guard_describe_transactions(
+    request: DescribeTransactionsRequest, helper: AuthHelper, budget: Budget
+) -> GuardResult:
     """DESCRIBE on each transactional id, in the order of the request; topics that the client may not describe are
     missing."""
     answers: list[DescribeTransactionsTransactionState | None] = []
@@ -128,7 +132,7 @@ def guard_describe_transactions(request: DescribeTransactionsRequest, helper: Au
             answers.append(
                 helper.build_denied_entry(DescribeTransactionsTransactionState, transactional_id, _DENIED)
             )
-        yield
+        await budget.checkpoint()
 
     def finish(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:
         for state in response.transaction_states:

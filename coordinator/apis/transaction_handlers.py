@@ -6,21 +6,22 @@ Source: Kafka's `KafkaApis.handleInitProducerIdRequest`, `handleAddPartitionsToT
 `handleListTransactionsRequest`, `handleWriteTxnMarkersRequest`; KIP-664, KIP-994, KIP-1152.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from coordinator.apis.scatter_gather import Combining, ScatterGather, SendPart
+from coordinator.apis.scatter_gather import PartResponses, SendPart, gather_parts
 from coordinator.apis.transaction_markers import TransactionEnd, TransactionMarkerWriter
 from coordinator.apis.transaction_router import TransactionRouter
-from coordinator.core.reply import DeferReply
+from coordinator.core.reply import DeferReply, defer_mapped
 from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE
-from coordinator.core.time_budget import RunQueue
+from coordinator.core.time_budget import Budget
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
 from coordinator.runtime.coordinator_partition import PartitionState
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import is_internal
 from coordinator.transactions.transaction_requests import (
     AddPartitions,
@@ -44,7 +45,6 @@ from protocol.messages.add_partitions_to_txn import (
 from protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
-    DescribeTransactionsTransactionState,
 )
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -77,15 +77,17 @@ class TransactionsHandler:
         self,
         router: TransactionRouter,
         catalogue: Catalogue,
-        run_queue: RunQueue,
         offsets_partitions: int,
         without_transactions: Handler,
     ) -> None:
-        """In: how many partitions the groups have; who answers InitProducerId for a producer without
-        transactions."""
+        """Create the handler.
+
+        Args:
+            offsets_partitions: the number of partitions of `__consumer_offsets`.
+            without_transactions: answers InitProducerId for a producer without transactions.
+        """
         self._router = router
         self._catalogue = catalogue
-        self._run_queue = run_queue
         self._offsets_partitions = offsets_partitions
         self._without_transactions = without_transactions
 
@@ -119,81 +121,94 @@ class TransactionsHandler:
             verify_only=False,
             transaction_version=_CLIENT_LEVEL,
         )
-        version = context.api_version
+        finish = partial(_create_add_offsets_response, context.api_version)
+        response = self._ask_coordinator(added, context, partial(defer_mapped, context.defer, finish))
+        return response if isinstance(response, DeferredResponse) else finish(response)
 
-        def iterate_parts() -> Iterator[SendPart]:
-            yield partial(self._ask_coordinator, added, context)
-
-        def combine(answers: list[AddPartitionsResult]) -> Combining:
-            yield
-            (error,) = answers[0].errors.values()
-            return AddOffsetsToTxnResponse(error_code=_convert_error(error, version))
-
-        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
-
-    def add_partitions(self, request: AddPartitionsToTxnRequest, context: RequestContext) -> object:
-        """AddPartitionsToTxn: of one transaction, or of several, each by itself."""
+    async def add_partitions(
+        self, request: AddPartitionsToTxnRequest, context: RequestContext, budget: Budget
+    ) -> AddPartitionsToTxnResponse:
+        """Add partitions to one transaction (up to v3), or to several, each by itself."""
         version = context.api_version
         is_batch = version >= BATCHES_SINCE
         transactions = request.transactions if is_batch else [_to_transaction(request)]
-        found: list[Errors | None] = []
-        """What is said of each transaction without its coordinator; None where that is asked."""
-
-        def iterate_parts() -> Iterator[SendPart | None]:
+        refusals: list[Errors | None] = []
+        """The errors of each transaction that does not reach its coordinator; None for the others."""
+        with PartResponses(context) as responses:
             for transaction in transactions:
-                refused = yield from self._check_partitions(transaction.topics, is_batch=is_batch)
-                found.append(refused)
+                refused = await self._check_partitions(transaction.topics, budget, is_batch=is_batch)
+                refusals.append(refused)
                 if refused is None:
-                    yield partial(
-                        self._ask_coordinator, _create_add_partitions(transaction, is_batch=is_batch), context
-                    )
+                    budget.begin_changes()
+                    added = _create_add_partitions(transaction, is_batch=is_batch)
+                    responses.send(partial(self._ask_coordinator, added, context))
+            answers: Iterator[AddPartitionsResult] = iter(await responses)
+        results = []
+        for transaction, refused in zip(transactions, refusals, strict=True):
+            errors = next(answers).errors if refused is None else refused
+            topics = []
+            for topic in transaction.topics:
+                topics.append(_create_topic_result(topic, errors, version))
+                await budget.checkpoint()
+            results.append(
+                AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics)
+            )
+        if is_batch:
+            return AddPartitionsToTxnResponse(error_code=ErrorCode.NONE, results_by_transaction=results)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
 
-        def combine(answers: list[AddPartitionsResult]) -> Combining:
-            yield
-            answered = iter(answers)
-            results = []
-            for transaction, refused in zip(transactions, found, strict=True):
-                errors = next(answered).errors if refused is None else refused
-                topics = []
-                for topic in transaction.topics:
-                    topics.append(_create_topic_result(topic, errors, version))
-                    yield
-                results.append(
-                    AddPartitionsToTxnResult(
-                        transactional_id=transaction.transactional_id, topic_results=topics
-                    )
-                )
-            if is_batch:
-                return AddPartitionsToTxnResponse(error_code=ErrorCode.NONE, results_by_transaction=results)
-            return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
+    async def _check_partitions(
+        self, topics: Sequence[AddPartitionsToTxnTopic], budget: Budget, *, is_batch: bool
+    ) -> Errors | None:
+        """Return the errors of all partitions when one of them cannot be added; None when all can.
 
-        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
-
-    def _check_partitions(
-        self, topics: Sequence[AddPartitionsToTxnTopic], *, is_batch: bool
-    ) -> Generator[None, None, Errors | None]:
-        """What stands against partitions that are not there or nobody may write to, and against all others then;
-        None where there is nothing. In steps."""
+        Topics are checked in steps. All topics that were found still exist when this returns: one that is deleted
+        between two steps is checked again.
+        """
         errors: dict[tuple[str, int], ErrorCode] = {}
-        is_refused = False
+        found: list[Topic | None] = []
         for requested in topics:
             topic = self._catalogue.find_topic(requested.name)
-            count = 0 if topic is None else len(topic.partitions)
-            for number in requested.partitions:
-                error = ErrorCode.OPERATION_NOT_ATTEMPTED
-                if is_internal(requested.name) and not is_batch:  # which brokers send, for groups too
-                    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                elif not 0 <= number < count:
-                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                is_refused |= error is not ErrorCode.OPERATION_NOT_ATTEMPTED
-                errors[requested.name, number] = error
-            yield None
+            found.append(topic)
+            _check_topic(requested, topic, errors, is_batch=is_batch)
+            await budget.checkpoint()
+        for requested, topic in zip(topics, found, strict=True):
+            current = self._catalogue.find_topic(requested.name)
+            if topic is not None and current is not topic:
+                _check_topic(requested, current, errors, is_batch=is_batch)
+        is_refused = any(error is not ErrorCode.OPERATION_NOT_ATTEMPTED for error in errors.values())
         return errors if is_refused else None
 
     def _ask_coordinator(self, request: AddPartitions, context: RequestContext, defer: DeferReply) -> object:
         return self._router.ask_coordinator(
             request.transactional_id, request, self._router.create_machine_context(context), defer
         )
+
+
+def _check_topic(
+    requested: AddPartitionsToTxnTopic,
+    topic: Topic | None,
+    errors: dict[tuple[str, int], ErrorCode],
+    *,
+    is_batch: bool,
+) -> None:
+    """Set the errors of the partitions of one topic. A partition that can be added has OPERATION_NOT_ATTEMPTED,
+    which is its error when another one cannot."""
+    count = 0 if topic is None else len(topic.partitions)
+    is_forbidden = is_internal(requested.name) and not is_batch  # brokers send batches, for groups too
+    for number in requested.partitions:
+        error = ErrorCode.OPERATION_NOT_ATTEMPTED
+        if is_forbidden:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif not 0 <= number < count:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        errors[requested.name, number] = error
+
+
+def _create_add_offsets_response(version: int, result: object) -> AddOffsetsToTxnResponse:
+    assert isinstance(result, AddPartitionsResult)
+    (error,) = result.errors.values()
+    return AddOffsetsToTxnResponse(error_code=_convert_error(error, version))
 
 
 def _to_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
@@ -250,37 +265,38 @@ Matches = Callable[[str], bool]
 class TransactionAdminHandler:
     """Answers admin clients about transactions."""
 
-    def __init__(self, router: TransactionRouter, run_queue: RunQueue) -> None:
+    def __init__(self, router: TransactionRouter) -> None:
         self._router = router
-        self._run_queue = run_queue
 
-    def describe_transactions(self, request: DescribeTransactionsRequest, context: RequestContext) -> object:
-        """Each id as its partition describes it, in the order asked for; one that is named again is not described
-        again, which would take as much memory each time as its transaction has partitions."""
+    async def describe_transactions(
+        self, request: DescribeTransactionsRequest, context: RequestContext, budget: Budget
+    ) -> DescribeTransactionsResponse:
+        """Describe each transactional id as its partition does, in the order of the request.
+
+        An id that the request names several times is described once: a description takes as much memory as the
+        transaction has partitions.
+        """
         transactional_ids = dict.fromkeys(request.transactional_ids)
-
-        def iterate_parts() -> Iterator[SendPart]:
-            for transactional_id in transactional_ids:
-                part_request = DescribeTransaction(transactional_id)
-                yield partial(
-                    self._router.ask_coordinator,
-                    transactional_id,
-                    part_request,
-                    self._router.create_machine_context(context),
-                )
-
-        def combine(answers: list[DescribeTransactionsTransactionState]) -> Combining:
-            yield
-            by_id = dict(zip(transactional_ids, answers, strict=True))
-            return DescribeTransactionsResponse(
-                transaction_states=[by_id[each] for each in request.transactional_ids]
+        parts = (
+            partial(
+                self._router.ask_coordinator,
+                transactional_id,
+                DescribeTransaction(transactional_id),
+                self._router.create_machine_context(context),
             )
+            for transactional_id in transactional_ids
+        )
+        states = await gather_parts(parts, context, budget)
+        by_id = dict(zip(transactional_ids, states, strict=True))
+        return DescribeTransactionsResponse(
+            transaction_states=[by_id[each] for each in request.transactional_ids]
+        )
 
-        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
-
-    def list_transactions(self, request: ListTransactionsRequest, context: RequestContext) -> object:
-        """The ids of every partition that is in service, as far as they pass all filters; an error while one is
-        loading."""
+    async def list_transactions(
+        self, request: ListTransactionsRequest, context: RequestContext, budget: Budget
+    ) -> object:
+        """List the ids of every partition that is in service, as far as they pass all filters; an error while one
+        is loading."""
         unknown = [name for name in request.state_filters if name not in _STATES]
         error = self._find_availability_error()
         matches: Matches = _match_all
@@ -296,25 +312,24 @@ class TransactionAdminHandler:
             request.state_filters, request.producer_id_filters, request.duration_filter
         )
 
-        def iterate_parts() -> Iterator[SendPart]:
-            for partition in self._router.partitions:
-                if partition.machine is not None:
-                    machine_context = self._router.create_machine_context(context)
-                    yield partial(self._router.ask_partition, partition, part_request, machine_context)
+        transactions = []
+        for response in await gather_parts(self._iterate_lists(part_request, context), context, budget):
+            if response.error_code:
+                return build_error_response(request, context.api_version, ErrorCode(response.error_code))
+            for state in response.transaction_states:
+                if matches(state.transactional_id):
+                    transactions.append(state)
+                await budget.checkpoint()
+        return ListTransactionsResponse(
+            error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=transactions
+        )
 
-        def combine(answers: list[ListTransactionsResponse]) -> Combining:
-            states = []
-            for answer in answers:
-                yield
-                for state in answer.transaction_states:
-                    if matches(state.transactional_id):
-                        states.append(state)
-                    yield
-            return ListTransactionsResponse(
-                error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=states
-            )
-
-        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
+    def _iterate_lists(self, request: ListTransactions, context: RequestContext) -> Iterator[SendPart]:
+        for partition in self._router.partitions:
+            # One that has begun to load since the request began answers with the error.
+            if partition.machine is not None or partition.state is PartitionState.LOADING:
+                machine_context = self._router.create_machine_context(context)
+                yield partial(self._router.ask_partition, partition, request, machine_context)
 
     def _find_availability_error(self) -> ErrorCode:
         runtime = self._router.runtime
@@ -347,38 +362,36 @@ def _compile_pattern(pattern: str) -> Matches | None:
 class WriteTxnMarkersHandler:
     """Answers WriteTxnMarkers."""
 
-    def __init__(self, writer: TransactionMarkerWriter, run_queue: RunQueue) -> None:
+    def __init__(self, writer: TransactionMarkerWriter) -> None:
         self._writer = writer
-        self._run_queue = run_queue
 
-    def handle(self, request: WriteTxnMarkersRequest, context: RequestContext) -> object:
-        """Each marker in each partition, by itself."""
+    async def handle(
+        self, request: WriteTxnMarkersRequest, context: RequestContext, budget: Budget
+    ) -> WriteTxnMarkersResponse:
+        """Write each marker to each partition, by itself."""
+        budget.begin_changes()
+        errors = iter(await gather_parts(self._iterate_markers(request), context, budget))
+        markers = []
+        for marker in request.markers:
+            if not any(topic.partition_indexes for topic in marker.topics):
+                continue  # as in Kafka
+            topics = []
+            for topic in marker.topics:
+                results = [
+                    WritableTxnMarkerPartitionResult(partition_index=number, error_code=next(errors))
+                    for number in topic.partition_indexes
+                ]
+                topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
+                await budget.checkpoint()
+            markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+        return WriteTxnMarkersResponse(markers=markers)
 
-        def iterate_parts() -> Iterator[SendPart]:
-            for marker in request.markers:
-                end = _create_transaction_end(marker)
-                for topic in marker.topics:
-                    for number in topic.partition_indexes:
-                        yield partial(self._write_marker, TopicPartition(topic.name, number), end)
-
-        def combine(answers: list[ErrorCode]) -> Combining:
-            errors = iter(answers)
-            markers = []
-            for marker in request.markers:
-                if not any(topic.partition_indexes for topic in marker.topics):
-                    continue  # as in Kafka
-                topics = []
-                for topic in marker.topics:
-                    results = [
-                        WritableTxnMarkerPartitionResult(partition_index=number, error_code=next(errors))
-                        for number in topic.partition_indexes
-                    ]
-                    topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
-                    yield
-                markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
-            return WriteTxnMarkersResponse(markers=markers)
-
-        return ScatterGather(combine, self._run_queue).answer_parts(iterate_parts(), context)
+    def _iterate_markers(self, request: WriteTxnMarkersRequest) -> Iterator[SendPart]:
+        for marker in request.markers:
+            end = _create_transaction_end(marker)
+            for topic in marker.topics:
+                for number in topic.partition_indexes:
+                    yield partial(self._write_marker, TopicPartition(topic.name, number), end)
 
     def _write_marker(
         self, partition: TopicPartition, end: TransactionEnd, defer: DeferReply

@@ -3,8 +3,8 @@ handlers have no guards. Handlers of ACLs and of SCRAM credentials are imported 
 """
 
 from collections.abc import Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.apis.broker_handlers import (
     ApiVersionsHandler,
@@ -20,10 +20,11 @@ from coordinator.apis.data_plane_handler import DataPlaneHandler
 from coordinator.apis.find_coordinator import FindCoordinatorHandler, TransactionStateTopic
 from coordinator.apis.group_handlers import ConsumerGroupHandler, GroupAdminHandler, GroupRouter
 from coordinator.apis.offset_handlers import OffsetCommitHandler, OffsetDeleteHandler, OffsetFetchHandler
+from coordinator.apis.request_task import RequestTasks
 from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.config.properties import Config
 from coordinator.core.shared_types import CONSUMER_OFFSETS
-from coordinator.core.time_budget import RunQueue
+from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import FastPathFactory, Handler, Routes
 from coordinator.security.lazy_security import LazySecurity
 from coordinator.topics.catalogue import Catalogue
@@ -32,7 +33,6 @@ from protocol.apis import ApiKey
 
 if TYPE_CHECKING:
     from coordinator.apis.acl_handlers import Allows
-    from coordinator.apis.scram_credential_handlers import ScramCredentialHandler
     from coordinator.broker.server import Server
     from coordinator.security.security_store import SecurityStore
 
@@ -74,7 +74,7 @@ def _create_broker_routes(
         groups,
         server.topics,
         server.data_plane.catalogue,
-        server.run_queue,
+        server.request_tasks,
         server.transactions,
         transaction_handlers,
         server.security,
@@ -88,7 +88,7 @@ def create_routes(
     groups: GroupRouter,
     topics: DataPlaneHandler,
     catalogue: Catalogue,
-    run_queue: RunQueue,
+    tasks: RequestTasks,
     transactions: TransactionStateTopic,
     transaction_handlers: Mapping[int, Handler],
     security: LazySecurity,
@@ -97,31 +97,30 @@ def create_routes(
     """The table of a broker. In: who answers which API of transactions."""
     offsets_topic = catalogue.find_topic(CONSUMER_OFFSETS)
     assert offsets_topic is not None, "the data plane shows the topic before there are routes"
-    admin = GroupAdminHandler(groups, run_queue)
+    admin = GroupAdminHandler(groups)
     consumer_groups = ConsumerGroupHandler(groups, admin, config)
+    create_handler = tasks.create_handler
     handlers: dict[int, Handler] = dict.fromkeys(HANDLER_NAMES, topics.handle)
     handlers |= {
         ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id, config.transaction_version).handle,
-        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(
-            run_queue, transactions, ownership, offsets_topic
-        ).handle,
+        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(tasks, transactions, ownership, offsets_topic).handle,
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id, ownership).handle,
         ApiKey.HEARTBEAT: groups.handle_heartbeat,
         ApiKey.JOIN_GROUP: groups.handle_join,
         ApiKey.SYNC_GROUP: groups.handle,
         ApiKey.LEAVE_GROUP: groups.handle,
-        ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups, catalogue, run_queue).handle,
-        ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups, catalogue, run_queue).handle,
-        ApiKey.OFFSET_DELETE: OffsetDeleteHandler(groups, catalogue, run_queue).handle,
-        ApiKey.LIST_GROUPS: admin.list_groups,
-        ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
-        ApiKey.DELETE_GROUPS: admin.delete_groups,
+        ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups, catalogue, tasks).handle,
+        ApiKey.OFFSET_FETCH: create_handler(OffsetFetchHandler(groups, catalogue).handle),
+        ApiKey.OFFSET_DELETE: create_handler(OffsetDeleteHandler(groups, catalogue).handle),
+        ApiKey.LIST_GROUPS: create_handler(admin.list_groups),
+        ApiKey.DESCRIBE_GROUPS: create_handler(admin.describe_groups),
+        ApiKey.DELETE_GROUPS: create_handler(admin.delete_groups),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_groups.handle_heartbeat,
-        ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_groups.describe_groups,
+        ApiKey.CONSUMER_GROUP_DESCRIBE: create_handler(consumer_groups.describe_groups),
         ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas,
         ApiKey.SASL_HANDSHAKE: handle_sasl_handshake,
         ApiKey.SASL_AUTHENTICATE: handle_sasl_authenticate,
-        **_create_credential_handlers(security),
+        **_create_credential_handlers(security, tasks),
         **transaction_handlers,
     }
     fast_path: FastPathFactory = groups.create_fast_path
@@ -132,7 +131,7 @@ def create_routes(
 
         authorization = ApiAuthorization(security.authorizer, catalogue, config)
         handlers = authorization.guard_handlers(
-            handlers | _create_acl_handlers(security.store, authorization.allows), run_queue, topics.arrival
+            handlers | _create_acl_handlers(security.store, authorization.allows, tasks), tasks
         )
         fast_path = authorization.guard_fast_path(fast_path)
     fast_paths: dict[int, FastPathFactory] = {
@@ -142,31 +141,32 @@ def create_routes(
     return Routes(handlers, fast_paths, encode_unsupported_api_versions)
 
 
-def _create_acl_handlers(store: "SecurityStore", allows: "Allows") -> dict[int, Handler]:
+def _create_acl_handlers(store: "SecurityStore", allows: "Allows", tasks: RequestTasks) -> dict[int, Handler]:
     from coordinator.apis.acl_handlers import AclHandler
 
     admin = AclHandler(store, allows)
     return {
-        ApiKey.DESCRIBE_ACLS: admin.describe_acls,
-        ApiKey.CREATE_ACLS: admin.create_acls,
-        ApiKey.DELETE_ACLS: admin.delete_acls,
+        ApiKey.DESCRIBE_ACLS: tasks.create_handler(admin.describe_acls),
+        ApiKey.CREATE_ACLS: tasks.create_handler(admin.create_acls),
+        ApiKey.DELETE_ACLS: tasks.create_handler(admin.delete_acls),
     }
 
 
-def _create_credential_handlers(security: LazySecurity) -> dict[int, Handler]:
-    """Nothing of it is imported before somebody asks."""
+def _create_credential_handlers(security: LazySecurity, tasks: RequestTasks) -> dict[int, Handler]:
+    """Return the handlers of SCRAM credentials. The first request imports and creates them."""
 
     @cache
-    def create_handler() -> "ScramCredentialHandler":
+    def create_handlers() -> dict[int, Handler]:
         from coordinator.apis.scram_credential_handlers import ScramCredentialHandler
 
-        return ScramCredentialHandler(security.store)
+        credentials = ScramCredentialHandler(security.store)
+        return {
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: tasks.create_handler(credentials.describe_credentials),
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: tasks.create_handler(credentials.alter_credentials),
+        }
 
-    return {
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda *arguments: create_handler().describe_credentials(
-            *arguments
-        ),
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda *arguments: create_handler().alter_credentials(
-            *arguments
-        ),
-    }
+    def handle(key: ApiKey, request: Any, context: RequestContext) -> object:
+        return create_handlers()[key](request, context)
+
+    keys = (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+    return {key: partial(handle, key) for key in keys}

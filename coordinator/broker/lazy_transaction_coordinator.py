@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.apis.data_plane_handler import DataPlaneHandler
 from coordinator.apis.group_handlers import GroupRouter
+from coordinator.apis.request_task import RequestTasks
 from coordinator.broker.broker_metrics import BrokerMetrics
 from coordinator.broker.data_directory_errors import why_too_small
 from coordinator.broker.internal_topics import InternalTopicLogs, create_segment_config
@@ -21,7 +22,6 @@ from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.core import clock
 from coordinator.core.daemon_log import LogLineLimit
 from coordinator.core.shared_types import TRANSACTION_STATE
-from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
 from coordinator.runtime.coordinator_partition import PartitionState
@@ -101,14 +101,14 @@ class LazyTransactionCoordinator:
         loop: asyncio.AbstractEventLoop,
         groups: GroupRouter,
         topics: DataPlaneHandler,
-        run_queue: RunQueue,
+        tasks: RequestTasks,
         arrival: clock.Arrival,
     ) -> dict[int, Handler]:
         """Takes note of the others. Out: who answers which API."""
         self._loop = loop
         self._groups = groups
         self._topics = topics
-        self._run_queue = run_queue
+        self._tasks = tasks
         self._arrival = arrival
         topics.verify_transaction = lambda request: (
             self._require_coordinator().add_partitions_manager.request_partitions(request)
@@ -151,7 +151,7 @@ class LazyTransactionCoordinator:
                 self._data_plane,
                 self._groups,
                 self._topics,
-                self._run_queue,
+                self._tasks,
                 self._arrival,
                 self._events,
                 self._on_topics_changed,

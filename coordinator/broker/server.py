@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator.apis.data_plane_handler import DataPlaneHandler
 from coordinator.apis.group_handlers import GroupRouter
+from coordinator.apis.request_task import RequestTasks
 from coordinator.broker.api_routes import create_routes_by_broker
 from coordinator.broker.broker_metrics import BrokerMetrics
 from coordinator.broker.broker_set import BrokerSet
@@ -91,6 +92,7 @@ class Server:
         self.connections = Connections(self.loop, create_connection_limits(settings.config))
         self.write_batcher = WriteBatcher(self.loop)
         self.run_queue = RunQueue(self.loop)
+        self.request_tasks = RequestTasks(self.run_queue, self.arrival)
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
@@ -247,7 +249,7 @@ class Server:
         self.runtime.on_readable_advanced = partial(self.topics.on_internal_topic_advanced, CONSUMER_OFFSETS)
         router = GroupRouter(self.runtime, self.group_config)
         transaction_handlers = self.transactions.connect_handlers(
-            self.loop, router, self.topics, self.run_queue, self.arrival
+            self.loop, router, self.topics, self.request_tasks, self.arrival
         )
         return create_routes_by_broker(self, router, transaction_handlers)
 

@@ -16,6 +16,7 @@ from coordinator.apis.add_partitions_to_txn_manager import AddPartitionsToTxnMan
 from coordinator.apis.broker_routers import BrokerTransactionRouter
 from coordinator.apis.data_plane_handler import DataPlaneHandler
 from coordinator.apis.group_handlers import GroupRouter
+from coordinator.apis.request_task import RequestTasks
 from coordinator.apis.transaction_handlers import (
     TransactionAdminHandler,
     TransactionsHandler,
@@ -33,7 +34,6 @@ from coordinator.config.properties import Config
 from coordinator.core import clock
 from coordinator.core.daemon_log import LogLineLimit
 from coordinator.core.shared_types import TRANSACTION_STATE
-from coordinator.core.time_budget import RunQueue
 from coordinator.network.request_routes import Handler
 from coordinator.runtime.engine import Engine
 from coordinator.runtime.machine import InternalTopic
@@ -68,7 +68,7 @@ class TransactionCoordinator:
         data_plane: DataPlane,
         groups: GroupRouter,
         topics: DataPlaneHandler,
-        run_queue: RunQueue,
+        tasks: RequestTasks,
         arrival: clock.Arrival,
         events: tuple[BrokerMetrics, LogLineLimit],
         on_topics_changed: Callable[[Sequence[TopicChange]], None],
@@ -103,8 +103,7 @@ class TransactionCoordinator:
         engine.workers[PRODUCER_ID] = self._draw_producer_id
         self.runtime.on_readable_advanced = partial(topics.on_internal_topic_advanced, TRANSACTION_STATE)
         self._config = config
-        self._run_queue = run_queue
-        self._arrival = arrival
+        self._tasks = tasks
         self.handlers: Final[Mapping[int, Handler]] = self._create_handlers(self.router, groups)
 
     def create_broker_handlers(
@@ -118,24 +117,22 @@ class TransactionCoordinator:
 
     def _create_handlers(self, router: TransactionRouter, groups: GroupRouter) -> Mapping[int, Handler]:
         """In: who is asked about transactions, and about groups."""
-        catalogue, run_queue, config = self._data_plane.catalogue, self._run_queue, self._config
+        catalogue, create_handler = self._data_plane.catalogue, self._tasks.create_handler
         producers = TransactionsHandler(
-            router, catalogue, run_queue, len(groups.runtime.partitions), self._topics.handle
+            router, catalogue, len(groups.runtime.partitions), self._topics.handle
         )
-        admin = TransactionAdminHandler(router, run_queue)
-        is_verified = config.transaction_partition_verification_enable
-        commits = TxnOffsetCommitHandler(
-            groups, catalogue, self.add_partitions_manager, run_queue, self._arrival, is_verified
-        )
+        admin = TransactionAdminHandler(router)
+        is_verified = self._config.transaction_partition_verification_enable
+        commits = TxnOffsetCommitHandler(groups, catalogue, self.add_partitions_manager, is_verified)
         return {
             ApiKey.INIT_PRODUCER_ID: producers.init_producer_id,
-            ApiKey.ADD_PARTITIONS_TO_TXN: producers.add_partitions,
+            ApiKey.ADD_PARTITIONS_TO_TXN: create_handler(producers.add_partitions),
             ApiKey.ADD_OFFSETS_TO_TXN: producers.add_offsets,
             ApiKey.END_TXN: producers.end_txn,
-            ApiKey.WRITE_TXN_MARKERS: WriteTxnMarkersHandler(self.marker_writer, run_queue).handle,
-            ApiKey.TXN_OFFSET_COMMIT: commits.handle,
-            ApiKey.DESCRIBE_TRANSACTIONS: admin.describe_transactions,
-            ApiKey.LIST_TRANSACTIONS: admin.list_transactions,
+            ApiKey.WRITE_TXN_MARKERS: create_handler(WriteTxnMarkersHandler(self.marker_writer).handle),
+            ApiKey.TXN_OFFSET_COMMIT: create_handler(commits.handle),
+            ApiKey.DESCRIBE_TRANSACTIONS: create_handler(admin.describe_transactions),
+            ApiKey.LIST_TRANSACTIONS: create_handler(admin.list_transactions),
         }
 
     def end_hanging_transactions(self) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from coordinator.apis import api_guards
+from coordinator.core import time_budget
 from coordinator.security.core.acl import AclOperation
 from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
@@ -20,7 +20,7 @@ NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 @pytest.fixture(autouse=True)
 def _a_step_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_guards, "SLICE_NS", 0)
+    monkeypatch.setattr(time_budget, "SLICE_NS", 0)
 
 
 async def test_answers_keep_their_order_and_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:

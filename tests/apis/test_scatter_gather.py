@@ -3,7 +3,11 @@
 import asyncio
 from typing import Any
 
-from coordinator.apis.scatter_gather import Combining, ScatterGather
+import pytest
+
+from coordinator.apis.request_task import RequestTasks
+from coordinator.apis.scatter_gather import gather_parts
+from coordinator.core import clock
 from coordinator.core.reply import DeferReply, Reply
 from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
 from coordinator.core.time_budget import RunQueue
@@ -21,9 +25,10 @@ class SplitRequest:
         self.parts: dict[int, Reply] = {}
         encoder = ResponseEncoder(APIS[ApiKey.HEARTBEAT], 0, ApiCounts())
         context = RequestContext(CLIENT, encoder, 1, None, 0, open_reply=self._deferral.defer)
-        gather = ScatterGather(self._combine, RunQueue(asyncio.get_running_loop()))
+        tasks = RequestTasks(RunQueue(asyncio.get_running_loop()), clock.Arrival())
+        self.budget = tasks.create_budget()
         sent = (self._send_part(number) for number in range(len(responses)))
-        self.result = gather.answer_parts(sent, context)
+        self.result = tasks.run(gather_parts(sent, context, self.budget), context.defer, self.budget)
 
     def _send_part(self, number: int) -> Any:
         def send(defer: DeferReply) -> object:
@@ -34,23 +39,25 @@ class SplitRequest:
 
         return send
 
-    @staticmethod
-    def _combine(responses: list[object]) -> Combining:
-        yield
-        return responses
-
     @property
     def reply(self) -> AwaitedReply:
         return self._deferral.reply
+
+
+async def test_parts_that_come_at_once_need_no_reply() -> None:
+    assert SplitRequest("a", "b").result == ["a", "b"]
+    assert SplitRequest().result == []
 
 
 async def test_parts_that_come_late_are_combined_in_the_order_of_the_request() -> None:
     split = SplitRequest(AWAITING_DISK, "b", AWAITING_DISK)
     assert split.result is AWAITING_DISK
     assert not split.reply.blocks
+    assert not split.reply.is_in_progress
     split.parts[2].send("c")
     assert not split.reply.is_sent
     split.parts[0].send("a")
+    assert split.reply.is_sent, "the last part completes the request within its call"
     assert await split.reply.wait() == ["a", "b", "c"]
 
 
@@ -66,9 +73,23 @@ async def test_a_client_that_disconnects_abandons_the_parts_and_late_ones_are_ig
     assert not split.reply.is_sent
 
 
-async def test_a_part_that_fails_fails_the_request() -> None:
+async def test_parts_of_a_request_that_changes_data_are_not_abandoned() -> None:
+    split = SplitRequest(AWAITING_DISK)
+    split.budget.begin_changes()
+    abandoned: list[bool] = []
+    split.parts[0].on_abandoned = lambda: abandoned.append(True)
+    split.reply.abandon()
+    assert not abandoned
+    split.parts[0].send("a")
+    assert not split.reply.is_sent
+
+
+async def test_a_part_that_fails_fails_the_request_and_abandons_the_others() -> None:
     split = SplitRequest(AWAITING_DISK, AWAITING_DISK)
+    abandoned: list[bool] = []
+    split.parts[1].on_abandoned = lambda: abandoned.append(True)
     split.parts[0].fail(RuntimeError("a defect"))
+    with pytest.raises(RuntimeError):
+        await split.reply.wait()
+    assert abandoned
     split.parts[1].send("b")
-    problem = split.reply.response.exception()
-    assert isinstance(problem, RuntimeError)
