@@ -71,14 +71,14 @@ class CommitTopicResolver(Generic[T, R]):
         return known, refused
 
     async def split_topics_in_steps(
-        self, topics: Sequence[T], by_id: bool, budget: Budget
-    ) -> tuple[list[T], dict[object, R]]:
-        """Split a request of any size: see `split_topics`. Return the errors by name or id.
+        self, topics: Sequence[T], by_id: bool, refused: dict[object, R], budget: Budget
+    ) -> list[T]:
+        """Return the partitions of a large request that exist, and add the errors of the others to `refused`, by
+        name or id.
 
         Topics may be deleted between two steps: the caller refuses those just before the commit.
         """
         known: list[T] = []
-        refused: dict[object, R] = {}
         for requested in topics:
             is_begun = False
             for partitions in in_pieces(requested.partitions):
@@ -93,7 +93,7 @@ class CommitTopicResolver(Generic[T, R]):
                     is_begun = True
                 add_topics(refused, missing, by_id)
                 await budget.checkpoint()
-        return known, refused
+        return known
 
     def refuse_deleted_topics(self, known: list[T], refused: dict[object, R], by_id: bool) -> list[T]:
         """Return the topics that still exist, and add the errors of the others."""

@@ -11,12 +11,14 @@ Source: Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest
 
 from collections.abc import Hashable
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator.apis.commit_topics import CommitTopicResolver, add_topics, merge_topics
 from coordinator.apis.group_handlers import GroupRouter
 from coordinator.apis.request_task import RequestTasks
 from coordinator.apis.scatter_gather import PartResponses, SendPart, gather_parts, in_pieces
+from coordinator.core.reply import defer_mapped
+from coordinator.core.response_status import DeferredResponse
 from coordinator.core.time_budget import Budget
 from coordinator.group.group_requests import FetchOffsets
 from coordinator.network.request_context import RequestContext
@@ -64,6 +66,7 @@ class OffsetCommitHandler:
         self._resolver = CommitTopicResolver(
             catalogue, OffsetCommitRequestTopic, OffsetCommitResponseTopic, COMMIT_TOPIC_IDS_SINCE
         )
+        self._split_topics = self._resolver.split_topics
         self._tasks = tasks
 
     def handle(self, request: OffsetCommitRequest, context: RequestContext) -> object:
@@ -74,7 +77,7 @@ class OffsetCommitHandler:
             return self._tasks.run(
                 self._commit_in_steps(request, by_id, context, budget), context.defer, budget
             )
-        known, refused = self._resolver.split_topics(request.topics, by_id)
+        known, refused = self._split_topics(request.topics, by_id)
         if not known:
             return OffsetCommitResponse(topics=merge_topics(refused, by_id))
         request.topics = known
@@ -87,7 +90,8 @@ class OffsetCommitHandler:
         self, request: OffsetCommitRequest, by_id: bool, context: RequestContext, budget: Budget
     ) -> object:
         """Answer a large request: topics are looked up in steps, the commit itself is one step."""
-        known, refused = await self._resolver.split_topics_in_steps(request.topics, by_id, budget)
+        refused: dict[object, OffsetCommitResponseTopic] = {}
+        known = await self._resolver.split_topics_in_steps(request.topics, by_id, refused, budget)
         known = self._resolver.refuse_deleted_topics(known, refused, by_id)
         if not known:
             return OffsetCommitResponse(topics=list(refused.values()))
@@ -134,12 +138,31 @@ class _FetchPart(NamedTuple):
 class OffsetFetchHandler:
     """Answers OffsetFetch."""
 
-    def __init__(self, router: GroupRouter, catalogue: Catalogue) -> None:
+    def __init__(self, router: GroupRouter, catalogue: Catalogue, tasks: RequestTasks) -> None:
         self._router = router
         self._catalogue = catalogue
+        self._tasks = tasks
 
-    async def handle(self, request: OffsetFetchRequest, context: RequestContext, budget: Budget) -> object:
-        """Return the committed offsets of each group.
+    def handle(self, request: OffsetFetchRequest, context: RequestContext) -> object:
+        """Return the committed offsets of each group."""
+        version = context.api_version
+        if context.is_large or version < _SEVERAL_GROUPS_SINCE or len(request.groups) != 1:
+            budget = self._tasks.create_budget()
+            return self._tasks.run(self._fetch_in_parts(request, context, budget), context.defer, budget)
+        part = self._find_names(request.groups[0], version)
+        send = self._create_part(part.group, request.require_stable, context)
+        response = send(partial(defer_mapped, context.defer, partial(self._finish_single, part, version)))
+        return (
+            response if type(response) is DeferredResponse else self._finish_single(part, version, response)
+        )
+
+    def _finish_single(self, part: _FetchPart, version: int, response: Any) -> OffsetFetchResponse:
+        return OffsetFetchResponse(groups=[self._add_ids(response, part, version)])
+
+    async def _fetch_in_parts(
+        self, request: OffsetFetchRequest, context: RequestContext, budget: Budget
+    ) -> object:
+        """Answer about several groups, a large request, or one of the versions up to v7.
 
         A group gets a large request in parts, each of which finds its topics when it is sent. A group that the
         request names several times is read once.

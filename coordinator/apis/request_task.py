@@ -6,8 +6,10 @@ For one that suspends, the reply is deferred and a `_RequestTask` continues it:
 
 - at a checkpoint of its budget, when other work has had its turn;
 - at a future (the result of a thread, a lock, another broker), when that is done;
-- at responses of parts (`PartResponses`), within the call that brings the last of them. Only this wait leaves the
-  connection free to process further requests: the rest of the work is in other hands, mostly the disk's.
+- at responses of parts (`PartResponses`), within the call that brings the last of them.
+
+During a wait for parts, or for an `UnblockingFuture`, the connection is free to process further requests: the rest
+of the work is in other hands, mostly the disk's. During other waits it is not, as in Kafka.
 
 `asyncio.Task` would do the same with one more iteration of the event loop for each request, and Python 3.11 cannot
 run its first step at once. The price of this driver: `asyncio.current_task()` is None in such a coroutine, so it
@@ -19,8 +21,8 @@ When the client disconnects, CancelledError is thrown into the coroutine at once
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from coordinator.core import clock
 from coordinator.core.reply import DeferReply, Reply
@@ -29,6 +31,8 @@ from coordinator.core.time_budget import RunQueue, TimeBudget
 from coordinator.network.request_context import RequestContext
 
 _LOG: Final = logging.getLogger("KafkaApis")
+
+T = TypeVar("T")
 
 RequestWork = Coroutine[Any, Any, Any]
 CoroutineHandler = Callable[..., RequestWork]
@@ -40,7 +44,8 @@ returns."""
 
 
 class AwaitedByRequest(Protocol):
-    """What a coroutine of a request waits for: an `asyncio.Future` or the responses of parts."""
+    """What a coroutine of a request waits for: an `asyncio.Future`, which blocks the connection, or something else,
+    which does not."""
 
     def add_done_callback(self, on_done: Callable[[Any], object], /) -> object:
         """Call a function when the wait is over."""
@@ -49,10 +54,38 @@ class AwaitedByRequest(Protocol):
         """Do not call a function that was to be called."""
 
 
+class UnblockingFuture(Generic[T]):
+    """A future for which a request waits, while its connection processes further requests."""
+
+    __slots__ = ("_future", "_on_done")
+
+    def __init__(self, future: "asyncio.Future[T]") -> None:
+        self._future = future
+        self._on_done: Callable[[Any], object] | None = None
+
+    def __await__(self) -> Generator["UnblockingFuture[T]", None, T]:
+        if not self._future.done():
+            yield self
+        return self._future.result()
+
+    def add_done_callback(self, on_done: Callable[["UnblockingFuture[T]"], object]) -> None:
+        """Call a function when the future is done."""
+        self._on_done = on_done
+        self._future.add_done_callback(self._complete)
+
+    def remove_done_callback(self, _: Callable[["UnblockingFuture[T]"], object]) -> None:
+        """Do not call the function that was to be called."""
+        self._on_done = None
+
+    def _complete(self, _: "asyncio.Future[T]") -> None:
+        if self._on_done is not None:
+            self._on_done(self)
+
+
 class RequestTasks:
     """The requests of one event loop whose coroutines are suspended."""
 
-    __slots__ = ("_arrival", "_run_queue", "_tasks")
+    __slots__ = ("_tasks", "arrival", "run_queue")
 
     def __init__(self, run_queue: RunQueue, arrival: clock.Arrival) -> None:
         """Create the tasks.
@@ -61,8 +94,8 @@ class RequestTasks:
             arrival: the instant of the request that is being processed, for the coordinators. It moves on when a
                 coroutine is resumed.
         """
-        self._run_queue = run_queue
-        self._arrival = arrival
+        self.run_queue = run_queue
+        self.arrival = arrival
         self._tasks: set[_RequestTask] = set()
 
     def __len__(self) -> int:
@@ -71,13 +104,13 @@ class RequestTasks:
 
     def create_budget(self) -> TimeBudget:
         """Return a budget for one request, whose slice begins now."""
-        return TimeBudget(self._run_queue)
+        return TimeBudget(self.run_queue)
 
     def create_handler(self, handle: CoroutineHandler) -> Callable[..., object]:
         """Return the `Handler` that runs a coroutine handler."""
 
         def handle_request(request: object, context: RequestContext, *arguments: object) -> object:
-            budget = TimeBudget(self._run_queue)
+            budget = TimeBudget(self.run_queue)
             return self.run(handle(request, context, budget, *arguments), context.defer, budget)
 
         return handle_request
@@ -104,10 +137,6 @@ class RequestTasks:
         task = _RequestTask(self, work, budget, finish)
         self._tasks.add(task)
         return task.defer(defer, awaited)
-
-    def advance_arrival(self) -> None:
-        """Move the arrival clock on for a request that is resumed."""
-        self._arrival.advance(clock.monotonic_ns())
 
     def discard(self, task: "_RequestTask") -> None:
         """Forget a request that has ended."""
@@ -162,7 +191,7 @@ class _RequestTask:
         reply = self._reply
         reply.is_in_progress = False
         reply.on_abandoned = None
-        self._tasks.advance_arrival()
+        self._tasks.arrival.advance(clock.monotonic_ns())
         self._budget.begin_slice()
         try:
             next_awaited = self._work.send(None)
@@ -217,7 +246,6 @@ def _ignore_end() -> None:
 
 
 _MAX_ON_LOOP: Final = 500
-T = TypeVar("T")
 
 
 async def run_in_thread_if_large(work: Callable[[], T], size: int) -> T:

@@ -6,8 +6,9 @@ records that it ends.
 A marker that cannot be written is retried after a pause, as long as its partition exists: a decided
 transaction must end. A deleted partition needs no marker. A partition that knows a newer epoch of the
 producer or of the coordinator fences the transaction, which is then not ended there.
-Thousands of transactions may end together, each in many partitions. Markers are written in slices, a few of
-one transaction at a time, with other work in between.
+Thousands of transactions may end together, each in many partitions. Markers are written a few of one transaction
+at a time, for a slice in the next iteration of the loop; what is left then waits in the run queue. This is a
+`QueuedWorker` and no coroutine: it belongs to no request and never waits in the middle of its work.
 Source: Kafka's `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`,
 `KafkaApis.handleWriteTxnMarkersRequest`, `GroupCoordinatorService.completeTransaction`.
 """
@@ -26,7 +27,7 @@ from coordinator.core.message_text import printable
 from coordinator.core.outcome import Context
 from coordinator.core.reply import InternalReply
 from coordinator.core.shared_types import CONSUMER_OFFSETS
-from coordinator.core.time_budget import SLICE_NS
+from coordinator.core.time_budget import RunQueue, TimeBudget
 from coordinator.group.group_requests import EndTransaction
 from coordinator.runtime.coordinator_partition import PartitionState
 from coordinator.runtime.runtime import Runtime
@@ -168,13 +169,20 @@ class TransactionMarkerManager:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        run_queue: RunQueue,
         writer: TransactionMarkerWriter,
         runtime: Runtime[TransactionShard],
         on_transaction_ended: Callable[[str], None],
     ) -> None:
-        """In: who is told of transactional ids when the coordinator knows that their transactions have ended
-        everywhere."""
+        """Create the manager.
+
+        Args:
+            on_transaction_ended: called with a transactional id when the coordinator knows that its transaction has
+                ended in all partitions.
+        """
         self._loop = loop
+        self._run_queue = run_queue
+        self._budget = TimeBudget(run_queue)
         self._writer = writer
         self._runtime = runtime
         self._on_transaction_ended = on_transaction_ended
@@ -215,20 +223,20 @@ class TransactionMarkerManager:
         self._queue.append(delivery)
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._write_slice)
+            self._loop.call_soon(self.run_slice)
 
-    def _write_slice(self) -> None:
-        """Writes markers for a slice."""
+    def run_slice(self) -> None:
+        """Write markers for a slice."""
         self._is_due = False
-        started_ns = clock.monotonic_ns()
-        while self._queue and clock.monotonic_ns() - started_ns < SLICE_NS:
+        self._budget.begin_slice()
+        while self._queue and not self._budget.is_slice_over:
             delivery = self._queue.popleft()
             self._write_some(delivery)
             if delivery.unwritten and self._is_current(delivery):
                 self._queue.append(delivery)
-        if self._queue:
+        if self._queue and not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._write_slice)
+            self._run_queue.add(self)
 
     def _write_some(self, delivery: "_MarkerDelivery") -> None:
         for _ in range(MARKERS_PER_TURN):

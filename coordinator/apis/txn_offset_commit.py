@@ -5,22 +5,20 @@ Source: Kafka's `KafkaApis.handleTxnOffsetCommitRequest`, `GroupCoordinatorServi
 KIP-447, KIP-890.
 """
 
-import asyncio
 from functools import partial
 from typing import Final
 
 from coordinator.apis.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from coordinator.apis.commit_topics import CommitTopicResolver, add_topics
 from coordinator.apis.group_handlers import GroupPartition, GroupRouter
+from coordinator.apis.request_task import UnblockingFuture
 from coordinator.apis.scatter_gather import gather_parts
 from coordinator.core import clock
-from coordinator.core.reply import DeferReply
-from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
 from coordinator.core.time_budget import Budget
 from coordinator.group.group_request_rules import build_group_error_response
 from coordinator.network.request_context import RequestContext
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.topics.stepwise_work import AddOrVerifyRequest
 from protocol.error_codes import ErrorCode
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -74,7 +72,12 @@ class TxnOffsetCommitHandler:
         """Commit offsets of partitions that exist, all or none. A group that has nothing to commit gets no
         request."""
         by_id = context.api_version >= TOPIC_IDS_SINCE
-        known, refused = await self._resolver.split_topics_in_steps(request.topics, by_id, budget)
+        refused: dict[object, TxnOffsetCommitResponseTopic] = {}
+        if context.is_large:
+            known = await self._resolver.split_topics_in_steps(request.topics, by_id, refused, budget)
+        else:
+            known, missing = self._resolver.split_topics(request.topics, by_id)
+            add_topics(refused, missing, by_id)
         partition = self._router.runtime.find_partition(request.group_id)
         error = ErrorCode.NONE
         if known and request.group_id and self._router.serves(partition):
@@ -106,7 +109,8 @@ class TxnOffsetCommitHandler:
         Returns:
             NONE for a commit that goes to its group, which the caller sends without a checkpoint in between.
         """
-        adds = context.api_version >= ADDS_SINCE
+        version = context.api_version
+        adds = version >= ADDS_SINCE
         asks_coordinator = adds or self._is_verified
         verification = None
         try:
@@ -116,7 +120,7 @@ class TxnOffsetCommitHandler:
                 verification = partition.verify(
                     request.producer_id, request.producer_epoch, clock.wall_ms(), adds=adds
                 )
-                error = await self._ask_coordinator(request, partition, context, budget)
+                error = await self._ask_coordinator(request, partition, version)
                 if error is not ErrorCode.NONE or not self._router.serves(partition):
                     return error
                 if partition.undecorated_machine is not machine:
@@ -131,18 +135,13 @@ class TxnOffsetCommitHandler:
         return ErrorCode.NONE
 
     async def _ask_coordinator(
-        self,
-        request: TxnOffsetCommitRequest,
-        partition: GroupPartition,
-        context: RequestContext,
-        budget: Budget,
+        self, request: TxnOffsetCommitRequest, partition: GroupPartition, version: int
     ) -> ErrorCode:
         """Have the coordinator verify the transaction, or add the partition of the group to it (KIP-890).
 
         Returns:
             the error for the client.
         """
-        version = context.api_version
         question = AddOrVerifyRequest(
             transactional_id=request.transactional_id,
             producer_id=request.producer_id,
@@ -151,21 +150,8 @@ class TxnOffsetCommitHandler:
             adds=version >= ADDS_SINCE,
             is_abortable=version >= ABORTABLE_SINCE,
         )
-        errors: AddOrVerifyResult
-        (errors,) = await gather_parts([partial(self._send_verification, question)], context, budget)
-        error = errors[partition.name]
+        verified = self._add_partitions_manager.request_partitions(question, retries=False)
+        error = (await UnblockingFuture(verified))[partition.name]
         if error is ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE:
             return ErrorCode.INVALID_TXN_STATE
         return ERRORS_BY_COORDINATOR_ERROR.get(error, error)
-
-    def _send_verification(self, question: AddOrVerifyRequest, defer: DeferReply) -> DeferredResponse:
-        """Ask the coordinator of a transaction. The connection processes further requests meanwhile."""
-        reply = defer(False)
-
-        def on_verified(verified: "asyncio.Future[AddOrVerifyResult]") -> None:
-            if not verified.cancelled():
-                reply.complete_with(verified.result)
-
-        verified = self._add_partitions_manager.request_partitions(question, retries=False)
-        verified.add_done_callback(on_verified)
-        return AWAITING_DISK

@@ -110,7 +110,7 @@ def create_routes(
         ApiKey.SYNC_GROUP: groups.handle,
         ApiKey.LEAVE_GROUP: groups.handle,
         ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups, catalogue, tasks).handle,
-        ApiKey.OFFSET_FETCH: create_handler(OffsetFetchHandler(groups, catalogue).handle),
+        ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups, catalogue, tasks).handle,
         ApiKey.OFFSET_DELETE: create_handler(OffsetDeleteHandler(groups, catalogue).handle),
         ApiKey.LIST_GROUPS: create_handler(admin.list_groups),
         ApiKey.DESCRIBE_GROUPS: create_handler(admin.describe_groups),

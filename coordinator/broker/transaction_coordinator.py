@@ -93,7 +93,11 @@ class TransactionCoordinator:
             self.marker_writer if cluster is None else cluster.create_marker_writer(self.marker_writer)
         )
         self.markers = TransactionMarkerManager(
-            loop, marker_writer, self.runtime, self.add_partitions_manager.on_transaction_ended
+            loop,
+            tasks.run_queue,
+            marker_writer,
+            self.runtime,
+            self.add_partitions_manager.on_transaction_ended,
         )
         self._groups = groups.runtime
         self._topics = topics

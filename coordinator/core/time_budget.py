@@ -137,6 +137,11 @@ class TimeBudget:
             await self._run_queue.wait_turn()
             self._started_ns = clock.monotonic_ns()
 
+    @property
+    def is_slice_over(self) -> bool:
+        """Whether this work has used its slice, for a `QueuedWorker`, which has no coroutine."""
+        return clock.monotonic_ns() - self._started_ns > SLICE_NS
+
     def begin_slice(self) -> None:
         """Begin a new slice, after the work has waited for something else than its turn."""
         self._started_ns = clock.monotonic_ns()

@@ -13,6 +13,7 @@ from coordinator.apis.transaction_markers import (
     TransactionMarkerManager,
     TransactionMarkerWriter,
 )
+from coordinator.core.time_budget import RunQueue
 from coordinator.transactions.transaction_requests import MarkersRefused, MarkersWritten, WriteMarkers
 from protocol.error_codes import ErrorCode
 from storage.topic_partition import TopicPartition
@@ -78,7 +79,9 @@ def ended(transactional_id: str, partitions: int) -> WriteMarkers:
 
 
 def markers(loop: Any, writer: Any, coordinator: Any) -> TransactionMarkerManager:
-    return TransactionMarkerManager(loop, writer, coordinator, on_transaction_ended=lambda _: None)
+    return TransactionMarkerManager(
+        loop, RunQueue(loop), writer, coordinator, on_transaction_ended=lambda _: None
+    )
 
 
 def everything(_: TopicPartition) -> ErrorCode:

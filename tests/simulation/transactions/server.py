@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from coordinator.apis.transaction_markers import OnMarkerWritten, TransactionEnd, TransactionMarkerManager
 from coordinator.core.shared_types import CONSUMER_OFFSETS
+from coordinator.core.time_budget import RunQueue
 from coordinator.group.group_config import GroupConfig
 from coordinator.group.group_shard import GroupShard
 from coordinator.transactions.transaction_requests import (
@@ -111,7 +112,7 @@ class Server:
     def _new_markers(self) -> TransactionMarkerManager:
         loop, coordinator = cast("Any", _Loop(self.world)), cast("Any", self.coordinator)
         return TransactionMarkerManager(
-            loop, cast("Any", self), coordinator, on_transaction_ended=lambda _: None
+            loop, RunQueue(loop), cast("Any", self), coordinator, on_transaction_ended=lambda _: None
         )
 
     def _send_markers(self, key: str, markers: WriteMarkers) -> None:
