@@ -229,11 +229,13 @@ class TransactionMarkerManager:
         """Write markers for a slice."""
         self._is_due = False
         self._budget.begin_slice()
-        while self._queue and not self._budget.is_slice_over:
+        while self._queue:
             delivery = self._queue.popleft()
             self._write_some(delivery)
             if delivery.unwritten and self._is_current(delivery):
                 self._queue.append(delivery)
+            if self._queue and self._budget.is_slice_over:
+                break
         if self._queue and not self._is_due:
             self._is_due = True
             self._run_queue.add(self)

@@ -120,9 +120,14 @@ class TxnOffsetCommitHandler:
                 verification = partition.verify(
                     request.producer_id, request.producer_epoch, clock.wall_ms(), adds=adds
                 )
-                error = await self._ask_coordinator(request, partition, version)
-                if error is not ErrorCode.NONE or not self._router.serves(partition):
-                    return error
+                verified = self._add_partitions_manager.request_partitions(
+                    _create_verification(request, partition, version), retries=False
+                )
+                error = (await UnblockingFuture(verified))[partition.name]
+                if error is not ErrorCode.NONE:
+                    return _convert_error(error, version)
+                if not self._router.serves(partition):
+                    return ErrorCode.NONE  # the router refuses the commit
                 if partition.undecorated_machine is not machine:
                     return ErrorCode.NOT_COORDINATOR  # loaded again, it does not know of the verification
             partition.check_producer(
@@ -134,24 +139,24 @@ class TxnOffsetCommitHandler:
             return ErrorCode.INVALID_TXN_STATE
         return ErrorCode.NONE
 
-    async def _ask_coordinator(
-        self, request: TxnOffsetCommitRequest, partition: GroupPartition, version: int
-    ) -> ErrorCode:
-        """Have the coordinator verify the transaction, or add the partition of the group to it (KIP-890).
 
-        Returns:
-            the error for the client.
-        """
-        question = AddOrVerifyRequest(
-            transactional_id=request.transactional_id,
-            producer_id=request.producer_id,
-            producer_epoch=request.producer_epoch,
-            partitions=[partition.name],
-            adds=version >= ADDS_SINCE,
-            is_abortable=version >= ABORTABLE_SINCE,
-        )
-        verified = self._add_partitions_manager.request_partitions(question, retries=False)
-        error = (await UnblockingFuture(verified))[partition.name]
-        if error is ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE:
-            return ErrorCode.INVALID_TXN_STATE
-        return ERRORS_BY_COORDINATOR_ERROR.get(error, error)
+def _create_verification(
+    request: TxnOffsetCommitRequest, partition: GroupPartition, version: int
+) -> AddOrVerifyRequest:
+    """Return the question for the coordinator of a transaction: whether it has the partition of the group, or adds
+    it (KIP-890)."""
+    return AddOrVerifyRequest(
+        transactional_id=request.transactional_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        partitions=[partition.name],
+        adds=version >= ADDS_SINCE,
+        is_abortable=version >= ABORTABLE_SINCE,
+    )
+
+
+def _convert_error(error: ErrorCode, version: int) -> ErrorCode:
+    """Return the error for the client for that of the coordinator of its transaction."""
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE:
+        return ErrorCode.INVALID_TXN_STATE
+    return ERRORS_BY_COORDINATOR_ERROR.get(error, error)
