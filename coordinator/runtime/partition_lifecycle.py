@@ -22,12 +22,12 @@ from coordinator.core.daemon_log import format_repeats
 from coordinator.core.outcome import Now, Outcome
 from coordinator.core.shared_types import LogFlush
 from coordinator.runtime.coordinator_partition import CoordinatorPartition, EngineContext, PartitionState
+from coordinator.runtime.load_queue import Opening
 from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_loader import LoadFailed, PartitionLoad, begin_leader_epoch
 from coordinator.runtime.refused_partitions import RETRY_S, RefusedPartitions
 from coordinator.runtime.replication import Replication
 from coordinator.runtime.state_keeper import StateKeeper
-from coordinator.runtime.worker_threads import Opening
 from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
 from storage.producers.producer_state_manager import ProducerStateManager

@@ -7,8 +7,8 @@ from typing import Final, Protocol
 
 from coordinator.core import clock
 from coordinator.core.outcome import Now
+from coordinator.core.time_budget import SLICE_NS
 
-SLICE_MS: Final = 5
 _SPARE: Final = 1024
 
 
@@ -56,7 +56,12 @@ class ProcessClock:
 
 
 class Timers:
-    """Deadlines in monotonic milliseconds of group time, by key; `fire(key)` is called when one has passed."""
+    """Deadlines in monotonic milliseconds of group time, by key. Calls `fire(key)` when one has passed.
+
+    Timers fire in the order of their deadlines, in a slice of `SLICE_NS` in each iteration of the loop. They do not
+    wait in the run queue: sessions would end later the more requests wait, although a session timeout is a promise
+    to the members that remain. Between two slices requests may set and cancel timers.
+    """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, group_clock: GroupClock, fire: Callable[[Hashable], None]
@@ -133,7 +138,7 @@ class Timers:
 
     def _run(self) -> None:
         self._handle = None
-        started_ms = clock.monotonic_ms()
+        started_ns = clock.monotonic_ns()
         heap, deadlines = self._heap, self._deadlines
         try:
             while heap and self._clock.delay_ms_until(heap[0][0]) == 0:
@@ -142,8 +147,8 @@ class Timers:
                     continue
                 del deadlines[key]
                 self._fire(key)
-                # Others get their turn even when thousands of sessions end in the same instant.
-                if clock.monotonic_ms() - started_ms >= SLICE_MS:
+                # Requests are served in between even when thousands of sessions end at the same time.
+                if clock.monotonic_ns() - started_ns >= SLICE_NS:
                     break
         finally:  # a timer that fails keeps no other from firing
             self._arm_earliest()
