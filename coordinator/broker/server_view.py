@@ -1,14 +1,14 @@
 """Read-only view of a server for the HTTP port, the console and the command line: its state, an overview and
 its metrics, as plain values. Every call reads the current state, in the thread of the event loop.
 
-Most counts are kept up to date. Logs and connections are counted one by one and may be many, so the metrics
-are collected in steps; `gather_metrics` serves other requests between them.
+Most counts are kept up to date. Logs and connections are counted one by one and may be many, so the collection of
+metrics has checkpoints between them.
 """
 
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -18,16 +18,15 @@ from coordinator.broker.broker_metrics import BrokerMetrics
 from coordinator.broker.server import Server
 from coordinator.broker.topic_log_lines import describe_offline
 from coordinator.config.listeners import Address
-from coordinator.core import clock
 from coordinator.core.daemon_log import AddressLineLimit
-from coordinator.core.time_budget import SLICE_NS
+from coordinator.core.time_budget import Budget, TimeBudget
 from coordinator.network.request_context import ApiCounts
 from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 from coordinator.transactions.transaction_state_machine import ONGOING, PREPARED
 from storage.topic_partition import TopicPartition
 
 _ITEMS_PER_STEP: Final = 256
-"""How many things are looked at in one step."""
+"""The number of logs or connections between two checkpoints: a fraction of a millisecond."""
 
 
 class ConnectionMetrics(Struct, frozen=True):
@@ -84,10 +83,10 @@ class ServerMetrics(Struct, frozen=True):
     """What the disk has refused to the groups and to what is kept beside them."""
 
 
-def collect_metrics(server: Server) -> Generator[None, None, ServerMetrics]:
-    """Of a server that listens. Each step takes less than a millisecond; the last one has the result."""
-    log_bytes = yield from _count_log_bytes(server)
-    connections = yield from _collect_connection_metrics(server)
+async def collect_metrics(server: Server, budget: Budget) -> ServerMetrics:
+    """Return the metrics of a server that listens. The values without a loop are read after the last checkpoint."""
+    log_bytes = await _count_log_bytes(server, budget)
+    connections = await _collect_connection_metrics(server, budget)
     return ServerMetrics(
         groups=_count_groups(server),
         consumer_groups=_count_consumer_groups(server),
@@ -109,13 +108,14 @@ def collect_metrics(server: Server) -> Generator[None, None, ServerMetrics]:
     )
 
 
-def _count_log_bytes(server: Server) -> Generator[None, None, Counter[str]]:
+async def _count_log_bytes(server: Server, budget: Budget) -> Counter[str]:
     log_bytes: Counter[str] = Counter()
     for number, part in enumerate(list(server.data_plane.catalogue.iterate_hosted())):
-        if part.log is not None:
+        # A topic that is deleted at a checkpoint has no series any more.
+        if part.log is not None and not part.log.is_deleted:
             log_bytes[part.name.topic] += part.log.size_bytes
         if number % _ITEMS_PER_STEP == 0:
-            yield
+            await budget.checkpoint()
     for name, log in server.engine.list_open_logs().items():
         log_bytes[name.topic] += log.size_bytes
     return log_bytes
@@ -160,14 +160,15 @@ def _list_transaction_partitions(server: Server) -> Sequence[CoordinatorPartitio
     return transactions.coordinator.runtime.partitions
 
 
-def _collect_connection_metrics(server: Server) -> Generator[None, None, ConnectionMetrics]:
+async def _collect_connection_metrics(server: Server, budget: Budget) -> ConnectionMetrics:
     connections = server.connections
     unanswered_requests = answer_bytes = 0
     for number, connection in enumerate(list(connections.open)):
-        unanswered_requests += connection.unanswered_requests
-        answer_bytes += connection.answer_bytes
+        if connection in connections.open:  # not closed at a checkpoint
+            unanswered_requests += connection.unanswered_requests
+            answer_bytes += connection.answer_bytes
         if number % _ITEMS_PER_STEP == 0:
-            yield
+            await budget.checkpoint()
     return ConnectionMetrics(
         open=len(connections.open),
         accepted=connections.accepted,
@@ -258,7 +259,7 @@ def create_overview(server: Server) -> ServerOverview:
 
 
 class ServerView:
-    """A server, as it is seen from outside. Everything is asked for anew, in the event loop's thread."""
+    """The server that the HTTP port shows. Every call reads the current state, in the thread of the event loop."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -289,26 +290,6 @@ class ServerView:
         """What the server is and what it has, once it listens."""
         return create_overview(self._server)
 
-    def collect_metrics(self) -> ServerMetrics:
-        """What there is to measure, in one go: nobody is answered meanwhile."""
-        steps = collect_metrics(self._server)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                found: ServerMetrics = end.value
-                return found
-
-    async def gather_metrics(self) -> ServerMetrics:
-        """Collect the metrics in slices of time, so that other requests are answered meanwhile."""
-        steps = collect_metrics(self._server)
-        started_ns = clock.monotonic_ns()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                found: ServerMetrics = end.value
-                return found
-            if clock.monotonic_ns() - started_ns > SLICE_NS:
-                await asyncio.sleep(0)
-                started_ns = clock.monotonic_ns()
+    async def collect_metrics(self) -> ServerMetrics:
+        """Return the metrics. Other requests are served at the checkpoints of the collection."""
+        return await collect_metrics(self._server, TimeBudget(self._server.run_queue))

@@ -10,8 +10,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from coordinator.broker.server_view import ServerView
+from coordinator.control.coalesced_call import CoalescedCall
 from coordinator.control.control_plane import ControlPlane
-from coordinator.control.event_loop_sharing import CoalescedCall
 from coordinator.control.field_parsers import compile_name_pattern
 from coordinator.core import clock
 from coordinator.core.message_text import escape_unprintable
@@ -68,7 +68,7 @@ class MetricsPage:
                 self._pause_until_ns = 2 * ended_ns - started_ns
 
     async def _render_broker(self) -> bytes:
-        collectors: list[Collector] = [ServerMetricsCollector(await self._broker.gather_metrics())]
+        collectors: list[Collector] = [ServerMetricsCollector(await self._broker.collect_metrics())]
         if self._control is not None:
             collectors.append(ControlCollector(await self._control.metrics.take_snapshot()))
         return await _render_in_thread(*collectors, self._process_collector)

@@ -14,12 +14,14 @@ from typing import Any, Self
 
 from coordinator.broker.server import Server
 from coordinator.broker.server_settings import ServerSettings
+from coordinator.broker.server_view import ServerMetrics, collect_metrics
 from coordinator.config.listener_security import create_listener_settings
 from coordinator.config.listeners import parse_listeners
 from coordinator.config.properties import parse_config
 from coordinator.config.setting_sources import PROFILES
 from coordinator.core import clock
 from coordinator.core.shared_types import SecurityProtocol
+from coordinator.core.time_budget import UnlimitedBudget, run_in_one_step
 from coordinator.runtime.timers import GroupClock
 from protocol.apis import APIS
 from protocol.codec import decode
@@ -105,6 +107,11 @@ async def serving(
 
 serving_kafka_defaults = partial(serving, profile={})
 """The same without the profile, with Kafka's defaults."""
+
+
+def read_metrics(server: Server) -> ServerMetrics:
+    """All metrics of a server, at one time."""
+    return run_in_one_step(collect_metrics(server, UnlimitedBudget()))
 
 
 class Client:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.broker.server_view import ServerView
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
 from coordinator.core.wire_name import classes_by_wire_name
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
@@ -19,7 +18,7 @@ from coordinator.topics.data_plane_answer import MissingReason
 from coordinator.transactions.transaction_event_types import TransactionEvent
 from coordinator.transactions.transaction_state_machine import WRITTEN
 from protocol.apis import APIS
-from tests.broker.harness import Client, begin_producer, join_alone, serving
+from tests.broker.harness import Client, begin_producer, join_alone, read_metrics, serving
 from tests.docs.daemon_lines import nearest, writers
 from tests.docs.test_docs import ROOT, anchor_of, name_of
 
@@ -104,7 +103,7 @@ async def test_every_metric_is_exported_with_these_labels(tmp_path: Path) -> Non
         await begin_producer(client, "copier")
         samples = [
             sample
-            for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
+            for family in ServerMetricsCollector(read_metrics(server)).collect()
             for sample in family.samples
         ]
     exported: dict[str, set[str]] = {}

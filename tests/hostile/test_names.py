@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator.broker.server import Server
-from coordinator.broker.server_view import ServerView
 from coordinator.http.metric_collectors import ServerMetricsCollector
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -24,7 +23,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from tests.broker.harness import Client, serving, sync_request
+from tests.broker.harness import Client, read_metrics, serving, sync_request
 
 NAMES: Final = {
     "a line break": "g\nERROR forged line",
@@ -106,7 +105,7 @@ async def test_any_name_is_kept_and_is_only_a_name(tmp_path: Path, caplog: pytes
             part = fetched.topics[0].partitions[0]
             assert (part.committed_offset, part.metadata) == (5, name[:1000])
         registry = CollectorRegistry()
-        registry.register(ServerMetricsCollector(ServerView(server).collect_metrics()))
+        registry.register(ServerMetricsCollector(read_metrics(server)))
         text = generate_latest(registry).decode()
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         assert {sample.labels["state"] for sample in samples if sample.name == "groupd_groups"} == {

@@ -10,7 +10,7 @@ from coordinator.http.http_service import create_application
 from coordinator.http.metric_collectors import ServerMetricsCollector
 from coordinator.runtime.coordinator_partition import PartitionState
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from tests.broker.harness import Client, begin_producer, serving
+from tests.broker.harness import Client, begin_producer, read_metrics, serving
 
 
 async def test_producers_are_counted_and_a_partition_of_theirs_that_cannot_be_read_is_named(
@@ -52,6 +52,6 @@ def metrics(server: Server) -> dict[tuple[str, str], float]:
     """Values, by the name of the sample and that of its label."""
     return {
         (sample.name, "".join(sample.labels.values())): sample.value
-        for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
+        for family in ServerMetricsCollector(read_metrics(server)).collect()
         for sample in family.samples
     }

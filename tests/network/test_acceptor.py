@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from coordinator.broker.server import Server
-from coordinator.broker.server_view import ServerView
 from coordinator.config.config_errors import ConfigError
 from coordinator.core import clock
 from coordinator.core.daemon_log import LINES_PER_PERIOD
@@ -22,7 +21,7 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.batch import encode_batch
 from storage.record import Record
-from tests.broker.harness import Client, join_alone, join_request, serving, settings
+from tests.broker.harness import Client, join_alone, join_request, read_metrics, serving, settings
 
 
 async def is_served(client: Client) -> bool:
@@ -40,7 +39,7 @@ def metric(server: Server, name: str) -> float:
     """A value of /metrics that has no labels."""
     samples = {
         sample.name: sample.value
-        for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
+        for family in ServerMetricsCollector(read_metrics(server)).collect()
         for sample in family.samples
     }
     return samples[name]

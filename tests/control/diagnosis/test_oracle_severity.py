@@ -8,7 +8,6 @@ from typing import Final
 import pytest
 
 from coordinator.broker.broker_metrics import BrokerMetrics
-from coordinator.broker.server_view import ServerView
 from coordinator.control.diagnosis.oracle_service import OracleSet
 from coordinator.control.diagnosis.violation import Level, OracleFinding, OracleName, Severity
 from coordinator.control.diagnosis.violation_log import MAX_VIOLATIONS, ViolationLog
@@ -23,6 +22,7 @@ from coordinator.core.outcome import Now
 from coordinator.group.topics_image import NO_TOPICS
 from coordinator.http.group_metrics import GroupsCollector
 from coordinator.http.metric_collectors import ServerMetricsCollector
+from tests.broker.harness import read_metrics
 from tests.control.diagnosis.virtual_oracles import VirtualOracleContext
 from tests.control.diagnosis.watched_server import watched
 
@@ -88,7 +88,7 @@ async def test_a_notice_counts_as_a_violation_nowhere(
         kept.listeners.append(histories.on_violation)
         for _ in range(3):
             kept.add_finding(finding(oracle, NOTICE))
-        daemon_counts = dict(samples(ServerMetricsCollector(ServerView(watch.server).collect_metrics())))
+        daemon_counts = dict(samples(ServerMetricsCollector(read_metrics(watch.server))))
     (listed,) = kept.list_after()
     assert (listed.severity, listed.level, listed.times) == (NOTICE, Level.WARNING, 3)
     assert kept.list_after(severity=NOTICE) == [listed]

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from coordinator.broker.broker_metrics import BrokerMetrics
-from coordinator.broker.server_view import ServerView
 from coordinator.control.diagnosis import violation_log as kept
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity, Violation
 from coordinator.control.diagnosis.violation_log import MAX_BYTES, MAX_VIOLATIONS, ViolationLog
 from coordinator.core.daemon_log import LogLineLimit
 from coordinator.http.metric_collectors import ServerMetricsCollector
+from tests.broker.harness import read_metrics
 from tests.control.diagnosis.watched_server import Member, generation, orders, watched
 
 
@@ -98,7 +98,7 @@ async def test_violations_are_metrics(tmp_path: Path) -> None:
     async with watched(tmp_path) as watch, Member(watch, "alice") as alice, Member(watch, "bob") as bob:
         await generation({alice: orders(0, 1, 2, 3), bob: orders(3)})
         await watch.found(OracleName.DOUBLE_OWNER)
-        metrics = list(ServerMetricsCollector(ServerView(watch.server).collect_metrics()).collect())
+        metrics = list(ServerMetricsCollector(read_metrics(watch.server)).collect())
     (family,) = [metric for metric in metrics if metric.name == "groupd_violations"]
     counts = {sample.labels["oracle"]: sample.value for sample in family.samples}
     assert counts == {oracle.value: 0 for oracle in OracleName} | {"double_owner": 1}

@@ -9,7 +9,6 @@ from typing import Any, Final
 from scramp import ScramClient
 
 from coordinator.broker.server import Server
-from coordinator.broker.server_view import ServerView
 from coordinator.config.listener_security import create_listener_settings
 from coordinator.http.metric_collectors import ServerMetricsCollector
 from coordinator.security.core.sasl_mechanisms import (
@@ -21,7 +20,7 @@ from coordinator.security.core.sasl_mechanisms import (
 from protocol.error_codes import ErrorCode
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.broker.harness import Client, settings, start
+from tests.broker.harness import Client, read_metrics, settings, start
 
 PASSWORD: Final = "alice-secret"
 _SALT: Final = bytes(range(16))
@@ -101,7 +100,7 @@ def metric(server: Server, name: str, **labels: str) -> float:
     """A value of /metrics; 0 where there is none."""
     return sum(
         sample.value
-        for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
+        for family in ServerMetricsCollector(read_metrics(server)).collect()
         for sample in family.samples
         if sample.name == name and labels.items() <= sample.labels.items()
     )

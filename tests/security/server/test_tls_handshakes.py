@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from coordinator.broker.server import Server
-from coordinator.broker.server_view import ServerView
 from coordinator.http.metric_collectors import ServerMetricsCollector
 from coordinator.network import tls_handshakes
 from coordinator.security.core.principal import ANONYMOUS, USER, Principal
 from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
-from tests.broker.harness import TIMEOUT_S, Client, serving
+from tests.broker.harness import TIMEOUT_S, Client, read_metrics, serving
 from tests.security.server.certificates import Identity, listener, trusting
 
 AUTHORITY = Identity.authority()
@@ -54,7 +53,7 @@ def failures(server: Server) -> dict[str, float]:
     """What /metrics counts of handshakes that failed, by reason."""
     return {
         sample.labels["reason"]: sample.value
-        for family in ServerMetricsCollector(ServerView(server).collect_metrics()).collect()
+        for family in ServerMetricsCollector(read_metrics(server)).collect()
         for sample in family.samples
         if sample.name == "groupd_failed_handshakes_total"
     }
