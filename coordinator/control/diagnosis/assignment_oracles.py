@@ -20,7 +20,8 @@ the partitions are lost.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -38,6 +39,7 @@ from coordinator.control.consumer_protocol_payloads import (
 from coordinator.control.diagnosis.oracle import CHECK_PERIOD_MS, EventHandler, OracleContext, format_member
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity
 from coordinator.core.message_text import printable
+from coordinator.core.time_budget import Budget
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
 from coordinator.group.event_details import MemberAssignment, MemberName
 from coordinator.group.group_event_types import (
@@ -112,9 +114,9 @@ class DoubleOwner:
         what another one has not given up."""
         view = self._context.find_group(group_id)
         if view is not None and view.type is GroupType.CONSUMER:
-            self._context.run_in_steps(self._check_members(view))
+            self._context.run_long_check(partial(self._check_members, view))
 
-    def _check_members(self, view: GroupView) -> Iterator[None]:
+    async def _check_members(self, view: GroupView, budget: Budget) -> None:
         owners: _Owners = {}
         twice: _Doubles = {}
         for member in view.members:
@@ -124,7 +126,7 @@ class DoubleOwner:
                     twice.setdefault((other, member.name), []).append(place)
             if len(owners) > _MAX_PARTITIONS:
                 return
-            yield
+            await budget.checkpoint()
         for (one, other), places in islice(twice.items(), _MAX_PAIRS):
             places = sort_partitions(places)
             self._context.report_finding(
@@ -143,9 +145,9 @@ class DoubleOwner:
 
     def _on_rebalance_completed(self, event: RebalanceCompleted) -> None:
         if event.members and event.protocol_type == PROTOCOL_TYPE:
-            self._context.run_in_steps(self._check_assignment(event))
+            self._context.run_long_check(partial(self._check_assignment, event))
 
-    def _check_assignment(self, event: RebalanceCompleted) -> Iterator[None]:
+    async def _check_assignment(self, event: RebalanceCompleted, budget: Budget) -> None:
         owners: _Owners = {}
         twice: _Doubles = {}
         for member in event.members:
@@ -155,7 +157,7 @@ class DoubleOwner:
                     twice.setdefault((other, member.member), []).append(place)
             if len(owners) > _MAX_PARTITIONS:
                 return
-            yield
+            await budget.checkpoint()
         if event.protocol_name not in KAFKA_ASSIGNORS:
             if twice:
                 self._report_notice(event, twice)
@@ -168,11 +170,11 @@ class DoubleOwner:
             )
             self._report_violation(event, (one, other), places, description)
         if COOPERATIVE in (event.protocol_name or ""):
-            yield from self._check_hand_over(event, owners)
+            await self._check_hand_over(event, owners, budget)
 
-    def _check_hand_over(self, event: RebalanceCompleted, owners: _Owners) -> Iterator[None]:
+    async def _check_hand_over(self, event: RebalanceCompleted, owners: _Owners, budget: Budget) -> None:
         taken: _Doubles = {}
-        for member, claimed in (yield from _read_claims(event.members)):
+        for member, claimed in await _read_claims(event.members, budget):
             had = set(decode_partition_keys(member.before or b"") or ())
             for place in claimed:
                 owner = owners.get(place)
@@ -228,16 +230,16 @@ class DoubleOwner:
         )
 
 
-def _read_claims(
-    members: Sequence[MemberAssignment],
-) -> Generator[None, None, list[tuple[MemberAssignment, list[PartitionKey]]]]:
-    """What members own by their own words, as far as that counts: pairs of a member and its partitions."""
+async def _read_claims(
+    members: Sequence[MemberAssignment], budget: Budget
+) -> list[tuple[MemberAssignment, list[PartitionKey]]]:
+    """Return the partitions that members claim to own, as far as the claims count, with the member of each."""
     claims = []
     for member in members:
         subscription = decode_subscription_or_none(member.metadata)
         if subscription is not None:
             claims.append((member, subscription))
-        yield
+        await budget.checkpoint()
     newest = max([-1, *(subscription.generation_id for _, subscription in claims)])
     counting = [
         (member, list_owned_partitions(subscription))
@@ -313,10 +315,12 @@ class OrphanPartition:
         if view is None or view.state != _STABLE or view.protocol_type != PROTOCOL_TYPE:
             self._stable_ms.pop(group_id, None)
         else:
-            self._context.run_in_steps(self._check_owners(view))
+            stable_ms = self._stable_ms.get(group_id)
+            if stable_ms is not None:
+                self._context.run_long_check(partial(self._check_owners, view, stable_ms))
 
-    def _check_owners(self, view: GroupView) -> Iterator[None]:
-        stable_ms = self._stable_ms.get(view.group_id)
+    async def _check_owners(self, view: GroupView, stable_ms: int, budget: Budget) -> None:
+        """Check the group as `view` shows it. Another rebalance, which changes `stable_ms`, ends the check."""
         by_name = self._context.topics.by_name
         topics: set[str] = set()
         taken: set[PartitionKey] = set()
@@ -326,7 +330,8 @@ class OrphanPartition:
             wanted = _read_subscribed_topics(member, subscription)
             has = list_member_partitions(member)
             if wanted is None or has is None:
-                self._stable_ms.pop(view.group_id, None)
+                if self._stable_ms.get(view.group_id) == stable_ms:
+                    del self._stable_ms[view.group_id]
                 return
             topics.update(topic for topic in wanted if topic in by_name)
             taken.update(
@@ -334,14 +339,14 @@ class OrphanPartition:
             )
             if subscription is not None and subscription.owned_partitions:
                 claims.append((member, subscription))
-            yield
+            await budget.checkpoint()
         orphans = [
             (topic, number)
             for topic in topics
             for number in range(by_name[topic].partitions)
             if (topic, number) not in taken
         ]
-        if stable_ms is None or stable_ms != self._stable_ms.get(view.group_id):
+        if stable_ms != self._stable_ms.get(view.group_id):
             return
         if not orphans:
             del self._stable_ms[view.group_id]

@@ -1,16 +1,17 @@
 """The interface of an oracle, and of the context that gives it data, timers and background work.
 
-An oracle handles events of some classes and may schedule a later check of a group. Long work runs in steps
-that no request waits for.
+An oracle handles events of some classes and may schedule a later check of a group. A long check runs in the
+background with checkpoints, so that no request waits for it.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName, Severity
 from coordinator.core.outcome import Now
+from coordinator.core.time_budget import Budget
 from coordinator.group.event_details import MemberName
 from coordinator.group.group_event_types import GroupEvent
 from coordinator.group.group_view import GroupView
@@ -19,6 +20,8 @@ from coordinator.group.member_text import format_member_address, printable_name
 from coordinator.group.topics_image import TopicsImage
 
 EventHandler = Callable[[Any], None]
+LongCheck = Callable[[Budget], Coroutine[Any, Any, None]]
+"""A check that awaits checkpoints of the budget. It holds immutable values, or looks them up again."""
 
 
 class Oracle(Protocol):
@@ -96,8 +99,8 @@ class OracleContext(Protocol):
     def cancel_check(self, oracle: OracleName, group_id: str) -> None:
         """Nothing is left to look at."""
 
-    def run_in_steps(self, steps: Iterator[None]) -> None:
-        """Has these steps taken as time permits."""
+    def run_long_check(self, check: LongCheck) -> None:
+        """Run a check in the background, after those that were added before."""
 
 
 def format_member(name: MemberName) -> str:

@@ -1,12 +1,13 @@
 """The oracles of a server, which run from the start, and their context.
 
-Scheduled checks are grouped by the second. Long checks run in slices of the event loop. When a clock is
-moved, scheduled checks of its groups run next. Commits are checked only with `oracle.commits`.
+Scheduled checks are grouped by the second. Long checks run one after the other in a task, with checkpoints. When a
+clock is moved, scheduled checks of its groups run next. Commits are checked only with `oracle.commits`.
 """
 
+import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Final
 
@@ -22,6 +23,7 @@ from coordinator.control.diagnosis.commit_oracles import CommitBeyondEnd, Commit
 from coordinator.control.diagnosis.oracle import (
     CHECK_PERIOD_MS,
     EventHandler,
+    LongCheck,
     Oracle,
     OracleConfig,
     OracleContext,
@@ -34,6 +36,7 @@ from coordinator.control.operator_actions import ActionLog, OperatorAction
 from coordinator.core import clock
 from coordinator.core.message_text import printable
 from coordinator.core.outcome import Now
+from coordinator.core.time_budget import TimeBudget
 from coordinator.group.group_event_types import GroupEvent
 from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicsImage
@@ -125,11 +128,6 @@ class OracleSet:
         self.by_name[oracle].check_group(group_id)
 
 
-SLICE_NS: Final = 2_000_000
-"""How long oracles run before other tasks get their turn."""
-_DONE: Final = object()
-
-
 class ServerOracleContext:
     """All methods belong to the event loop's thread."""
 
@@ -143,8 +141,8 @@ class ServerOracleContext:
         self._violations = violations
         self._timers = Timers(server.loop, ProcessClock(clock.Arrival()), self._run_check)
         self._due: dict[tuple[OracleName, str], int] = {}
-        self._pending_steps: deque[Iterator[None]] = deque()
-        self._is_scheduled = False
+        self._pending_checks: deque[LongCheck] = deque()
+        self._check_task: asyncio.Task[None] | None = None
         self._connections: tuple[int, set[int]] = (-CHECK_PERIOD_MS, set())
         """The open ones, as they were at a time: many groups may ask for them at once."""
 
@@ -199,15 +197,18 @@ class ServerOracleContext:
             if group_id in (None, due_group_id):
                 self.schedule_check(oracle, due_group_id, 0)
 
-    def run_in_steps(self, steps: Iterator[None]) -> None:
-        self._pending_steps.append(steps)
-        self._schedule_steps()
+    def run_long_check(self, check: LongCheck) -> None:
+        self._pending_checks.append(check)
+        if self._check_task is None:
+            self._check_task = self._server.loop.create_task(self._run_pending_checks())
 
     def close(self) -> None:
-        """Cancel all checks and steps."""
+        """Cancel all checks."""
         self._timers.close()
         self._due.clear()
-        self._pending_steps.clear()
+        self._pending_checks.clear()
+        if self._check_task is not None:
+            self._check_task.cancel()
 
     def _run_check(self, key: Hashable) -> None:
         assert isinstance(key, tuple)
@@ -218,18 +219,13 @@ class ServerOracleContext:
         except Exception as problem:  # noqa: BLE001 - the other groups are looked at all the same
             _LOG.error("Oracle %s failed at group %s", oracle, printable(group_id), exc_info=problem)
 
-    def _schedule_steps(self) -> None:
-        if self._pending_steps and not self._is_scheduled:
-            self._is_scheduled = True
-            self._server.loop.call_soon(self._run_steps)
-
-    def _run_steps(self) -> None:
-        self._is_scheduled = False
-        end_ns = clock.monotonic_ns() + SLICE_NS
-        try:
-            while self._pending_steps and clock.monotonic_ns() < end_ns:
-                steps = self._pending_steps.popleft()
-                if next(steps, _DONE) is not _DONE:
-                    self._pending_steps.append(steps)
-        finally:
-            self._schedule_steps()
+    async def _run_pending_checks(self) -> None:
+        budget = TimeBudget(self._server.run_queue)
+        while self._pending_checks:
+            check = self._pending_checks.popleft()
+            try:
+                await check(budget)
+            except Exception as problem:  # noqa: BLE001 - the other checks run all the same
+                _LOG.error("A check of an oracle failed", exc_info=problem)
+            await budget.checkpoint()
+        self._check_task = None

@@ -6,14 +6,14 @@ ledger therefore omits the last sign of life of a member and its disconnection, 
 `commit_beyond_end` or a disconnected member.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from coordinator.broker.group_event_log import UNLOGGED_EVENTS
 from coordinator.control.diagnosis.commit_observer import WatchedShard
-from coordinator.control.diagnosis.oracle import OracleConfig
+from coordinator.control.diagnosis.oracle import LongCheck, OracleConfig
 from coordinator.control.diagnosis.oracle_service import OracleSet
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName
 from coordinator.control.ledger.ledger_entry import LedgerEntry
@@ -23,6 +23,7 @@ from coordinator.control.replay.recording_file import RecordingFile
 from coordinator.control.replay.recording_player import PlayedInput, RecordingPlayer
 from coordinator.control.replay.what_if import AddedInput
 from coordinator.core.outcome import Now, Outcome
+from coordinator.core.time_budget import UnlimitedBudget, run_in_one_step
 from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicsImage
 
@@ -183,6 +184,5 @@ class _ReplayOracleContext:
     def cancel_check(self, oracle: OracleName, group_id: str) -> None:
         self._due.pop((oracle, group_id), None)
 
-    def run_in_steps(self, steps: Iterator[None]) -> None:
-        for _ in steps:
-            pass
+    def run_long_check(self, check: LongCheck) -> None:
+        run_in_one_step(check(UnlimitedBudget()))

@@ -1,12 +1,13 @@
 """Oracles over groups whose time is not the process's: of stories and of simulations."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 
-from coordinator.control.diagnosis.oracle import OracleConfig
+from coordinator.control.diagnosis.oracle import LongCheck, OracleConfig
 from coordinator.control.diagnosis.oracle_service import OracleSet
 from coordinator.control.diagnosis.violation import OracleFinding, OracleName
 from coordinator.core.outcome import Now, Outcome
+from coordinator.core.time_budget import UnlimitedBudget, run_in_one_step
 from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicsImage
@@ -71,6 +72,5 @@ class VirtualOracleContext:
     def cancel_check(self, oracle: OracleName, group_id: str) -> None:
         self._due.pop((oracle, group_id), None)
 
-    def run_in_steps(self, steps: Iterator[None]) -> None:
-        for _ in steps:
-            pass
+    def run_long_check(self, check: LongCheck) -> None:
+        run_in_one_step(check(UnlimitedBudget()))
