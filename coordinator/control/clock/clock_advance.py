@@ -4,6 +4,9 @@ The clock is frozen during the call; a running clock runs on afterwards. Time pa
 Before a deadline passes, each living member gets a full session from that time, because it would have sent
 heartbeats. If the deadline would end a wait for a living member, the call waits for that member in real time.
 If the member does not act, the clock stops there.
+
+Scans over all groups have checkpoints. The clock is frozen meanwhile, so no deadline passes at a checkpoint.
+Requests may change groups there, so each step reads the groups that it works on again.
 """
 
 import asyncio
@@ -33,6 +36,7 @@ from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core import clock
 from coordinator.core.message_text import printable
+from coordinator.core.time_budget import TimeBudget
 from coordinator.group.event_details import AwaitedRequest, MemberName
 from coordinator.group.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.group.group_event_types import GroupEvent
@@ -95,6 +99,7 @@ class ClockAdvance:
         self._time = time
         self._silent_members = silent_members
         self._settle_ms = settle_ms
+        self._budget = TimeBudget(clocks.run_queue)
         self._passed = 0
         self._deadlines = PendingDeadlines(
             partial(clocks.list_governed, group_id),
@@ -112,8 +117,8 @@ class ClockAdvance:
 
     async def advance_to(self, target_ms: int) -> None:
         """Moves on to a monotonic time of the clock. Raises Problem (clock-stopped, not-possible, loading)."""
-        self._check_deadline_count(target_ms)
-        with self._tracking_events():
+        await self._check_deadline_count(target_ms)
+        async with self._tracking_events():
             while (nearest := await self._await_nearest(target_ms)) is not None:
                 await self._pass_deadline(nearest)
             self._time.advance_to(target_ms)
@@ -121,7 +126,7 @@ class ClockAdvance:
     async def advance_to_next_deadline(self) -> None:
         """Moves on to the next deadline at which something happens, if there is one. Raises Problem as
         `advance_to`."""
-        with self._tracking_events():
+        async with self._tracking_events():
             while not self.fired and (nearest := await self._await_nearest(None)) is not None:
                 await self._pass_deadline(nearest)
 
@@ -137,19 +142,23 @@ class ClockAdvance:
                 key = GroupTimerKey(GroupTimerKind.EXPIRE_OFFSETS, group_id)
                 self._record_fired(GroupDeadline(self._now_ms, key, "retention", None), capture.events)
 
-    @contextmanager
-    def _tracking_events(self) -> Iterator[None]:
-        """However it ends, all who live have a full session from then on."""
+    @asynccontextmanager
+    async def _tracking_events(self) -> AsyncIterator[None]:
+        """Examine groups again after their events. At the end, extend the sessions of all living members.
+
+        The clock is frozen until this ends, so no session ends at a checkpoint before it is extended.
+        """
         self._events.listeners.append(self._deadlines.on_event)
         try:
             yield
         finally:
             self._events.listeners.remove(self._deadlines.on_event)
-            for view in filter(
-                None, map(self._clocks.find_group, self._clocks.list_governed(self._group_id))
-            ):
-                self._silent_members.classify_members(view)
-                self._keep_alive(view, self._now_ms)
+            for group_id in self._clocks.list_governed(self._group_id):
+                view = self._clocks.find_group(group_id)
+                if view is not None and self._clocks.governs(self._group_id, group_id):
+                    self._silent_members.classify_members(view)
+                    self._keep_alive(view, self._now_ms)
+                await self._budget.checkpoint()
 
     # Next deadline
 
@@ -159,15 +168,27 @@ class ClockAdvance:
         return self._clocks.find_group(group_id)
 
     async def _await_nearest(self, target_ms: int | None) -> tuple[GroupDeadline, GroupView] | None:
-        """Return the next deadline up to `target_ms`, once no living member is awaited at it any more."""
+        """Return the next deadline up to `target_ms`, once no living member is awaited at it any more.
+
+        The sessions of living members in all other groups last longer than the deadline then. The caller uses the
+        result before it awaits something.
+        """
         blocked: tuple[GroupTimerKey, int] | None = None
         since_ms = clock.monotonic_ms()
         while True:
-            nearest = self._deadlines.find_nearest(target_ms)
-            awaited = [] if nearest is None else self._list_awaited(*nearest)
-            if nearest is None or not awaited:
-                return nearest
+            nearest = await self._deadlines.find_nearest(target_ms, self._budget)
+            if nearest is None:
+                return None
             deadline, view = nearest
+            awaited = self._list_awaited(deadline, view)
+            if not awaited:
+                other = self._deadlines.take_session_ending_by(max(deadline.at_ms, self._now_ms))
+                if other is None:
+                    return nearest
+                self._keep_alive(other, max(deadline.at_ms, self._now_ms))
+                self._deadlines.refresh_group(other.group_id)
+                await self._budget.checkpoint()
+                continue
             now_ms = clock.monotonic_ms()
             if blocked != (deadline.key, deadline.at_ms):
                 blocked, since_ms = (deadline.key, deadline.at_ms), now_ms
@@ -211,15 +232,13 @@ class ClockAdvance:
         self._passed += 1
         at_ms = max(deadline.at_ms, self._now_ms)
         self._keep_alive(view, at_ms)
-        for other in self._deadlines.take_sessions_ending_by(at_ms):
-            self._keep_alive(other, at_ms)
-            self._deadlines.refresh_group(other.group_id)
         self._time.advance_to(at_ms)
         with capture_events(self._events, view.group_id) as capture:
             self._clocks.runtime.fire_timer(partition, deadline.key)
         if deadline.timer != REPORT:
             self._record_fired(deadline, capture.events)
-        # What was written is written before time goes on, and others have their turn.
+        # Before the clock moves on, the records of the timer are durable, and listeners have reacted to its events
+        # with what they scheduled for the next iteration, such as a failover. So this is no checkpoint of a budget.
         await self._group_client.request(view.group_id, ExtendSessions(view.group_id, (), 0), 0)
         await asyncio.sleep(0)
 
@@ -248,17 +267,18 @@ class ClockAdvance:
 
     # Problems
 
-    def _check_deadline_count(self, target_ms: int) -> None:
+    async def _check_deadline_count(self, target_ms: int) -> None:
+        """Refuse an advance past more than `MAX_FIRED` deadlines before any of them passes."""
         count = 0
-        for view in filter(None, map(self._find_view, self._clocks.list_governed(self._group_id))):
-            self._silent_members.classify_members(view)
-            machine = self._clocks.runtime.find_partition(view.group_id).machine
-            living = self._silent_members.find_live_members(view)
-            if machine is not None:
-                due = [
-                    key for key, at_ms in machine.list_deadlines(view.group_id).items() if at_ms <= target_ms
-                ]
+        for group_id in self._clocks.list_governed(self._group_id):
+            view = self._find_view(group_id)
+            machine = self._clocks.runtime.find_partition(group_id).machine
+            if view is not None and machine is not None:
+                self._silent_members.classify_members(view)
+                living = self._silent_members.find_live_members(view)
+                due = [key for key, at_ms in machine.list_deadlines(group_id).items() if at_ms <= target_ms]
                 count += sum(key.kind not in SESSION_TIMERS or key.member_id not in living for key in due)
+            await self._budget.checkpoint()
         if count > MAX_FIRED:
             raise self._too_many_problem(f"{count} deadlines would pass")
 
@@ -362,8 +382,9 @@ class ClockCommands:
         async with clocks.locks(group_id):
             self._check_group(group_id)
             silent_members = SilentMembers(silent, clocks.disconnected_members)
-            views = list(filter(None, map(clocks.find_group, clocks.list_governed(group_id))))
-            silent_members.check_names(views)
+            if silent:
+                views = filter(None, map(clocks.find_group, clocks.list_governed(group_id)))
+                silent_members.check_names(list(views))
             time = clocks.get_or_create_time(group_id)
             ran = not time.is_frozen
             clocks.freeze(group_id, time)

@@ -54,6 +54,7 @@ class ClockRegistry:
         self.disconnected_members = DisconnectedMembers(server, connections, times)
         self.locks = KeyedLock()
         self.runtime = server.runtime
+        self.run_queue = server.run_queue
         self._clock = server.group_clock
         self._events = server.group_events
         self._actions = actions

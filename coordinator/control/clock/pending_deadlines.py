@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from coordinator.control.clock.disconnected_members import SilentMembers
 from coordinator.core.outcome import Now
+from coordinator.core.time_budget import Budget
 from coordinator.group.group_event_types import GroupEvent
 from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
 from coordinator.group.group_shard import GroupShard
@@ -112,10 +113,15 @@ class PendingDeadlines:
     def on_event(self, _: int, event: GroupEvent, __: int, ___: Now) -> None:
         self._changed.add(event.group_id)
 
-    def find_nearest(self, target_ms: int | None) -> tuple[GroupDeadline, GroupView] | None:
-        """The earliest deadline until `target_ms`, the sessions of those aside who live."""
-        self._refresh_changed()
+    async def find_nearest(
+        self, target_ms: int | None, budget: Budget
+    ) -> tuple[GroupDeadline, GroupView] | None:
+        """Return the earliest deadline until `target_ms`, except sessions of members that live, and its group.
+
+        The result is of the time after the last checkpoint: groups that change at a checkpoint are examined again.
+        """
         while True:
+            self._refresh_changed()
             group_id = self._due.find_first(target_ms)
             if group_id is not None:
                 found = self._refresh(group_id)
@@ -128,18 +134,20 @@ class PendingDeadlines:
                 self._is_complete = True
                 for name in self._list_groups():
                     self._refresh(name)
+                    await budget.checkpoint()
 
-    def take_sessions_ending_by(self, at_ms: int) -> list[GroupView]:
-        """The groups in which a session of somebody who lives would end until then. Each is told once; it is looked
-        at again when its members were kept alive."""
+    def take_session_ending_by(self, at_ms: int) -> GroupView | None:
+        """Return a group in which the session of a living member would end until `at_ms`; None without one.
+
+        Each group is returned once. Call `refresh_group` after the sessions of its members were extended.
+        """
         self._refresh_changed()
-        found = []
         while (group_id := self._sessions.find_first(at_ms)) is not None:
             self._sessions.set_deadline(group_id, None)
             view = self._find_view(group_id)
             if view is not None:
-                found.append(view)
-        return found
+                return view
+        return None
 
     def refresh_group(self, group_id: str) -> None:
         """Its members were kept alive."""
