@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from coordinator.broker.server import Server
-from coordinator.control.diagnosis.commit_observer import StoredCommit, WatchedShard
 from coordinator.core.outcome import Now
 from coordinator.group.group_event_types import GroupEvent, GroupLoaded
 
 if TYPE_CHECKING:
     from coordinator.control.control_plane import ControlPlane
+    from coordinator.control.diagnosis.commit_observer import StoredCommit
 
 _LOG: Final = logging.getLogger("Control")
 MAX_PENDING: Final = 20_000
@@ -38,6 +38,8 @@ class LazyControlPlane:
         server.group_events.listeners.append(self._on_event)
         config = server.settings.config
         if config.oracle_commits:
+            from coordinator.control.diagnosis.commit_observer import WatchedShard
+
             # The shards have to be of this class before they read their groups.
             server.offsets_topic.new_shard = partial(WatchedShard, self._on_commit)
         if config.ledger_file:
@@ -66,7 +68,7 @@ class LazyControlPlane:
         if self._creation is None and type(event) is not GroupLoaded:
             self._creation = self._server.loop.create_task(self._create_in_background())
 
-    def _on_commit(self, commit: StoredCommit) -> None:
+    def _on_commit(self, commit: "StoredCommit") -> None:
         if self._control is None:
             self._pending_commits.append(commit)
         else:
