@@ -1,5 +1,7 @@
-"""What groups want computed: large targets, and which topics regular expressions match. Both are pure and may take
-a second, so a thread does it, one after the other. Expressions that take longer let others in between their steps.
+"""Computes large target assignments and the topics that regular expressions match, for groups.
+
+Both computations are pure and may take a second, so they run in a thread, one at a time. Expressions that take
+longer than `TURN_NS` let other computations run between their steps.
 """
 
 import asyncio
@@ -9,7 +11,7 @@ from itertools import chain
 from typing import Any, Final
 
 from coordinator.core import clock
-from coordinator.core.time_budget import SLICE_NS
+from coordinator.core.time_budget import RunQueue, TimeBudget
 from coordinator.group.consumer.regex_resolution import REGEX_WORK, resolve_regexes
 from coordinator.group.consumer.target_assignment import TARGET_WORK, compute_target
 from coordinator.group.modern.partition_assignors import Assignment
@@ -29,10 +31,13 @@ class RegexesTooSlow(Exception):
         super().__init__(f"they take more than {MAX_REGEX_NS // 1_000_000_000} s of a processor")
 
 
-def create_group_workers() -> dict[str, Callable[[Any], Awaitable[object]]]:
-    """Who does the work of groups, by its name."""
+def create_group_workers(run_queue: RunQueue) -> dict[str, Callable[[Any], Awaitable[object]]]:
+    """Return the coroutine function for each kind of work. `run_queue` is that of the event loop."""
     lock = asyncio.Lock()
-    return {TARGET_WORK: partial(_compute_target, lock), REGEX_WORK: partial(_resolve_regexes, lock)}
+    return {
+        TARGET_WORK: partial(_compute_target, lock),
+        REGEX_WORK: partial(_resolve_regexes, lock, run_queue),
+    }
 
 
 async def _compute_target(lock: asyncio.Lock, argument: Any) -> Assignment:
@@ -40,7 +45,9 @@ async def _compute_target(lock: asyncio.Lock, argument: Any) -> Assignment:
         return await asyncio.to_thread(compute_target, argument)
 
 
-async def _resolve_regexes(lock: asyncio.Lock, argument: Any) -> Mapping[str, Sequence[str]]:
+async def _resolve_regexes(
+    lock: asyncio.Lock, run_queue: RunQueue, argument: Any
+) -> Mapping[str, Sequence[str]]:
     resolution, taken_ns = resolve_regexes(argument), 0
     while taken_ns <= MAX_REGEX_NS:
         async with lock:
@@ -49,25 +56,30 @@ async def _resolve_regexes(lock: asyncio.Lock, argument: Any) -> Mapping[str, Se
             return (
                 found
                 if argument.may_describe is None
-                else await _filter_visible(found, argument.may_describe)
+                else await _filter_visible(found, argument.may_describe, run_queue)
             )
         taken_ns += ns
     raise RegexesTooSlow
 
 
 async def _filter_visible(
-    found: Mapping[str, Sequence[str]], may_describe: Callable[[str], bool]
+    found: Mapping[str, Sequence[str]], may_describe: Callable[[str], bool], run_queue: RunQueue
 ) -> Mapping[str, Sequence[str]]:
-    """What was found, without the topics of which somebody may not know. Asks on the event loop, where ACLs
-    change."""
+    """Return the matching topics that the member may describe.
+
+    This runs on the event loop because ACLs change there. A change of ACLs at a checkpoint counts for the names
+    that follow. The next resolution of the expressions finds the rest.
+    """
+    budget = TimeBudget(run_queue)
     is_visible: dict[str, bool] = {}
-    began_ns = clock.monotonic_ns()
     for name in set(chain.from_iterable(found.values())):
         is_visible[name] = may_describe(name)
-        if clock.monotonic_ns() - began_ns > SLICE_NS:
-            await asyncio.sleep(0)
-            began_ns = clock.monotonic_ns()
-    return {regex: [name for name in names if is_visible[name]] for regex, names in found.items()}
+        await budget.checkpoint()
+    visible: dict[str, Sequence[str]] = {}
+    for regex, names in found.items():
+        visible[regex] = [name for name in names if is_visible[name]]
+        await budget.checkpoint()
+    return visible
 
 
 def _run_turn(resolution: Resolution) -> tuple[Mapping[str, Sequence[str]] | None, int]:

@@ -73,9 +73,16 @@ class Server:
         threads: WorkerThreads | None = None,
         group_clock: GroupClock | None = None,
         cluster: "EtcdCluster | None" = None,
+        run_queue: RunQueue | None = None,
     ) -> None:
-        """In: the threads, where several servers share them; they are then closed by who made them. The time of
-        groups, where it is not the process's. The cluster on etcd that it is one daemon of."""
+        """Create a server that is not open yet.
+
+        `threads` and `run_queue` are those of several servers in one process. The creator of shared threads closes
+        them. All servers on one event loop need one run queue: each queue resumes one worker in an iteration, so a
+        queue for each server would lengthen the iterations with the number of servers. `group_clock` is the time of
+        groups where it differs from that of the process. `cluster` is the cluster on etcd that this daemon belongs
+        to.
+        """
         self.settings = settings
         self.cluster = cluster
         self._shared_threads = threads
@@ -91,7 +98,7 @@ class Server:
         """Who is told when there are other topics, or partitions, than before."""
         self.connections = Connections(self.loop, create_connection_limits(settings.config))
         self.write_batcher = WriteBatcher(self.loop)
-        self.run_queue = RunQueue(self.loop)
+        self.run_queue = RunQueue(self.loop) if run_queue is None else run_queue
         self.request_tasks = RequestTasks(self.run_queue, self.arrival)
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
@@ -219,7 +226,7 @@ class Server:
         if self.cluster is not None:
             topic = self.cluster.create_replicated_topic(topic, offsets.logs)
         self.runtime = runtime = self.engine.add_topic(topic)
-        self.engine.workers.update(create_group_workers())
+        self.engine.workers.update(create_group_workers(self.run_queue))
         runtime.on_timer_fired = log_expiry
         self.engine.observers.append(self.group_events.observe)
         offsets.attach_to_data_plane(runtime, is_needed=self.cluster is not None)

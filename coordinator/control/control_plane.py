@@ -73,7 +73,9 @@ class ControlPlane:
         self.stand_ins = StandInRegistry(
             server, self.actions, self.group_client, self.groups, self.member_connections
         )
-        self.offsets = OffsetOperations(self.groups, self.group_client, server.data_plane, self.actions)
+        self.offsets = OffsetOperations(
+            self.groups, self.group_client, server.data_plane, self.actions, server.run_queue
+        )
         self.ledger = create_ledger(server, self.actions, self.member_connections, group_now)
         self.stream = EventStream()
         server.group_events.listeners += [self.ledger.on_event, self.stream.on_event]
@@ -136,8 +138,12 @@ class ControlPlane:
         server.group_events.listeners.append(counts.on_event)
         self.ledger.listeners.append(counts.on_rebalance_closed)
         self.oracles.listeners.append(counts.on_violation)
-        self.metrics = ControlMetricsSource(counts, self.ledger, self.clocks, self.faults, server.brokers)
-        self.group_metrics = GroupMetricsSource(counts, self.ledger, self.clocks, server.data_plane)
+        self.metrics = ControlMetricsSource(
+            counts, self.ledger, self.clocks, self.faults, server.brokers, server.run_queue
+        )
+        self.group_metrics = GroupMetricsSource(
+            counts, self.ledger, self.clocks, server.data_plane, server.run_queue
+        )
 
     def _create_namespace_control(self, server: Server, group_removals: GroupRemovals) -> "ControlPlane":
         return ControlPlane(server, self.namespaces, group_removals)

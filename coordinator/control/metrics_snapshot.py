@@ -19,12 +19,12 @@ from coordinator.broker.broker_set import BrokerSet
 from coordinator.control.admin.offset_operations import PartitionEnds, find_partition_ends
 from coordinator.control.clock.clock_registry import ClockRegistry
 from coordinator.control.diagnosis.violation import Severity, Violation
-from coordinator.control.event_loop_sharing import YieldingBudget
 from coordinator.control.faults.fault_registry import FaultRegistry
 from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, is_clock_moved
 from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.core import clock
 from coordinator.core.outcome import Now
+from coordinator.core.time_budget import Budget, RunQueue, TimeBudget
 from coordinator.group.group_event_types import GroupDeleted, GroupEvent
 from coordinator.topics.data_plane import DataPlane
 
@@ -165,7 +165,7 @@ class ControlMetricsSnapshot:
 
 
 class ControlMetricsSource:
-    """Looks at what there is. All methods belong to the event loop's thread."""
+    """Collects the metrics of the control plane. All methods belong to the thread of the event loop."""
 
     def __init__(
         self,
@@ -174,15 +174,17 @@ class ControlMetricsSource:
         clocks: ClockRegistry,
         faults: FaultRegistry,
         brokers: BrokerSet,
+        run_queue: RunQueue,
     ) -> None:
         self._brokers = brokers
+        self._run_queue = run_queue
         self._counts = counts
         self._ledger = ledger
         self._clocks = clocks
         self._faults = faults
 
     async def take_snapshot(self) -> ControlMetricsSnapshot:
-        """In slices, with everybody else in between."""
+        """Return the metrics. The scan of the groups has checkpoints, the rest are values of the time after it."""
         margin, governed = await self._scan_groups()
         since_ns = min(self._ledger.rebalancing_since_ns().values(), default=None)
         default = self._clocks.times.default
@@ -199,19 +201,20 @@ class ControlMetricsSource:
         )
 
     async def _scan_groups(self) -> tuple[float, int]:
-        """The least session margin, and how many groups go by the default clock."""
-        budget = YieldingBudget()
+        """Return the least session margin and the number of groups that use the default clock."""
+        budget = TimeBudget(self._run_queue)
         margin, governed = 1.0, 0
         for partition in self._clocks.runtime.partitions:
             machine = partition.machine
             for group_id in () if machine is None else machine.list_group_ids():
-                # What it was before others had their turn may be gone.
+                # The partition may be unloaded and the group may be deleted at a checkpoint.
                 machine = partition.machine
                 if machine is None:
                     break
-                found = machine.compute_session_margin(group_id, self._clocks.group_now(group_id))
-                margin = margin if found is None else min(margin, found)
-                governed += self._clocks.governs(None, group_id)
+                if machine.summarize_group(group_id) is not None:
+                    found = machine.compute_session_margin(group_id, self._clocks.group_now(group_id))
+                    margin = margin if found is None else min(margin, found)
+                    governed += self._clocks.governs(None, group_id)
                 await budget.checkpoint()
         return margin, governed
 
@@ -255,28 +258,36 @@ class SelectedGroupMetrics:
 
 
 class GroupMetricsSource:
-    """Looks at groups. All methods belong to the event loop's thread."""
+    """Collects the metrics of selected groups. All methods belong to the thread of the event loop."""
 
     def __init__(
-        self, counts: GroupCountTable, ledger: RebalanceLedger, clocks: ClockRegistry, plane: DataPlane
+        self,
+        counts: GroupCountTable,
+        ledger: RebalanceLedger,
+        clocks: ClockRegistry,
+        plane: DataPlane,
+        run_queue: RunQueue,
     ) -> None:
         self._counts = counts
         self._ledger = ledger
         self._clocks = clocks
         self._plane = plane
+        self._run_queue = run_queue
 
     async def take_snapshot(self, is_selected: Callable[[str], bool]) -> SelectedGroupMetrics:
-        """Of the groups whose ids fit, in slices, with everybody else in between. Groups of a partition that is
-        being loaded are not there."""
-        budget = YieldingBudget()
+        """Return the metrics of the groups whose ids `is_selected` accepts, and those of their partitions.
+
+        All values of one group are of the same time. Groups of a partition that is loading and groups that are
+        deleted at a checkpoint are left out.
+        """
+        budget = TimeBudget(self._run_queue)
         found, left_out = await self._select_groups(is_selected, budget)
-        since_ns = self._ledger.rebalancing_since_ns()
         groups: list[GroupMetricsSnapshot] = []
         ends: dict[tuple[str, int], PartitionEnds] = {}
         for group_id in found:
-            snapshot = self._snapshot_group(group_id, since_ns)
+            snapshot = self._snapshot_group(group_id)
             await budget.checkpoint()
-            if snapshot is None:  # it is gone meanwhile
+            if snapshot is None:
                 continue
             groups.append(snapshot)
             for place in snapshot.offsets:
@@ -290,7 +301,7 @@ class GroupMetricsSource:
         return SelectedGroupMetrics(groups, left_out, ends, partitions)
 
     async def _select_groups(
-        self, is_selected: Callable[[str], bool], budget: YieldingBudget
+        self, is_selected: Callable[[str], bool], budget: Budget
     ) -> tuple[list[str], int]:
         by_partition: list[list[str]] = []
         for partition in self._clocks.runtime.partitions:
@@ -304,14 +315,14 @@ class GroupMetricsSource:
         found = list(islice(merge(*by_partition), MAX_METRIC_GROUPS))
         return found, sum(map(len, by_partition)) - len(found)
 
-    def _snapshot_group(self, group_id: str, since_ns: Mapping[str, int]) -> GroupMetricsSnapshot | None:
+    def _snapshot_group(self, group_id: str) -> GroupMetricsSnapshot | None:
         machine = self._clocks.runtime.find_partition(group_id).machine
         now = self._clocks.group_now(group_id)
         summary = None if machine is None else machine.summarize_group(group_id)
         if machine is None or summary is None:
             return None
         counts = self._counts.by_group.get(group_id)
-        opened_ns = since_ns.get(group_id)
+        opened_ns = self._ledger.find_rebalance_start_ns(group_id)
         return GroupMetricsSnapshot(
             group_id=group_id,
             type=summary.type.value,

@@ -30,8 +30,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 
 from coordinator.broker.server_view import ServerOverview, ServerView
+from coordinator.control.coalesced_call import CoalescedCall
 from coordinator.control.control_plane import ControlPlane
-from coordinator.control.event_loop_sharing import CoalescedCall
 from coordinator.control.field_parsers import invalid_field_problem
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.daemon_log import AddressLineLimit

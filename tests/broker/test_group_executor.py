@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.broker import group_executor
 from coordinator.broker.group_executor import RegexesTooSlow, create_group_workers
+from coordinator.core.time_budget import RunQueue
 from coordinator.group.consumer.regex_resolution import REGEX_WORK, RegexWork
 from coordinator.group.consumer.target_assignment import TARGET_WORK, TargetWork
 from coordinator.group.modern.partition_assignors import GroupSpec, MemberSpec
@@ -34,7 +35,7 @@ def quick_work() -> RegexWork:
 
 async def test_slow_expressions_let_others_in_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_executor, "MAX_REGEX_NS", 300_000_000)
-    workers = create_group_workers()
+    workers = create_group_workers(RunQueue(asyncio.get_running_loop()))
     slow = asyncio.ensure_future(workers[REGEX_WORK](slow_work()))
     target = TargetWork("g", "uniform", SPEC)
     assert await workers[TARGET_WORK](target) == {"m": {FOO: (0,)}}

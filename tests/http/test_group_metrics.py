@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from coordinator.control import event_loop_sharing, metrics_snapshot
+from coordinator.control import metrics_snapshot
 from coordinator.control.diagnosis.violation import OracleName
+from coordinator.core import time_budget
 from protocol.error_codes import ErrorCode
 from tests.apis.test_consumer_groups import joining
 from tests.broker.harness import Client
@@ -177,7 +178,7 @@ async def test_others_have_their_turn_while_many_groups_are_looked_at(
 ) -> None:
     for number in range(50):
         await commit(api, f"group-{number}", 1)
-    monkeypatch.setattr(event_loop_sharing, "SLICE_NS", -1)  # every look is as long as may be
+    monkeypatch.setattr(time_budget, "SLICE_NS", -1)  # each step uses a whole slice
     turns = 0
 
     async def turn() -> None:

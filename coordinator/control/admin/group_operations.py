@@ -18,13 +18,13 @@ from coordinator.control.admin.group_models import (
     PendingMemberDescription,
     RebalanceDescription,
 )
+from coordinator.control.coalesced_call import CoalescedCall
 from coordinator.control.consumer_protocol_payloads import (
     SubscriptionReader,
     find_unowned_partitions,
     read_assignment,
     read_subscription,
 )
-from coordinator.control.event_loop_sharing import CoalescedCall, YieldingBudget
 from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.group_removals import GroupRemovals
 from coordinator.control.member_connections import ConnectionSnapshot, MemberConnections
@@ -32,12 +32,13 @@ from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.message_text import printable
 from coordinator.core.outcome import Now
+from coordinator.core.time_budget import Budget, TimeBudget
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
 from coordinator.group.event_details import AwaitedRequest
 from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import ConsumerMemberView, GroupView, MemberView, RebalanceView
 from coordinator.group.topics_image import TopicsImage
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
 from coordinator.runtime.runtime import Runtime
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -84,14 +85,20 @@ class GroupOperations:
         return view
 
     async def list_groups(self, state: str | None = None, prefix: str = "") -> list[GroupSummary]:
-        """All groups, or those in a state (in any case of letters) whose id begins so, in the order of their
-        ids. Whoever asks at the same time shares the work. Raises Problem (loading) until all are loaded, as
-        ListGroups."""
+        """Return a summary of each group in the order of the group ids.
+
+        `state` selects the groups in a state; case does not matter. `prefix` selects the groups whose id starts
+        with it. Concurrent callers share the work. Each summary was true at one time during the call: groups may
+        change at every checkpoint.
+
+        Raises:
+            Problem: (loading) a partition is loading, as in ListGroups.
+        """
         found = await self._summaries.get_result()
         if isinstance(found, Problem):
             raise found
         wanted = None if state is None else state.lower()
-        budget = YieldingBudget()
+        budget = TimeBudget(self._server.run_queue)
         selected = []
         for group in found:
             if group.group_id.startswith(prefix) and wanted in (None, group.state.lower()):
@@ -100,22 +107,12 @@ class GroupOperations:
         return selected
 
     async def _summarize_all(self) -> list[GroupSummary] | Problem:
-        partitions = self._runtime.partitions
-        loading = sum(partition.state is PartitionState.LOADING for partition in partitions)
-        if loading:
-            detail = f"{loading} of {len(partitions)} offsets partitions are being loaded."
-            return Problem(ProblemKind.LOADING, "Groups are being loaded", detail)
-        budget = YieldingBudget()
+        budget = TimeBudget(self._server.run_queue)
         by_partition: list[list[GroupSummary]] = []
-        for partition in partitions:
-            found: list[GroupSummary] = []
-            for group_id in sorted([] if partition.machine is None else partition.machine.list_group_ids()):
-                # What it was before others had their turn may be gone.
-                machine = partition.machine
-                view = None if machine is None else machine.view_group(group_id, self.group_now(group_id))
-                if view is not None:
-                    found.append(summarize_group(view))
-                await budget.checkpoint()
+        for partition in self._runtime.partitions:
+            found = await self._summarize_partition(partition, budget)
+            if isinstance(found, Problem):
+                return found
             by_partition.append(found)
         in_order: list[GroupSummary] = []
         for group in merge(*by_partition, key=lambda group: group.group_id):
@@ -123,14 +120,40 @@ class GroupOperations:
             await budget.checkpoint()
         return in_order
 
+    async def _summarize_partition(
+        self, partition: CoordinatorPartition[GroupShard], budget: Budget
+    ) -> list[GroupSummary] | Problem:
+        """Return the groups of a partition in the order of their ids, or why they are not available."""
+        partitions = self._runtime.partitions
+        loading = sum(each.state is PartitionState.LOADING for each in partitions)
+        if loading:
+            detail = f"{loading} of {len(partitions)} offsets partitions are being loaded."
+            return Problem(ProblemKind.LOADING, "Groups are being loaded", detail)
+        found: list[GroupSummary] = []
+        machine = partition.machine
+        for group_id in sorted([] if machine is None else machine.list_group_ids()):
+            if partition.machine is not machine:  # unloaded at the checkpoint, and maybe loaded again
+                return await self._summarize_partition(partition, budget)
+            view = None if machine is None else machine.view_group(group_id, self.group_now(group_id))
+            if view is not None:  # None: deleted at a checkpoint
+                found.append(summarize_group(view))
+            await budget.checkpoint()
+        return found
+
     async def describe_group(self, group_id: str) -> GroupDescription:
-        """A group with all its members. Raises Problem (no-such-group), too."""
+        """Return a group with all its members as they are at the time of the call.
+
+        Checkpoints change nothing in the result: the views, the topics and the connections are immutable values.
+
+        Raises:
+            Problem: (no-such-group; loading) as in `get_group`.
+        """
         partition = self._group_client.find_partition(group_id)
         view = self.get_group(group_id)
         assert partition.machine is not None
         topics = partition.machine.topics
         connections = self._connections.take_snapshot(view)
-        budget, reader = YieldingBudget(), SubscriptionReader()
+        budget, reader = TimeBudget(self._server.run_queue), SubscriptionReader()
         members = []
         for member in view.members:
             members.append(build_member_description(view, member, connections, reader))

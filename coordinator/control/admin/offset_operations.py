@@ -21,11 +21,11 @@ from coordinator.control.admin.group_models import (
 )
 from coordinator.control.admin.group_operations import GroupOperations, refused_problem
 from coordinator.control.consumer_protocol_payloads import read_assignment
-from coordinator.control.event_loop_sharing import YieldingBudget
 from coordinator.control.group_client import InternalGroupClient
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.message_text import printable
+from coordinator.core.time_budget import RunQueue, TimeBudget
 from coordinator.core.wire_name import wire_name
 from coordinator.group.group_requests import FetchOffsets
 from coordinator.group.group_view import GroupView
@@ -122,7 +122,9 @@ def get_topic_of_partition(catalogue: Catalogue, name: str, number: int, pointer
 
 
 def unknown_ends_problem(plane: DataPlane, topic: str, number: int) -> Problem:
-    """Why nobody here knows where a partition that is there begins and ends."""
+    """Return the reason why this broker does not know the start and the end of a partition."""
+    if plane.catalogue.find_partition(topic, number) is None:
+        return deleted_topic_problem(topic)
     if plane.find_local_partition(topic, number) is not None:
         return offline_problem(topic, number)
     name = f"{printable(topic)}-{number}"
@@ -130,6 +132,11 @@ def unknown_ends_problem(plane: DataPlane, topic: str, number: int) -> Problem:
         f"{name} is another broker's, which alone knows where it begins and ends. A number can be set here."
     )
     return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is another broker's", detail)
+
+
+def deleted_topic_problem(topic: str) -> Problem:
+    """Report that a topic was deleted during the call."""
+    return Problem(ProblemKind.NO_SUCH_TOPIC, "A topic is gone", f"{printable(topic)} was deleted.")
 
 
 def offline_problem(topic: str, number: int) -> Problem:
@@ -167,11 +174,13 @@ class OffsetReset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class TargetOffset(NamedTuple):
-    """What the offset of one partition is to be."""
+    """The offset that one partition will have."""
 
     topic: str
     partition: int
     offset: int
+    topic_id: bytes
+    """The topic that the offset was computed for: another topic of that name may replace it."""
 
 
 CommittedOffsets = Mapping[tuple[str, int], int]
@@ -191,20 +200,21 @@ async def compute_target_offsets(
         for name, place in reset.offsets.items():
             pointer = f"/offsets/{printable(name)}"
             topic, number = _parse_partition(name, pointer)
-            get_topic_of_partition(plane.catalogue, topic, number, pointer)
-            yield TargetOffset(
-                topic, number, _resolve_position(place, topic, number, committed, plane, pointer)
-            )
+            topic_id = get_topic_of_partition(plane.catalogue, topic, number, pointer).topic_id
+            offset = _resolve_position(place, topic, number, committed, plane, pointer)
+            yield TargetOffset(topic, number, offset, topic_id)
         return
     for topic, number in _select_partitions(reset.topics, committed, plane.catalogue):
+        hosted = plane.catalogue.find_topic(topic)
+        if hosted is None:
+            raise deleted_topic_problem(topic)
         if reset.to is not None:
-            yield TargetOffset(
-                topic, number, _resolve_position(reset.to, topic, number, committed, plane, "/to")
-            )
+            offset = _resolve_position(reset.to, topic, number, committed, plane, "/to")
         else:
             assert reset.to_time_ms is not None
             found = await find_offset_at_time(plane, topic, number, reset.to_time_ms)
-            yield TargetOffset(topic, number, _get_ends(plane, topic, number).end if found is None else found)
+            offset = _get_ends(plane, topic, number).end if found is None else found
+        yield TargetOffset(topic, number, offset, hosted.topic_id)
 
 
 def _select_partitions(
@@ -290,18 +300,24 @@ class OffsetOperations:
     """All methods belong to the event loop's thread."""
 
     def __init__(
-        self, groups: GroupOperations, group_client: InternalGroupClient, plane: DataPlane, actions: ActionLog
+        self,
+        groups: GroupOperations,
+        group_client: InternalGroupClient,
+        plane: DataPlane,
+        actions: ActionLog,
+        run_queue: RunQueue,
     ) -> None:
         self._groups = groups
         self._group_client = group_client
         self._plane = plane
         self._actions = actions
+        self._run_queue = run_queue
 
     async def describe_offsets(self, group_id: str) -> GroupOffsets:
         """How far a group is. Raises Problem (no-such-group, loading)."""
         view = self._groups.get_group(group_id)
-        budget = YieldingBudget()
         committed = await self._fetch_committed(group_id)
+        budget = TimeBudget(self._run_queue)
         owners = _find_owners(view)
         found = []
         for topic, number in sorted(committed.keys() | owners.keys()):
@@ -333,7 +349,7 @@ class OffsetOperations:
             # What the commit would be answered: said of a dry run, too.
             raise refused_problem(ErrorCode.UNKNOWN_MEMBER_ID, _failure_title(group_id), view)
         committed = {key: offset for key, (offset, _) in (await self._fetch_committed(group_id)).items()}
-        budget = YieldingBudget()
+        budget = TimeBudget(self._run_queue)
         wanted: list[TargetOffset] = []
         async for one in compute_target_offsets(reset, committed, self._plane):
             wanted.append(one)
@@ -375,8 +391,8 @@ class OffsetOperations:
         for one in wanted:
             if one.topic not in topics:
                 topic = self._plane.catalogue.find_topic(one.topic)
-                if topic is None:
-                    raise Problem(ProblemKind.NO_SUCH_TOPIC, "A topic is gone", f"{one.topic} was deleted.")
+                if topic is None or topic.topic_id != one.topic_id:
+                    raise deleted_topic_problem(one.topic)
                 topics[one.topic] = OffsetCommitRequestTopic(
                     name=one.topic, topic_id=topic.topic_id, partitions=[]
                 )

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from coordinator.broker.server import Server
 from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
-from coordinator.control.event_loop_sharing import YieldingBudget
 from coordinator.control.group_client import CLIENT_HOST, CLIENT_ID, create_awaitable_reply
 from coordinator.control.operator_actions import ActionLog
 from coordinator.control.problem import Problem, ProblemKind
@@ -18,6 +17,7 @@ from coordinator.core import clock
 from coordinator.core.message_text import printable, suggest
 from coordinator.core.response_status import BLOCKED
 from coordinator.core.shared_types import Node
+from coordinator.core.time_budget import TimeBudget
 from coordinator.core.wire_name import wire_name
 from coordinator.network.request_context import ApiCounts, ClientInfo, RequestContext, ResponseEncoder
 from coordinator.security.core.principal import ANONYMOUS
@@ -57,15 +57,17 @@ class TopicOperations:
 
     def __init__(self, server: Server, actions: ActionLog) -> None:
         self._catalogue = server.data_plane.catalogue
+        self._run_queue = server.run_queue
         self._topic_client = InternalTopicClient(server)
         self._actions = actions
 
     async def list_topics(self) -> list[TopicDescription]:
-        """Those that are not the broker's own, in the order of their names."""
-        budget = YieldingBudget()
+        """Return a description of each topic that is not internal, in the order of the names."""
+        budget = TimeBudget(self._run_queue)
         found = []
-        for topic in sorted(self._catalogue, key=lambda topic: topic.name):
-            if not topic.is_internal:
+        for topic in self._catalogue:
+            is_deleted = self._catalogue.find_topic(topic.name) is not topic  # at a checkpoint
+            if not (topic.is_internal or is_deleted):
                 found.append(_describe_topic(topic))
             await budget.checkpoint()
         return found

@@ -148,6 +148,16 @@ class RebalanceLedger:
         ]
         return {entry.group_id: entry.real_started_ns for entry in entries if not entry.is_settled}
 
+    def find_rebalance_start_ns(self, group_id: str) -> int | None:
+        """Return the monotonic process time in nanoseconds at which the open rebalance of a group began.
+
+        Return None while the group does not rebalance.
+        """
+        for entry in (self._epochs.open.get(group_id), self._open.get(group_id)):
+            if entry is not None and not entry.is_settled:
+                return entry.real_started_ns
+        return None
+
     def _list_closed(self, group_id: str | None, after: int) -> list[StoredEntry]:
         return self.store.list_all(after) if group_id is None else self.store.list_group(group_id, after)
 

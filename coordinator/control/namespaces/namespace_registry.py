@@ -248,7 +248,7 @@ class NamespaceRegistry:
     def _create_server(self, settings: ServerSettings) -> Server:
         if self._threads is None:
             self._threads = WorkerThreads()
-        return Server(settings, self._threads)
+        return Server(settings, self._threads, run_queue=self._daemon.run_queue)
 
     def _bind_sockets(self, address: Address) -> list[socket.socket]:
         """Sockets on a port that is free. Raises Problem (not-possible)."""
