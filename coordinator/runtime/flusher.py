@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
+from operator import length_hint
 from typing import Final, Protocol
 
 from coordinator.core import clock
@@ -21,8 +22,9 @@ answered. Fewer turns make more and smaller syncs; a pause without an end at the
 `benchmarks/commit.py` measures it."""
 
 LOGS_PER_TURN: Final = 500
-"""The owners of so many logs are notified in one turn of the event loop. Where the disk is slow, thousands of logs
-are synced at once, and each owner may have answers to send."""
+"""How many owners are notified in one turn of the event loop. Where the disk is slow, one sync covers thousands of
+logs, and each owner may have responses to send. The turns are outside the run queue, since clients wait for their
+commits; the next sync starts after the last owner."""
 
 OnSynced = Callable[[PartitionLog, StorageError | None], None]
 """Takes a log, and why it is not durable, if so."""
@@ -53,8 +55,7 @@ class Flusher:
         self._syncer = syncer
         self._requested: dict[PartitionLog, OnSynced] = {}
         self._syncing: dict[PartitionLog, OnSynced] = {}
-        self._unnotified: deque[tuple[PartitionLog, OnSynced, StorageError | None]] = deque()
-        """Results of earlier syncs, in order, whose owners are not notified yet."""
+        """The logs of the submission under way, until all of their owners are notified."""
         self._submission = 0
         """The number of the submission under way. The thread keeps its last job until the next one: with a number
         in place of the logs, it keeps no server alive."""
@@ -74,13 +75,10 @@ class Flusher:
         self._requested[log] = on_synced
 
     def remove_listener(self, on_synced: OnSynced) -> None:
-        """Whoever was to be told of logs that way is gone."""
+        """Never call `on_synced` again."""
         for logs in (self._requested, self._syncing):
             for log in [log for log, owner in logs.items() if owner == on_synced]:
                 logs[log] = _ignore_result
-        for number, (log, owner, error) in enumerate(self._unnotified):
-            if owner == on_synced:
-                self._unnotified[number] = log, _ignore_result, error
 
     def start_sync(self) -> None:
         """Starts syncing what is needed, unless that goes on already."""
@@ -113,54 +111,33 @@ class Flusher:
     def _on_done(self, submission: int, result: SyncResult) -> None:
         if submission != self._submission:
             return  # a submission that failed half-way, and was completed all the same
-        logs, self._syncing = self._syncing, {}
         self._submission += 1
         self.syncs += 1
         self.sync_ns += clock.monotonic_ns() - self._started_ns
         failed, refused, full = result
         for log in refused:
-            self._requested.setdefault(log, logs[log])
+            self._requested.setdefault(log, self._syncing.pop(log))
             self._log_journal_failure(log)
-        if self._requested:
-            self._start_sync_after(TURNS_BEFORE_NEXT_SYNC)
         if full:
             self._settle_full_journals(full)
-        if self._unnotified or len(logs) > LOGS_PER_TURN:
-            self._notify_in_turns(logs, result)
-            return
-        self._done_next.set()
-        for log, on_synced in logs.items():
-            if log in refused:
-                continue
+        self._notify_owners(iter(self._syncing.items()), failed)
+
+    def _notify_owners(
+        self, remaining: Iterator[tuple[PartitionLog, OnSynced]], failed: Mapping[PartitionLog, StorageError]
+    ) -> None:
+        """Notify the owners of up to `LOGS_PER_TURN` logs, and those of the remaining logs in the next turns."""
+        for log, on_synced in islice(remaining, LOGS_PER_TURN):
             try:
                 on_synced(log, failed.get(log))
-            except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
-                self._log_owner_failure(log, problem)
-
-    def _notify_in_turns(self, logs: Mapping[PartitionLog, OnSynced], result: SyncResult) -> None:
-        """Notify the owners of many logs, after those of earlier logs."""
-        if not self._unnotified:
-            self._loop.call_soon(self._notify_some)
-        refused, failed = set(result.refused), result.failed
-        self._unnotified.extend(
-            (log, on_synced, failed.get(log)) for log, on_synced in logs.items() if log not in refused
-        )
-
-    def _notify_some(self) -> None:
-        for _ in range(min(LOGS_PER_TURN, len(self._unnotified))):
-            log, on_synced, error = self._unnotified.popleft()
-            try:
-                on_synced(log, error)
-            except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
-                self._log_owner_failure(log, problem)
-        if self._unnotified:
-            self._loop.call_soon(self._notify_some)
-        else:
-            self._done_next.set()
-
-    @staticmethod
-    def _log_owner_failure(log: PartitionLog, problem: Exception) -> None:
-        _LOG.error("After syncing %s", log.directory, exc_info=problem)
+            except Exception as problem:  # noqa: BLE001 - the owners of the other logs are notified all the same
+                _LOG.error("After syncing %s", log.directory, exc_info=problem)
+        if length_hint(remaining):
+            self._loop.call_soon(self._notify_owners, remaining, failed)
+            return
+        self._syncing = {}
+        self._done_next.set()
+        if self._requested:
+            self._start_sync_after(TURNS_BEFORE_NEXT_SYNC)
 
     def _settle_full_journals(self, journals: Sequence[Journal]) -> None:
         try:
@@ -182,10 +159,7 @@ class Flusher:
 
     async def drain(self, logs: Container[PartitionLog]) -> None:
         """Waits until nothing of these logs is being synced, and nothing wanted."""
-        while not self._is_closed and any(
-            log in logs
-            for log in (*self._syncing, *self._requested, *(log for log, _, _ in self._unnotified))
-        ):
+        while not self._is_closed and any(log in logs for log in (*self._syncing, *self._requested)):
             self.start_sync()
             self._done_next.clear()
             await self._done_next.wait()
