@@ -25,6 +25,9 @@ SYNCHRONOUS = (
     "protocol/", "storage/", "coordinator/group/", "coordinator/topics/", "coordinator/transactions/",
 )  # fmt: skip
 CLOCK = "coordinator/core/clock.py"
+TIME_BUDGET = "coordinator/core/time_budget.py"
+SLICE_OF_ITS_OWN = "coordinator/broker/log_cleaner.py"
+"""The log cleaner pauses after 2 ms, so that compaction takes a small share of the loop."""
 FILES = ("storage/files.py", "coordinator/http/index_page.py")
 ASYNC_FILES = "coordinator/core/async_files.py"
 KNOWS_CLASS_NAMES = (
@@ -211,6 +214,25 @@ def clock_calls(source: Source) -> Iterator[str]:
                 yield f"{source.path}:{line}: {name}"
 
 
+def second_slices(source: Source) -> Iterator[str]:
+    """How long work may take in an iteration of the loop is defined once. A file may neither define another slice
+    nor compare a duration with its own number of nanoseconds."""
+    if not source.path.startswith("coordinator/") or source.path in (TIME_BUDGET, SLICE_OF_ITS_OWN):
+        return
+    for node in source.find(ast.Assign, ast.AnnAssign):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if re.fullmatch(r"\w*SLICE_(NS|US|MS|S)", dotted(target)):
+                yield f"{source.path}:{node.lineno}: {dotted(target)}"
+    for compared in source.find(ast.Compare):
+        sides = [compared.left, *compared.comparators]
+        called = [
+            dotted(call.func) for side in sides for call in ast.walk(side) if isinstance(call, ast.Call)
+        ]
+        numbers = [side for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, int)]
+        if numbers and any(name.endswith(("monotonic_ns", "monotonic_ms")) for name in called):
+            yield f"{source.path}:{compared.lineno}: a duration is compared with a number"
+
+
 def file_calls(source: Source) -> Iterator[str]:
     if in_daemon(source) and source.path not in FILES:
         for line, name in calls(source):
@@ -334,6 +356,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (clock_calls, "coordinator/runtime/coordinator_partition.py", "import time\ntime.monotonic()\n"),
     (clock_calls, "coordinator/runtime/coordinator_partition.py", "from time import monotonic as m\nm()\n"),
     (clock_calls, "coordinator/runtime/coordinator_partition.py", "self.loop.time()\n"),
+    (second_slices, "coordinator/runtime/timers.py", "SLICE_MS: Final = 5\n"),
+    (second_slices, "coordinator/runtime/timers.py", "_SLICE_NS = 2_000_000\n"),
+    (second_slices, "coordinator/http/page.py", "if clock.monotonic_ns() - began_ns > 5_000_000:\n    f()\n"),
     (file_calls, "coordinator/config.py", "open('x')\n"),
     (file_calls, "coordinator/config.py", "import os\nos.fsync(1)\n"),
     (file_calls, "coordinator/config.py", "from pathlib import Path\nPath('x').read_text()\n"),
