@@ -10,21 +10,20 @@ import pytest
 from tests.docker.containers.image import require_containers
 from tests.docker.containers.network import LOCALHOST, NetworkNamespace, PortForwarder
 
+ECHO_ADDRESS = (LOCALHOST, 7)
 TIMEOUT_S = 60
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 @pytest.fixture
-def echo(forwarder: PortForwarder) -> Iterator[tuple[str, int]]:
-    """The forwarded address of an echo server, which runs in another network namespace."""
+def network() -> Iterator[NetworkNamespace]:
+    """Return a network namespace with an echo server."""
     require_containers()
     network = NetworkNamespace()
     with network.entered():
-        server = socket.create_server((LOCALHOST, 7))
+        server = socket.create_server(ECHO_ADDRESS)
     threading.Thread(target=_serve, args=[server], daemon=True).start()
-    forwarded = forwarder.forward(None, (LOCALHOST, 0), network, (LOCALHOST, 7))
-    yield LOCALHOST, forwarded.port
-    forwarded.close()
+    yield network
     server.shutdown(socket.SHUT_RDWR)
     server.close()
     network.close()
@@ -48,10 +47,24 @@ def _echo(connection: socket.socket) -> None:
             return
 
 
-def test_connections_after_a_reset_one_are_forwarded(echo: tuple[str, int]) -> None:
-    """A reset connection leaves nothing behind that a later socket with its number could suffer from."""
+def test_connections_after_a_reset_one_are_forwarded(
+    network: NetworkNamespace, forwarder: PortForwarder
+) -> None:
+    """A reset connection leaves no watched file descriptor behind that a later socket could get."""
+    port = forwarder.forward(None, (LOCALHOST, 0), network, ECHO_ADDRESS)
     for _ in range(50):
-        with socket.create_connection(echo, TIMEOUT_S) as connection:
+        with socket.create_connection((LOCALHOST, port.port), TIMEOUT_S) as connection:
             connection.sendall(b"data")
             assert connection.recv(4) == b"data"
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    port.close()
+
+
+def test_a_closed_port_refuses_connections_at_once(
+    network: NetworkNamespace, forwarder: PortForwarder
+) -> None:
+    for _ in range(50):
+        port = forwarder.forward(None, (LOCALHOST, 0), network, ECHO_ADDRESS)
+        port.close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((LOCALHOST, port.port), TIMEOUT_S)

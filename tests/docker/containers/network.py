@@ -8,10 +8,9 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 _NEW_NETWORK: Final = 0x40000000  # CLONE_NEWNET
 _SET_FLAGS: Final = 0x8914  # SIOCSIFFLAGS
@@ -59,15 +58,23 @@ class NetworkNamespace:
             fcntl.ioctl(any_socket, operation, struct.pack("16s24s", interface, value))
 
 
-class ForwardedPort(NamedTuple):
-    """A port that is forwarded, and the task that accepts its connections."""
+class ForwardedPort:
+    """A forwarded port. Its listening socket belongs to the thread of the forwarder."""
 
-    port: int
-    accepting: "Future[None]"
+    def __init__(self, loop: asyncio.AbstractEventLoop, server: socket.socket) -> None:
+        self.port: Final = int(server.getsockname()[1])
+        self._loop = loop
+        self._server = server
 
     def close(self) -> None:
-        """Stop listening."""
-        self.accepting.cancel()
+        """Stop listening. New connections are refused once this has returned."""
+        asyncio.run_coroutine_threadsafe(self._close_in_loop(), self._loop).result()
+
+    async def _close_in_loop(self) -> None:
+        """Stop listening, in the thread of the forwarder."""
+        if self._server.fileno() >= 0:
+            self._loop.remove_reader(self._server)
+            self._server.close()
 
 
 class PortForwarder:
@@ -76,7 +83,7 @@ class PortForwarder:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._accepting: list[Future[None]] = []
+        self._ports: list[ForwardedPort] = []
         self._relays: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> Self:
@@ -86,8 +93,8 @@ class PortForwarder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for accepting in self._accepting:
-            accepting.cancel()
+        for port in self._ports:
+            port.close()
         asyncio.run_coroutine_threadsafe(self._cancel_relays(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -99,23 +106,24 @@ class PortForwarder:
         listen: tuple[str, int],
         target: NetworkNamespace,
         connect: tuple[str, int],
-    ) -> "ForwardedPort":
+    ) -> ForwardedPort:
         """Listen on an address. `source` None is the network of this process."""
         with source.entered() if source else _restored():
             server = socket.create_server(listen)
         server.setblocking(False)
 
-        async def accept() -> None:
-            with server:
-                while True:
-                    connection, _ = await self._loop.sock_accept(server)
-                    task = self._loop.create_task(self._relay(connection, target, connect))
-                    self._relays.add(task)
-                    task.add_done_callback(self._relays.discard)
+        # `sock_accept` would lose a connection that arrives while it is cancelled; a removed reader accepts none.
+        def accept() -> None:
+            with suppress(BlockingIOError, ConnectionAbortedError):
+                connection, _ = server.accept()
+                task = self._loop.create_task(self._relay(connection, target, connect))
+                self._relays.add(task)
+                task.add_done_callback(self._relays.discard)
 
-        accepting = asyncio.run_coroutine_threadsafe(accept(), self._loop)
-        self._accepting.append(accepting)
-        return ForwardedPort(int(server.getsockname()[1]), accepting)
+        self._loop.call_soon_threadsafe(self._loop.add_reader, server, accept)
+        port = ForwardedPort(self._loop, server)
+        self._ports.append(port)
+        return port
 
     async def _relay(
         self, connection: socket.socket, target: NetworkNamespace, connect: tuple[str, int]
