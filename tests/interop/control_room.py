@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from tests.interop.broker import Broker
+from tests.interop.member import Partition
 from tests.interop.requirement import lacking
 
 ACTOR: Final = "tests/interop"
@@ -55,6 +56,17 @@ class ControlRoom:
     def member_ids(self) -> dict[str, str]:
         """The member id of each client."""
         return {member["client_id"]: member["member_id"] for member in self.describe()["members"]}
+
+    def assignments(self) -> dict[str, set[Partition]]:
+        """Return the partitions that the coordinator assigned to each client."""
+        return {
+            member["client_id"]: {
+                (topic, number)
+                for topic, numbers in (member["assignment"] or {}).items()
+                for number in numbers
+            }
+            for member in self.describe()["members"]
+        }
 
     def connected(self) -> set[str]:
         """The clients that have a connection."""

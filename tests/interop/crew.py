@@ -40,10 +40,18 @@ class Crew:
         self.ready()
 
     def ready(self, **more: object) -> int:
-        """Waits until coordinator and members agree on who has what; the number of the group's last event."""
+        """Wait until each member owns the partitions that the coordinator assigned to it.
+
+        Return the number of the group's last event. `more` are further conditions of the group.
+        """
         seq = self.room.wait(state="Stable", members=len(self.members), owned=[self.topic], **more)
         self.group.converge(self.members, self.everything)
+        # The last events of a member may still be in its pipe: it may seem to own its former assignment.
+        eventually("each member to own its assignment", self._own_their_assignments, self.board.report)
         return seq
+
+    def _own_their_assignments(self) -> bool:
+        return {member.name: member.owned for member in self.members} == self.room.assignments()
 
     def kill(self, member: Member) -> None:
         """Ends a process, and waits until the coordinator has seen its connection close."""

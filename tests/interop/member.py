@@ -110,13 +110,14 @@ class Member:
         """Return the events of one kind, oldest first."""
         return [event for event in self.events if event["event"] == kind]
 
+    def losses(self, since: int = 0) -> list[Event]:
+        """Return the events "revoked" and "lost" after the first `since` events, oldest first."""
+        return [event for event in self.events[since:] if event["event"] in ("revoked", "lost")]
+
     def given_up(self, since: int = 0) -> set[Partition]:
-        """Return what was revoked or lost since it had so many events."""
+        """Return the partitions that were revoked or lost after the first `since` events."""
         return {
-            (topic, partition)
-            for event in self.events[since:]
-            if event["event"] in ("revoked", "lost")
-            for topic, partition in event["partitions"]
+            (topic, partition) for event in self.losses(since) for topic, partition in event["partitions"]
         }
 
     def records(self) -> list[tuple[str, int, int]]:
