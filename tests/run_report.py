@@ -3,8 +3,8 @@
 A pytest plugin, loaded by `-p tests.run_report` (the Makefile does). In place of a dot for each test it
 prints one line for each folder that is finished, and every half minute the tests that have been running
 longest. At the end it prints a table of tests, seconds and CPU-seconds by folder. Where the environment names
-the tier (`GROUPD_TEST_TIER`), a folder that takes much more CPU time than its row in `tests/cpu_seconds.toml`
-fails the run, unless the run had to share the processors: a JVM that competes for them takes twice as much.
+the tier (`GROUPD_TEST_TIER`), the run fails if a folder or the whole tier took more than `tests/cpu_limits.py`
+allows, unless other processes had much of the processors' time.
 
 CPU-seconds are the time of the worker process and of its descendants, such as daemons and JVMs, while they
 run or once their parents have waited for them. The import and the collection of tests have a row of their own.
@@ -13,9 +13,9 @@ run or once their parents have waited for them. The import and the collection of
 import contextlib
 import os
 import resource
+import statistics
 import threading
 import time
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
@@ -25,19 +25,14 @@ from typing import Any, Final
 import pytest
 
 from benchmarks.neighbours import Neighbours
+from tests.cpu_limits import TierLimits, measure_calibration_loop
 
-LIMITS: Final = Path(__file__).with_name("cpu_seconds.toml")
 PROGRESS_INTERVAL_S: Final = 30.0
 LONG_TEST_S: Final = 10.0
 """A progress line names running tests from this age on."""
-TOLERANCE: Final = 2.0
-"""Shared processors charge more for the same work: one machine took 22, then 37 CPU-seconds for the same tests."""
 LIVE_FROM_S: Final = 0.5
 """The CPU time of running children is read after phases of this length, and after those in which a child ended."""
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-ALLOWANCE_S: Final = 10.0
-"""A folder may exceed its figure by this much in any case: of a small folder, one slow start is a large share."""
-
 SHARED_FROM: Final = 0.25
 """The share of the processors' time that other processes may have before the costs of a run say little."""
 
@@ -110,6 +105,8 @@ class RunReport:
     )
     collection_cpu_seconds: float = 0.0
     """Of all processes until their first test: imports of the tests, and their collection."""
+    calibration_s: list[float] = field(default_factory=lambda: [measure_calibration_loop()])
+    """CPU-seconds of the calibration loop, measured at the start, every half minute and at the end."""
 
     def expect(self, node_ids: Iterable[str]) -> None:
         self.expected = Counter(folder_of(node_id) for node_id in node_ids)
@@ -134,6 +131,7 @@ class RunReport:
     def print_progress(self) -> None:
         """Print one line every half minute until the run ends; runs in a thread of its own."""
         while not self.stopped.wait(PROGRESS_INTERVAL_S):
+            self.calibration_s.append(measure_calibration_loop())
             now = time.monotonic()
             oldest = sorted((start, node_id) for node_id, start in list(self.running.items()))[:3]
             long = [
@@ -180,22 +178,20 @@ class RunReport:
         others = self.neighbours.others(self.total().cpu_seconds) if self.neighbours else 0.0
         return f"other processes had {others:.0%} of the processors' time" if others >= SHARED_FROM else None
 
-    def compare(self, limits: dict[str, float]) -> list[str]:
-        """Folders that took much more CPU time than `limits` says, or that it does not name."""
-        over = []
-        for folder, cost in sorted(self.costs.items()):
-            limit = limits.get(folder)
-            if limit is None:
-                if cost.cpu_seconds > ALLOWANCE_S:
-                    over.append(
-                        f"{folder} took {cost.cpu_seconds:.0f} CPU-seconds and has no row in {LIMITS.name}: add one"
-                    )
-            elif cost.cpu_seconds > limit * TOLERANCE + ALLOWANCE_S:
-                over.append(
-                    f"{folder} took {cost.cpu_seconds:.0f} CPU-seconds, {LIMITS.name} has {limit:g}: make tests "
-                    "cheaper, move slow ones to the extended tier, or raise the row and say why in the commit"
-                )
-        return over
+    def judge(self, limits: TierLimits) -> bool:
+        """Compare the costs with the limits of the tier, and note the result. Return whether the run may pass."""
+        cpu_seconds = {folder: cost.cpu_seconds for folder, cost in self.costs.items()}
+        pace = limits.find_pace(cpu_seconds, [name for name, cost in self.costs.items() if cost.skipped])
+        slowdown = statistics.median(self.calibration_s) / limits.calibration_s
+        excesses = limits.find_excesses(cpu_seconds, self.total().cpu_seconds, pace, slowdown)
+        contention = self.contention()
+        self.notes_on_cost = [
+            f"CPU time by the reference machine's: folders {pace:.2f}, loop {slowdown:.2f}."
+        ]
+        if contention:
+            self.notes_on_cost.append(f"CPU-seconds are not judged, because {contention}.")
+        self.notes_on_cost += excesses
+        return not excesses or contention is not None
 
 
 def _outcome(cost: FolderCost) -> str:
@@ -274,11 +270,8 @@ class TerminalRun:
         self.run.stopped.set()
         tier = os.environ.get("GROUPD_TEST_TIER")
         if tier is not None and session.exitstatus == pytest.ExitCode.OK:
-            self.run.notes_on_cost = self.run.compare(tomllib.loads(LIMITS.read_text())[tier])
-            if contention := self.run.contention():
-                reason = f"CPU-seconds are not judged, because {contention}"
-                self.run.notes_on_cost = [reason, *self.run.notes_on_cost]
-            elif self.run.notes_on_cost:
+            self.run.calibration_s.append(measure_calibration_loop())
+            if not self.run.judge(TierLimits.from_file(tier)):
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

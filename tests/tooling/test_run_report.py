@@ -2,13 +2,13 @@
 
 import os
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from benchmarks import neighbours
-from tests.run_report import ALLOWANCE_S, LIMITS, TOLERANCE, FolderCost, RunReport, folder_of
+from tests.cpu_limits import TierLimits
+from tests.run_report import FolderCost, RunReport, folder_of
 from tests.tooling.small_run import small_run
 
 BUSY = """
@@ -66,31 +66,6 @@ def test_a_test_belongs_to_its_folder(node_id: str, folder: str) -> None:
     assert folder_of(node_id) == folder
 
 
-def test_the_table_has_both_tiers_and_no_folder_that_is_gone() -> None:
-    tables = tomllib.loads(LIMITS.read_text())
-    assert tables.keys() == {"fast", "extended"}
-    folders = {folder for table in tables.values() for folder in table}
-    assert [folder for folder in folders if not LIMITS.with_name(folder).exists()] == []
-
-
-@pytest.mark.parametrize(
-    ("took", "limits", "is_over"),
-    [
-        (100.0, {"group": 100.0}, False),
-        (100.0 * TOLERANCE + ALLOWANCE_S, {"group": 100.0}, False),
-        (100.0 * TOLERANCE + ALLOWANCE_S + 1, {"group": 100.0}, True),
-        (ALLOWANCE_S, {}, False),
-        (ALLOWANCE_S + 1, {}, True),
-    ],
-)
-def test_a_folder_over_its_limit_is_named(
-    took: float, limits: dict[str, float], is_over: bool, pytestconfig: pytest.Config
-) -> None:
-    report = RunReport(pytestconfig)
-    report.costs["group"] = FolderCost(tests=3, cpu_seconds=took)
-    assert [line.split()[0] for line in report.compare(limits)] == (["group"] if is_over else [])
-
-
 @pytest.mark.parametrize(
     ("busy_ticks", "own_cpu_seconds", "is_judged"),
     [
@@ -124,3 +99,28 @@ def test_a_run_on_some_of_the_processors_is_not_judged(
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     assert RunReport(pytestconfig).contention() is not None
+
+
+@pytest.mark.parametrize(
+    ("cpu_seconds", "calibration_s", "others", "passes"),
+    [
+        pytest.param(100, 0.01, 0, True, id="as expected"),
+        pytest.param(600, 0.01, 0, False, id="over the limit of the tier"),
+        pytest.param(600, 0.02, 0, True, id="on a machine that is half as fast"),
+        pytest.param(600, 0.01, 0.9, True, id="beside other processes"),
+    ],
+)
+def test_a_run_over_its_limits_fails(
+    cpu_seconds: float,
+    calibration_s: float,
+    others: float,
+    passes: bool,
+    pytestconfig: pytest.Config,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    monkeypatch.setattr(neighbours.Neighbours, "others", lambda *_: others)
+    report = RunReport(pytestconfig, calibration_s=[calibration_s])
+    report.costs["group"] = FolderCost(tests=3, cpu_seconds=cpu_seconds)
+    limits = TierLimits({"group": 100}, total=400, calibration_s=0.01)
+    assert report.judge(limits) == passes
