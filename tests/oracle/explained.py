@@ -103,7 +103,7 @@ EXPLAINED: Final = (
         groupd=(0,),
     ),
     Explained(
-        "Whoever may not see or change ACLs",
+        "Cluster authorization failures of requests about ACLs",
         session="*",
         label="*",
         path="*error_message",
