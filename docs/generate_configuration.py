@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md, the properties that act here, from their declarations.
+"""Generate docs/configuration.md, the properties with an effect in groupd, from their declarations.
 
 python -m docs.generate_configuration
 """
@@ -24,77 +24,84 @@ from tests.kafka_log.artifacts import NEWEST
 PAGE: Final = Path(__file__).with_name("configuration.md")
 _INTRODUCTION: Final = """# Configuration
 
-Generated from `coordinator/config/*_properties.py` and `coordinator/config/topic_config_keys.py` by
-`python -m docs.generate_configuration`; a test fails when it is stale.
+This page lists every property that has an effect in groupd. It is generated from
+`coordinator/config/*_properties.py` and `coordinator/config/topic_config_keys.py` by
+`python -m docs.generate_configuration`; a test fails if it is stale.
 
-Names, types, defaults and bounds are those of Apache Kafka {kafka}, but for
-[some](#where-it-differs-from-kafka). Where the same property is set twice, the later of these wins:
+Names, types, defaults and bounds are those of Apache Kafka {kafka}, with
+[exceptions](#where-it-differs-from-kafka). If a property is set several times, the last of these takes
+precedence:
 
-1. the default; an image may have its own, as a variable like `GROUPD_DEFAULT_GROUP_MAX_SIZE`
+1. the default; an image may set its own, with a variable such as `GROUPD_DEFAULT_GROUP_MAX_SIZE`
 2. `--profile test`
 3. the properties file of `--config FILE`
-4. the environment, in the form of Kafka's official image: `group.max.size` is `KAFKA_GROUP_MAX_SIZE`; `.`
-   becomes `_`, `_` becomes `__`, `-` becomes `___`. The form of Bitnami's image, `KAFKA_CFG_GROUP_MAX_SIZE`, means
-   the same; where both are there, the former wins
+4. the environment, in the form of Kafka's official image: `group.max.size` is `KAFKA_GROUP_MAX_SIZE`; write `_`
+   for `.`, `__` for `_`, and `___` for `-`. The form of Bitnami's image, `KAFKA_CFG_GROUP_MAX_SIZE`, is
+   accepted too, with lower precedence
 5. `-o name=value`
-6. the named flags (`--listen`, `--advertise`, `--http`, `--data-dir`)
+6. the flags `--listen`, `--advertise`, `--http`, `--data-dir`
 
-A bad value stops the start with exit code 2 and one line that names where it came from, the value and what is
-allowed; so do values that contradict each other, and an unknown name in a file or a flag.
+groupd refuses to start with an invalid value, with values that contradict each other, and with an unknown name
+in a file or a flag. It exits with code 2 and one line that has the source, the value and the accepted form.
 
-Names that Kafka or its images know and that have no effect in groupd are one line of the log for each source. A
-name that asks for a function which groupd lacks is [a warning](#what-groupd-lacks) of its own, and so is a variable
-`KAFKA_…` that is not a property, with the property that it may be meant for.
+Kafka and its images know names that have no effect in groupd; groupd logs them in one line for each source. A
+name of a function that groupd lacks is [a warning](#what-groupd-lacks). An unknown variable `KAFKA_…` is
+a warning with the most similar property.
 
-Where the environment has `advertised.listeners` and nothing says `listeners`, their names and ports are opened on
-every address, as Kafka's images do: with `KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://kafka:29092` groupd listens on
-`0.0.0.0:29092`. From a file or a flag, `advertised.listeners` opens nothing.
+If the environment has `advertised.listeners` but no source has `listeners`, groupd opens their names and ports on
+every address, as Kafka's images do: with `KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://kafka:29092` it listens on
+`0.0.0.0:29092`. `advertised.listeners` in a file or a flag does not open ports.
 
-## One listener's own
+## Properties of one listener
 
-A value for one listener wins over the plain one: `listener.name.internal.ssl.keystore.location`, the name in
-lower case. So with `ssl.…`, `sasl.enabled.mechanisms`, `sasl.server.max.receive.size`,
-`connections.max.reauth.ms` and `sasl.oauthbearer.…`, of which the last two may be a mechanism's as well;
-`sasl.jaas.config` and `sasl.server.callback.handler.class` have to be:
-`listener.name.internal.plain.sasl.jaas.config`. In the environment that is
-`KAFKA_LISTENER_NAME_INTERNAL_PLAIN_SASL_JAAS_CONFIG`, and a mechanism `SCRAM___SHA___256`. The name of a
-listener that is not there stops the start.
+A value for one listener takes precedence over the general one. Its name begins with the name of the listener in
+lower case: `listener.name.internal.ssl.keystore.location`. An unknown listener is an error at the start.
 
-PLAIN has its users in a JAAS configuration. Where that is no property, it is the file that `KAFKA_OPTS` names
-(`-Djava.security.auth.login.config=FILE`), its section `internal.KafkaServer` or else `KafkaServer`. SCRAM and
-OAUTHBEARER need none. Tokens of OAUTHBEARER are taken without a signature, for tests, unless
-`listener.name.internal.oauthbearer.sasl.server.callback.handler.class` is Kafka's
-`OAuthBearerValidatorCallbackHandler`; then `sasl.oauthbearer.jwks.endpoint.url` has the keys.
+| properties | prefix |
+|---|---|
+| `ssl.…`, `sasl.enabled.mechanisms`, `sasl.server.max.receive.size` | none, or a listener |
+| `connections.max.reauth.ms`, `sasl.oauthbearer.…` | none, a listener, or a listener and a mechanism |
+| `sasl.jaas.config`, `sasl.server.callback.handler.class` | a listener and a mechanism |
 
-Passwords and JAAS configurations are shown nowhere: not in the log, not by DescribeConfigs, not in errors.
+An example of the last row is `listener.name.internal.plain.sasl.jaas.config`. As an environment variable it is
+`KAFKA_LISTENER_NAME_INTERNAL_PLAIN_SASL_JAAS_CONFIG`; write the mechanism SCRAM-SHA-256 as `SCRAM___SHA___256`.
+
+- PLAIN: a JAAS configuration contains the users. Without this property groupd reads the file that `KAFKA_OPTS`
+  names (`-Djava.security.auth.login.config=FILE`), in its section `internal.KafkaServer` or else `KafkaServer`.
+- SCRAM needs no JAAS configuration.
+- OAUTHBEARER needs none either. By default groupd accepts unsigned tokens, for tests. Set
+  `listener.name.internal.oauthbearer.sasl.server.callback.handler.class` to Kafka's
+  `OAuthBearerValidatorCallbackHandler` for signed tokens; `sasl.oauthbearer.jwks.endpoint.url` then has the keys.
+
+groupd never shows passwords and JAAS configurations: not in the log, not in DescribeConfigs, not in errors.
 
 """
 
 
 _IMAGES: Final = """## Variables of other images
 
-groupd reads these variables beside the properties. A property that is set as such wins. Those marked *image* count
-where `GROUPD_IMAGE=true`, which groupd's image sets: elsewhere another program may use such a name.
+groupd also reads these variables of other images; properties take precedence. It reads those marked *image*
+only with `GROUPD_IMAGE=true`, which groupd's image sets, because elsewhere another program may use the same
+name.
 
-| variable | of | meaning |
+| variable | image | meaning |
 |---|---|---|
 {variables}
-In the environment, a listener CONTROLLER without a protocol in `listener.security.protocol.map` is that of a
-controller and stays closed, unless `controller.listener.names` is set.
+A listener CONTROLLER in the environment, without a protocol in `listener.security.protocol.map`, is a controller
+listener, which groupd does not open. `controller.listener.names` replaces this rule.
 
 ### Volumes of other images
 
-In groupd's image, the data is in the first of these volumes that is mounted, unless `log.dirs` is set. A line of
-the log names the directory. A volume that groupd cannot write to is a warning, and the data is in the default
-directory.
+groupd's image stores its data in the first mounted volume of this table, unless `log.dirs` is set. A log line
+names the directory. If groupd cannot write to the volume, it logs a warning and uses the default directory.
 
 | volume | data directory |
 |---|---|
 {volumes}
 ### What groupd lacks
 
-Each of these is a warning at the start, which says what to do instead. Values that leave the function off are
-harmless.
+Each of these names causes a warning at the start, with an alternative. Values that disable the function cause
+none.
 
 {unsupported}
 
@@ -102,7 +109,7 @@ harmless.
 
 
 def page() -> str:
-    """The page as it should be."""
+    """Return the text of the page."""
     profiles = "".join(
         f"| `{name}` | {', '.join(f'`{property_}={value}`' for property_, value in values.items())} |\n"
         for name, values in PROFILES.items()
@@ -129,7 +136,7 @@ def _images() -> str:
     in_image = [f"`{name}` (*image*)" for name in sorted(UNSUPPORTED_IMAGE_VARIABLES)]
     names = ", ".join((*(f"`{name}`" for name in unsupported), *in_image))
     return _IMAGES.format(
-        variables=variables, volumes=volumes, unsupported=fill(names, 118, break_on_hyphens=False)
+        variables=variables, volumes=volumes, unsupported=fill(names, 125, break_on_hyphens=False)
     )
 
 
@@ -143,21 +150,21 @@ def _table(title: str, keys: Iterable[ConfigKey]) -> str:
 
 
 def _differences() -> str:
-    own = "".join(f"| `{name}` | not there | a property | groupd's own. |\n" for name in OWN)
+    own = "".join(f"| `{name}` | does not exist | a property | groupd's own. |\n" for name in OWN)
     rows = "".join(
         f"| {', '.join(f'`{name}`' for name in known.names)} | {known.kafka} | {known.here} | {known.why} |\n"
         for known in EXPLAINED
     )
     return (
         "## Where it differs from Kafka\n\n"
-        "What Kafka's own classes say of every property is recorded: its type, its default, and which values at, "
-        "inside and outside its bounds they take. A test finds no other difference than these.\n\n"
-        f"| property | Kafka {NEWEST} | here | why |\n|---|---|---|---|\n{rows}{own}"
+        "The type, default and bounds of every property are recorded from Kafka's own classes. A test compares "
+        "them, and values at, inside and outside the bounds, and finds only these differences.\n\n"
+        f"| property | Kafka {NEWEST} | groupd | reason |\n|---|---|---|---|\n{rows}{own}"
     )
 
 
 def _values(key: ConfigKey) -> str:
-    """Type and bounds, shorter than an error says them."""
+    """Return type and bounds, in a shorter form than in errors."""
     bounds = key.bounds
     if isinstance(bounds, OneOf):
         return f"{key.kind.name}: {', '.join(f'`{word}`' for word in bounds.words if word)}"

@@ -1,5 +1,5 @@
-"""Writes docs/log-lines.md: the lines of groups as the stories of tests/scenarios print them, all others from the
-statements that write them.
+"""Generate docs/log-lines.md: lines about groups from the transcripts of tests/scenarios, all others from the log
+statements.
 
 python -m docs.generate_log_lines
 """
@@ -18,37 +18,40 @@ from tests.docs.daemon_lines import Format, formats, told_by_stories
 from tests.tooling.test_tidy import ROOT
 
 PAGE: Final = Path(__file__).with_name("log-lines.md")
-_INTRODUCTION: Final = """# The lines of the log
+_INTRODUCTION: Final = """# Log lines
 
-Generated from the code by `python -m docs.generate_log_lines`; a test fails when it is stale. Lines about groups
-are examples: what transcripts in `tests/scenarios/` print, with their short names. In the log they have the time in
-front, and behind `[GroupCoordinator]` the offsets partition that holds the group, as `[__consumer_offsets-17]`.
+This page lists every log line with its level and meaning. It is generated from the code by
+`python -m docs.generate_log_lines`; a test fails if it is stale.
 
-What a client may cause again and again has a line a minute for each client and kind, which says how many more there
-were: a refused request for each member and error, a topic that is not there for each client.
+Lines about groups are examples from the transcripts in `tests/scenarios/`, with short member ids. In the log
+they begin with the time, and have the offsets partition of the group after `[GroupCoordinator]`, such as
+`[__consumer_offsets-17]`.
+
+groupd logs events that a client can repeat at most once a minute, and the line has a count of the others. The
+limit applies to refused requests for each member and error, and to unknown topics for each client.
 
 """
 _CONVERSION: Final = re.compile(r"%(?:\.\d+)?[a-z]")
 _BY_HAND: Final = (SubscriptionUnreadable("billing", 1, "range"),)
-"""Of classes that no story has."""
+"""Events of classes that no transcript contains."""
 
 
 def page() -> str:
-    """The page as it should be."""
+    """Return the text of the page."""
     entries = (*GROUPS, *STEPS)
     untold = [
         cls.__name__
         for cls in GROUP_LINES
         if GROUP_LINES[cls] and cls not in {entry.event for entry in entries}
     ]
-    assert not untold, f"say in docs/log_line_meanings.py what these mean: {untold}"
+    assert not untold, f"add the meanings of these events to docs/log_line_meanings.py: {untold}"
     return "\n".join(
         [
-            _INTRODUCTION + "## What happens to groups\n",
+            _INTRODUCTION + "## Groups\n",
             *map(_section, GROUPS),
-            "## The steps of a rebalance, and the ends of transactions\n\nAt the level DEBUG, in Kafka's words.\n",
+            "## Steps of a rebalance, and ends of transactions\n\nThese lines are at DEBUG, with Kafka's text.\n",
             *map(_section, STEPS),
-            "## Everything else\n\nA `…` stands for what differs. A line of which nearly all does is left out.\n",
+            "## Other lines\n\nA `…` stands for a variable part. The table omits lines of variable parts only.\n",
             _table(formats()),
         ]
     )
@@ -56,16 +59,16 @@ def page() -> str:
 
 def _section(entry: Entry) -> str:
     level, text = _example(entry)
-    return f"```log\n{level} [GroupCoordinator] {text}\n```\n\n{fill(entry.meaning, 118)}\n"
+    return f"```log\n{level} [GroupCoordinator] {text}\n```\n\n{fill(entry.meaning, 125)}\n"
 
 
 def _example(entry: Entry) -> tuple[str, str]:
-    """The shortest line of such an event, of a story that people are told before one that only tests."""
+    """Return level and text of the shortest line of an event, preferably about the group `billing`."""
     by_hand = [event for event in _BY_HAND if type(event) is entry.event]
     lines = [(told.level, told.text) for told in told_by_stories() if told.event is entry.event]
     lines += [_by_hand(event) for event in by_hand]
     fitting = [line for line in lines if entry.having in line[1]]
-    assert fitting, f"no story prints a line of {entry.event.__name__} with {entry.having!r}"
+    assert fitting, f"no transcript has a line of {entry.event.__name__} with {entry.having!r}"
     return min(fitting, key=lambda line: ("group billing" not in line[1], len(line[1]), line[1]))
 
 
@@ -85,12 +88,14 @@ def _table(known: Iterable[Format]) -> str:
         (" or ".join(sorted(names)), level, _CONVERSION.sub("…", text), meanings.pop(text, ""))
         for (level, text), names in loggers.items()
     ]
-    assert not meanings, f"nothing writes these any more: {list(meanings)}"
+    assert not meanings, f"no log statement has these formats: {list(meanings)}"
     for one in COMPOSED:
         source = (ROOT / one.place).read_text()
-        assert all(part.strip(": ") in source for part in one.line.split("…")), f"nothing writes {one.line}"
+        assert all(part.strip(": ") in source for part in one.line.split("…")), (
+            f"{one.place} does not contain the words of {one.line}"
+        )
         rows.append((one.logger, one.level, one.line, one.meaning))
-    head = ["| logger | level | line | means |", "|---|---|---|---|"]
+    head = ["| logger | level | line | meaning |", "|---|---|---|---|"]
     return "\n".join(
         [
             *head,

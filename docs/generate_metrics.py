@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md, what `/metrics` and `/metrics/groups` export, from what a groupd with one group exports.
+"""Generate docs/metrics.md from the output of `/metrics` and `/metrics/groups` of a groupd with one group.
 
 python -m docs.generate_metrics
 """
@@ -42,30 +42,32 @@ from tests.broker.harness import Client, begin_producer, join_alone, serving
 PAGE: Final = Path(__file__).with_name("metrics.md")
 _INTRODUCTION: Final = """# Metrics
 
-Generated from what the daemon exports by `python -m docs.generate_metrics`; a test fails when it is stale.
+This page lists every metric. It is generated from the output of a daemon by `python -m docs.generate_metrics`;
+a test fails if it is stale. [monitoring.md](monitoring.md) has a dashboard and alerts.
 
-`/metrics` answers in Prometheus' text format. A counter counts from the start. On Linux there are the `process_…`
-metrics of Prometheus' client library besides, `process_resident_memory_bytes` and `process_open_fds` among them.
+`/metrics` has Prometheus' text format. Counters start at 0 with the process. On Linux the response also
+contains the `process_…` metrics of Prometheus' client library, such as `process_resident_memory_bytes` and
+`process_open_fds`.
 
-Two of these answer most questions: `groupd_rebalances_total` by cause says why groups rebalance, and the
-[line of the log](log-lines.md) that sums up a rebalance says which member.
+Begin with `groupd_rebalances_total`, which counts rebalances by cause. The [log line](log-lines.md) of each
+rebalance names the member that caused it.
 
-[monitoring.md](monitoring.md) has a board and alerts made of these.
-
-| metric | type | what |
+| metric | type | meaning |
 |---|---|---|
 """
 _OF_GROUPS: Final = f"""
-## Of single groups
+## Single groups
 
-`/metrics/groups?match=billing*` has the metrics of the groups with such an id (`match` may come several times;
-without it, of every group), at most {MAX_METRIC_GROUPS:,}: the first in the order of their ids. `/metrics` names no
-group, so that its size does not grow with them. Those that begin with `kafka_` have the names and labels of
-kafka_exporter. A scraper that names the version of the format in `Accept`, as Prometheus does, gets ids as they
-are; other readers get control and bidirectional characters in them as escapes. Counts are since groupd first heard
-of a group after its start; it remembers {MOST_HISTORIES:,} groups.
+`/metrics/groups` has the metrics of each group. `/metrics/groups?match=billing*` selects groups by id, and
+`match` may occur several times. The response contains at most {MAX_METRIC_GROUPS:,} groups, in the order of
+their ids. `/metrics` contains no names of groups, so its size is independent of their number.
 
-| metric | type | what |
+- Metrics that begin with `kafka_` have the names and labels of kafka_exporter.
+- A scraper that sends the version of the format in `Accept`, as Prometheus does, gets unchanged ids. Other
+  clients get control and bidirectional characters as escapes.
+- Counts begin with the first event of a group after the start; groupd keeps them for {MOST_HISTORIES:,} groups.
+
+| metric | type | meaning |
 |---|---|---|
 """
 _VALUES: Final[Mapping[tuple[str, str], str]] = {
@@ -99,9 +101,9 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_cluster_moves", "cause"): f"{', '.join(MoveCause)}; on etcd {', '.join(OwnershipCause)}",
     ("groupd_cluster_etcd_bytes", "endpoint"): "HOST:PORT, as in `cluster.etcd.endpoints`",
 }
-"""What a label takes; a label that is new needs an entry."""
+"""The values of each label. A new label needs an entry."""
 _PLAIN: Final = ("consumergroup", "topic", "partition")
-"""Labels that say themselves what they take."""
+"""Labels with obvious values."""
 
 
 def _history() -> GroupCounts:
@@ -131,17 +133,17 @@ _ONE_GROUP: Final = SelectedGroupMetrics(
     {("orders", 0): PartitionEnds(0, 1)},
     {"orders": 1},
 )
-"""With every label."""
+"""A snapshot that uses every label."""
 
 
 def page() -> str:
-    """The page as it should be. Not from within an event loop."""
+    """Return the text of the page. Do not call it in an event loop."""
     of_all = "".join(map(_row, asyncio.run(_of_all_groups())))
     return _INTRODUCTION + of_all + _OF_GROUPS + "".join(map(_row, _of_one_group()))
 
 
 def exported() -> list[Metric]:
-    """All metrics of both paths, with a sample of each label. Not from within an event loop."""
+    """Return all metrics of both paths, with a sample of each label. Do not call it in an event loop."""
     return [*asyncio.run(_of_all_groups()), *_of_one_group()]
 
 
@@ -150,8 +152,8 @@ def _of_one_group() -> list[Metric]:
 
 
 async def _of_all_groups() -> list[Metric]:
-    """With a group and a producer that have begun, a failed handshake, and what a cluster has, so that every label
-    has been used."""
+    """The metrics of a server that has used every label: a group, a producer, a failed handshake, and the figures
+    of a cluster."""
     with TemporaryDirectory(prefix="groupd-metrics-") as data:
         async with serving(data) as server, Client(server) as client:
             await join_alone(client, "billing")

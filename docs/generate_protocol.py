@@ -1,5 +1,4 @@
-"""Writes docs/protocol.md: what is served, from the table that serves it; where that is proven, from what is
-recorded of Kafka.
+"""Generate docs/protocol.md: the APIs from `protocol.apis`, the evidence from the recordings of Kafka.
 
 python -m docs.generate_protocol
 """
@@ -15,13 +14,14 @@ from tests.oracle import recordings
 from tests.oracle.play import short_name
 
 PAGE: Final = Path(__file__).with_name("protocol.md")
-_INTRODUCTION: Final = """# The APIs that groupd serves
+_INTRODUCTION: Final = """# APIs
 
-Generated from `protocol/apis.py` and from what is recorded of Kafka by `python -m docs.generate_protocol`; a test
-fails when it is stale.
-`ApiVersions` advertises exactly this. The fields of a message, version by version, are its declaration: one
-file an API below `protocol/messages/`; `python -m protocol.codegen JoinGroupRequest 9` prints the code that
-reads and writes one.
+This page lists the APIs and versions of groupd, and the evidence for each version. `ApiVersions` advertises
+exactly these. The page is generated from `protocol/apis.py` and from recordings of Kafka by `python -m
+docs.generate_protocol`; a test fails if it is stale.
+
+The module of an API below `protocol/messages/` declares the fields of its messages with their versions.
+`python -m protocol.codegen JoinGroupRequest 9` prints the code that encodes and decodes a message.
 
 | key | API | versions | flexible from | declared in |
 |---:|---|---|---|---|
@@ -29,15 +29,15 @@ reads and writes one.
 
 
 _PROOF: Final = """
-## Where each version is proven
+## Evidence for each version
 
-- Sessions: scripted conversations (`tests/oracle/sessions/`) that ask for this version, each answer of which is
-  compared field by field with Apache Kafka's; the number for each Kafka whose answers are kept. `make test`
-  compares with what is kept in `tests/oracle/recordings/`, `make oracle` with a live broker.
-- Frames: requests and answers that a client and Apache Kafka exchanged (`tests/frames/`), which decode and encode
-  to the same bytes.
-- Clients: the stock clients among them that speak this version by themselves, or a broker that does; the clients
-  also form groups against groupd in `tests/interop/`.
+- Sessions: the number of scripted sessions (`tests/oracle/sessions/`) with this version, for each recorded
+  version of Kafka. Each field of each response is compared with Kafka's. `make test` compares with
+  `tests/oracle/recordings/`, `make oracle` with a live broker.
+- Frames: the number of recorded requests and responses between a client and Kafka (`tests/frames/`). groupd
+  decodes them and encodes them to the same bytes.
+- Clients: the stock clients, or the broker, that used this version in these frames. The clients also form
+  groups with groupd in `tests/interop/`.
 
 | API | version | sessions | frames | clients |
 |---|---:|---|---:|---|
@@ -55,7 +55,7 @@ _BY_HAND: Final = "oracle"
 
 
 def page() -> str:
-    """The page as it should be."""
+    """Return the text of the page."""
     return (
         _INTRODUCTION
         + "".join(
@@ -70,7 +70,7 @@ def page() -> str:
 
 
 def sessions_by_version() -> dict[str, Counter[str]]:
-    """How many sessions ask for `JoinGroup v9`, by the Kafka whose answers are kept."""
+    """Count the sessions with a request such as `JoinGroup v9`, by the recorded version of Kafka."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for recorded in recordings.read().values():
         for what in {short_name(entry.label) for entry in recorded.entries}:
@@ -79,7 +79,7 @@ def sessions_by_version() -> dict[str, Counter[str]]:
 
 
 def frames_by_version() -> dict[str, Counter[str]]:
-    """How many exchanges are kept of `JoinGroup v9`, by client."""
+    """Count the recorded exchanges of a request such as `JoinGroup v9`, by client."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for exchange in recording.read():
         counts[f"{exchange.api.name} v{exchange.version}"][exchange.client] += 1
@@ -110,8 +110,8 @@ def _clients() -> str:
         for name, release in sorted(about["clients"].items())
     )
     return (
-        f"\nThe frames were {about['origin']} on {about['date']}, with {releases};\n"
-        "those of versions that it does not answer come from an older one.\n"
+        f"\nThe frames were {about['origin']} on {about['date']}, with {releases}.\n"
+        "Frames of versions without support in that Kafka come from an older one.\n"
     )
 
 

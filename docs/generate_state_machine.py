@@ -1,4 +1,4 @@
-"""Writes the pages about states from the tables of transitions that the cores assert.
+"""Generate the pages about states from the tables of transitions that the cores assert.
 
 python -m docs.generate_state_machine
 """
@@ -21,33 +21,34 @@ class Page:
     path: Path
     title: str
     numbers: str
-    """What those in its tables mean."""
+    """The meanings of the error codes in its tables."""
     module: ModuleType
     """Has MEANINGS, TRANSITIONS, and prose in its docstring, between the first paragraph and the last."""
     begins: str
-    """Why something comes into being, in the first state."""
+    """The event that creates an object in the first state."""
     undrawn: tuple[tuple[Enum, Enum], ...] = ()
     """Transitions that would only clutter the diagram."""
 
     @property
     def meanings(self) -> Mapping[Any, str]:
-        """Of each state."""
+        """The meaning of each state."""
         meanings: Mapping[Any, str] = self.module.MEANINGS
         return meanings
 
     @property
     def transitions(self) -> Mapping[tuple[Any, Any], str]:
-        """Each with when it happens."""
+        """The cause of each transition."""
         transitions: Mapping[tuple[Any, Any], str] = self.module.TRANSITIONS
         return transitions
 
     def text(self) -> str:
-        """The page as it should be."""
+        """Return the text of the page."""
         source = self.module.__name__.replace(".", "/")
         introduction = (
             f"# {self.title}\n\n"
-            f"Generated from `{source}.py` by `python -m docs.generate_state_machine`; a test fails when it is\n"
-            f"stale. A number in a table is Kafka's error code: {self.numbers}."
+            f"This page is generated from `{source}.py` by\n"
+            f"`python -m docs.generate_state_machine`; a test fails if it is stale. Numbers in a table are\n"
+            f"Kafka's error codes: {self.numbers}."
         )
         prose = (self.module.__doc__ or "").split("\n\n")[1:-1]
         parts = [introduction, *prose, self._diagram(), self._states(), self._transitions()]
@@ -72,14 +73,14 @@ class Page:
             f"| {source.value} | {target.value} | {cause} |"
             for (source, target), cause in self.transitions.items()
         ]
-        head = ["## Transitions", "", "Any other is a bug, and asserted not to happen.", ""]
-        return "\n".join([*head, "| from | to | when |", "|---|---|---|", *rows])
+        head = ["## Transitions", "", "The code asserts that no other transition happens.", ""]
+        return "\n".join([*head, "| from | to | cause |", "|---|---|---|", *rows])
 
 
 CLASSIC_GROUP: Final = Page(
     Path(__file__).with_name("state-machine.md"),
     "The states of a classic group",
-    "0 none, 15 COORDINATOR_NOT_AVAILABLE, 25 UNKNOWN_MEMBER_ID,\n27 REBALANCE_IN_PROGRESS",
+    "0 NONE, 15 COORDINATOR_NOT_AVAILABLE, 25 UNKNOWN_MEMBER_ID, 27 REBALANCE_IN_PROGRESS",
     classic_group,
     "a new group",
     undrawn=tuple(
@@ -91,7 +92,7 @@ CLASSIC_GROUP: Final = Page(
 TRANSACTION: Final = Page(
     Path(__file__).with_name("transaction-state-machine.md"),
     "The states of a transactional id",
-    "0 none, 48 INVALID_TXN_STATE,\n51 CONCURRENT_TRANSACTIONS, 90 PRODUCER_FENCED, 120 TRANSACTION_ABORTABLE",
+    "0 NONE, 48 INVALID_TXN_STATE, 51 CONCURRENT_TRANSACTIONS, 90 PRODUCER_FENCED,\n120 TRANSACTION_ABORTABLE",
     transaction,
     "InitProducerId with a new transactional id",
     undrawn=tuple(

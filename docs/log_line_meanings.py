@@ -1,4 +1,4 @@
-"""What lines of the log mean to who reads them. The lines themselves come from the code."""
+"""Meanings of log lines for operators. The lines themselves come from the code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ from coordinator.group.group_event_types import (
 
 @dataclass(frozen=True)
 class Entry:
-    """The meaning of an event's line; where an event has several, of those that have this text in them."""
+    """The meaning of an event's line. `having` selects the lines of an event that contain this text."""
 
     event: type[GroupEvent]
     meaning: str
@@ -51,292 +51,336 @@ class Entry:
 GROUPS: Final = (
     Entry(
         RebalanceCompleted,
-        "A rebalance is over: what began it, where the time went if it took a second or more and who came last, "
-        "who else is gone, and who got what. `It took 3 attempts` when others joined or left meanwhile. Of more "
-        "than ten members the rest is counted.",
+        "The end of a rebalance: its cause, the members that left, and the new assignment. If it took a "
+        "second or more, the line also has the longest wait and the last member. `It took 3 attempts` "
+        "means that members joined or left in between. Of more than ten members the line lists ten and "
+        "counts the others.",
         "the session of",
     ),
     Entry(
         RebalanceWaits,
-        "Said after ten seconds, whenever that has doubled, and at least every five minutes. The group can do "
-        "nothing until these members rejoin, leave, or are given up: "
-        "when their session ends, at the latest when the longest rebalance timeout (`max.poll.interval.ms` of most "
-        "clients) is over. In brackets: what began the rebalance, and when each was last heard. One that was heard "
-        "a moment ago lives and does not rejoin: its application is busy, in `poll` or in a callback. One that was "
-        "not is dead or stopped.",
+        "groupd logs this line after ten seconds, again each time the duration has doubled, and at least "
+        "every five minutes. The group waits until these members rejoin, leave, or are removed: at the "
+        "end of their session, and at the latest at the end of the longest rebalance timeout "
+        "(`max.poll.interval.ms` of most clients). The brackets contain the cause of the rebalance, and "
+        "the time since each member's last request. A member with a recent request is alive but does not "
+        "rejoin: its application is busy, in `poll` or in a callback. A member without one is dead or "
+        "stopped.",
         "It waits for the JoinGroup of",
     ),
     Entry(
         RebalanceWaits,
-        "All have joined; the leader has not handed in the assignment, or members have not asked for it.",
+        "All members have joined. The leader has not sent the assignment, or members have not requested "
+        "theirs with SyncGroup.",
         "It waits for the SyncGroup of",
     ),
     Entry(
         RebalanceWaits,
-        "Nothing is wrong: `group.initial.rebalance.delay.ms` is long.",
+        "This is normal: `group.initial.rebalance.delay.ms` is long.",
         "It waits for others to join",
     ),
     Entry(
         RebalanceWaits,
-        "Their partitions are read by nobody until they ask, or are given up.",
+        "No member reads the partitions of these members until they send SyncGroup or are removed.",
         "did not ask for the assignment",
     ),
-    Entry(MemberExpired, "Nothing was heard from it for its session timeout.", "its session timeout"),
+    Entry(MemberExpired, "The member sent no request for its session timeout.", "its session timeout"),
     Entry(
         MemberLeft,
-        "A clean goodbye, with the client's reason; `request of …` where somebody else sent it away.",
+        "The member left with LeaveGroup; the line has the client's reason. `request of …` means that an "
+        "admin client removed the member.",
     ),
-    Entry(MembersEvicted, "They did not rejoin within the rebalance timeout.", "removed dynamic members"),
-    Entry(MembersEvicted, "They joined and never asked for their assignment.", "sync requests"),
-    Entry(LeaderReplaced, "The leader was among those given up, and another member assigns."),
+    Entry(
+        MembersEvicted, "The members did not rejoin within the rebalance timeout.", "removed dynamic members"
+    ),
+    Entry(MembersEvicted, "The members joined and did not send SyncGroup in time.", "sync requests"),
+    Entry(LeaderReplaced, "The leader was removed, and another member computes the assignment."),
     Entry(
         RebalanceStalled,
-        "Only static members are left, and none has come back; the group waits on until one does or their sessions "
-        "end.",
+        "Only static members are left, and none has rejoined. The group waits until one rejoins or their "
+        "sessions expire.",
     ),
     Entry(
         StaticMemberReplaced,
-        "A static member was restarted (KIP-345). With the next line after it, that was all.",
+        "A static member restarted (KIP-345). If the next line follows, the restart had no other effect.",
     ),
-    Entry(RebalanceAvoided, "It got the assignment of its predecessor, and the others notice nothing."),
-    Entry(MemberFenced, "Two processes use one `group.instance.id`; it belongs to the one that came last."),
+    Entry(
+        RebalanceAvoided,
+        "The restarted member got the assignment of its predecessor, without a rebalance for the other "
+        "members.",
+    ),
+    Entry(MemberFenced, "Two processes use one `group.instance.id`; groupd fences the older one."),
     Entry(
         JoinRefused,
-        "A client was told an error: its name, and what it asked for against what the group has or a property "
-        "allows.",
+        "groupd refused a JoinGroup. The line has the client, and its request compared with the group's "
+        "state or the limit of a property.",
         "INCONSISTENT_GROUP_PROTOCOL",
     ),
-    Entry(SyncRefused, "The same of a SyncGroup."),
+    Entry(SyncRefused, "groupd refused a SyncGroup."),
     Entry(
         HeartbeatRefused,
-        "UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION come from a member that was given up, or missed a rebalance, and "
-        "does not know it yet.",
+        "UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION come from a member that was removed or missed a "
+        "rebalance, and does not know it yet.",
         "ILLEGAL_GENERATION",
     ),
     Entry(
         CommitRefused,
-        "These offsets are not stored: the partitions may be another's by now, who reads those records again. Of a "
-        "transaction it says `TxnOffsetCommit`.",
+        "groupd did not store these offsets. The partitions may have a new owner, which then reads the "
+        "records again. For a commit in a transaction the line has `TxnOffsetCommit`.",
         "refused OffsetCommit",
     ),
     Entry(
         SimpleGroupCreated,
-        "A consumer that assigns itself its partitions commits for a group that was not there.",
+        "A consumer that assigns partitions to itself committed for a group that did not exist.",
     ),
     Entry(
         SubscriptionUnreadable,
-        "The group is served as any other. While it has members none of its offsets expires, as it may read them.",
+        "The group works normally. While it has members, none of its offsets expires, because groupd "
+        "cannot read its subscription.",
     ),
     Entry(
         OffsetsSkipped,
-        "A transaction was committed, and these of its offsets do not count: plain commits, or those of another "
-        "transaction, were written later. Two processes may work for one group, or one commits in both ways.",
+        "A transaction committed, but these offsets of it have no effect, because plain commits or "
+        "another transaction wrote later offsets. Two processes may use one group, or one process "
+        "commits in both ways.",
     ),
     Entry(
         MixedCommits,
-        "Said once for each group, at the first such partition since the partition was loaded. Commits without "
-        "membership, such as resets by `kafka-streams-application-reset`, do not count. A consumer beside a "
-        "transactional producer must leave its commits to that: `enable.auto.commit=false`.",
+        "groupd logs this line once for each group, for the first such partition since the load of the "
+        "offsets partition. Commits without membership, such as resets by "
+        "`kafka-streams-application-reset`, do not count. A consumer beside a transactional producer "
+        "must leave its commits to the producer: `enable.auto.commit=false`.",
     ),
-    Entry(OffsetsDeleted, "Somebody asked for it (OffsetDelete), or deleted the topic."),
-    Entry(OffsetsExpired, "They outlived `offsets.retention.minutes`."),
-    Entry(GroupDeleted, "Somebody asked for it (DeleteGroups), or nothing of it was left (`retention`)."),
-    Entry(GroupLoaded, "It was found in the log, at the start or after its partition was unloaded."),
+    Entry(OffsetsDeleted, "A client deleted the offsets (OffsetDelete) or the topic."),
+    Entry(OffsetsExpired, "The offsets expired after `offsets.retention.minutes`."),
+    Entry(
+        GroupDeleted, "A client deleted the group (DeleteGroups), or it had no offsets left (`retention`)."
+    ),
+    Entry(
+        GroupLoaded, "groupd read the group from the log, at the start or after an unload of its partition."
+    ),
 )
-"""At the level INFO, or worse."""
+"""Lines at INFO and above."""
 
 STEPS: Final = (
     Entry(
         MemberIdRequired,
-        "A client asked to join; it was given an id and asked to come back with it (KIP-394).",
+        "A new client sent JoinGroup. It got a member id and has to send JoinGroup again with it (KIP-394).",
     ),
-    Entry(MemberJoined, "It came back and was added.", "Pending dynamic member"),
-    Entry(MemberJoined, "An older client, which is added at once.", "Dynamic member with unknown"),
-    Entry(MemberJoined, "A static member is new.", "Static member with"),
-    Entry(RebalanceStarted, "A rebalance starts, or starts over."),
-    Entry(RebalanceDelayed, "It waits `group.initial.rebalance.delay.ms` once more, as new members came."),
-    Entry(GroupStabilized, "Everybody joined; the leader has been told the members."),
+    Entry(
+        MemberJoined, "The client sent its second JoinGroup and is now a member.", "Pending dynamic member"
+    ),
+    Entry(
+        MemberJoined,
+        "An older client, which becomes a member with its first JoinGroup.",
+        "Dynamic member with unknown",
+    ),
+    Entry(MemberJoined, "A new static member.", "Static member with"),
+    Entry(RebalanceStarted, "A rebalance starts or restarts."),
+    Entry(
+        RebalanceDelayed,
+        "The group waits for another `group.initial.rebalance.delay.ms`, because new members joined.",
+    ),
+    Entry(GroupStabilized, "All members joined; the leader got the list of members."),
     Entry(AssignmentReceived, "The group is Stable."),
     Entry(
         TransactionEnded,
-        "The marker of a producer's transaction was written: what was committed in it for this group counts from "
-        "now on, or, with `Aborted`, never will.",
+        "groupd wrote the marker of a producer's transaction. `Committed`: the offsets of the "
+        "transaction are now the group's committed offsets. `Aborted`: groupd discards them.",
         "Committed",
     ),
-    Entry(GroupEmptied, "The last member is gone; the offsets stay until they expire."),
+    Entry(GroupEmptied, "The last member left; the offsets stay until they expire."),
 )
-"""At the level DEBUG."""
+"""Lines at DEBUG."""
 
 FORMATS: Final[Mapping[str, str]] = {
-    "Session %x of broker %d began": "This broker of a cluster is registered in etcd, and may own partitions",
+    "Session %x of broker %d began": "This broker of a cluster is registered in etcd and can own partitions",
     "The session of broker %d ended: %s": (
-        "This broker has let go of all that it owned: etcd did not answer in time, or it was paused for too long. "
-        "It begins a new session as soon as it can ([cluster.md](cluster.md#when-something-fails))"
+        "This broker gave up all its partitions, because etcd did not answer in time or the process was "
+        "paused for too long. It begins a new session as soon as possible "
+        "([cluster.md](cluster.md#when-something-fails))"
     ),
     "Owner of %s, leader epoch %d: %s": (
-        "This broker coordinates the partition from now on, as soon as it has read it from etcd; why"
+        "This broker coordinates the partition as soon as it has read it from etcd; the line has the "
+        "reason of the move"
     ),
-    "No longer owner of %s: %s": "Another broker does, or will; whoever waited was told NOT_COORDINATOR",
+    "No longer owner of %s: %s": (
+        "Another broker coordinates the partition, now or soon. Pending requests get NOT_COORDINATOR"
+    ),
     "The session of this node.id that was there before goes on; waiting until it ends": (
-        "This broker was killed, and is back before others took over: it goes on in less than "
-        "`broker.session.timeout.ms`. Where it stays so two brokers of the cluster have one `node.id`: the second "
-        "serves nothing until the first is gone"
+        "This broker was killed and restarted before other brokers took over; it continues within "
+        "`broker.session.timeout.ms`. If the line persists, two brokers of the cluster have the same "
+        "`node.id`: the second waits until the first ends"
     ),
     (
         "etcd does not have any more what the cluster was made with: this broker owns nothing, and keeps "
         "what is on its disk. Stop all brokers, and import their directories"
-    ): "etcd's data was destroyed, or another etcd answers: docs/cluster.md#import says how it is brought back",
+    ): (
+        "The data of etcd was destroyed, or another etcd answers; docs/cluster.md#import explains the "
+        "recovery"
+    ),
     "etcd takes no commits: %s": (
-        "Commits wait. With `it is full` etcd has reached its quota: it needs compaction, defragmentation and "
-        "`etcdctl alarm disarm`"
+        "Commits wait. `it is full` means that etcd has reached its quota and needs compaction, "
+        "defragmentation and `etcdctl alarm disarm`"
     ),
     "etcd is full (alarm NOSPACE, %d bytes): it takes no commits until it is compacted and defragmented, and the "
     "alarm is disarmed": (
-        "Clients wait for as long as a session lasts, then are told NOT_COORDINATOR. Nothing is lost: all goes on "
-        "when there is room ([cluster.md](cluster.md#monitoring))"
+        "Clients wait for the length of a session and then get NOT_COORDINATOR. No data is lost, and the "
+        "cluster continues when etcd has space ([cluster.md](cluster.md#monitoring))"
     ),
     "The database of etcd has %d bytes of the %d that it may have: it forgets old revisions with "
     "--auto-compaction-retention, and gives back room when it is defragmented": (
-        "70 % of its quota: cluster.etcd.quota.bytes, or what etcd says. When it is full no commit is taken"
+        "etcd uses 70 % of its quota (cluster.etcd.quota.bytes, or the quota that etcd reports). A full "
+        "etcd accepts no commits"
     ),
     "etcd at %s does not answer: %s": (
-        "With a quorum of the others all goes on; the next one that is lost may be one too many"
+        "The cluster continues with a quorum of the other nodes, and may lose the quorum with the next node"
     ),
     "etcd does not do what the session of this broker needs: %s": (
-        "Told once for each kind of trouble. If it lasts until the end of the session, this broker lets go of all"
+        "Logged once for each kind of error. If it lasts until the end of the session, this broker gives "
+        "up all its partitions"
     ),
     "Client %s asks for %s %s (%s): %s": (
-        "The topic is not there. The line says what keeps it from being created, if asking could"
+        "The topic does not exist. If the request could create it, the line has the reason why it was "
+        "not created"
     ),
     "Taken over from another broker: %s": (
-        "The data directory is that of a Kafka broker ([data-directory.md](data-directory.md#a-brokers-directory))"
+        "The data directory belongs to a Kafka broker "
+        "([data-directory.md](data-directory.md#a-brokers-directory))"
     ),
     "Taken over from another broker: %d ACLs, %d credentials of SCRAM": (
-        "The same, for the first start that finds no security.json"
+        "From the directory of a Kafka broker, at the first start without a security.json"
     ),
-    "%s the %s credential of %s, by %s": "A user was given a password for SCRAM, or it was taken away",
-    "%s %d more credentials, by %s": "The same request changed so many besides those in the lines before",
+    "%s the %s credential of %s, by %s": "A SCRAM credential was set or removed",
+    "%s %d more credentials, by %s": "The request changed this many further credentials",
     "Failed authentication with %s (%s%s): %s": (
-        "A client could not show by SASL or TLS who it is: its address, the listener, the mechanism or "
-        "`TLS handshake`, and why ([what to do](security.md#when-it-does-not-work)). A few lines for each address "
-        "in ten seconds, then a count"
+        "A client failed to authenticate by SASL or TLS. The line has its address, the listener, the "
+        "mechanism or `TLS handshake`, and the reason ([what to do](security.md#when-it-does-not-work)). "
+        "groupd logs a few lines for each address in ten seconds, then a count"
     ),
     "Listener %s keeps its certificate and truststore: %s": (
-        "SIGHUP came, and what is there now cannot be used, or clients would not know it; the line says why"
+        "After SIGHUP the new files are invalid, or clients would not accept the new certificate; the "
+        "line has the reason"
     ),
-    "Listener %s has read its stores again; its certificate is that of %s": "SIGHUP came; new connections see it",
+    "Listener %s has read its stores again; its certificate is that of %s": (
+        "After SIGHUP new connections get this certificate"
+    ),
     "Listener %s keeps the keys of tokens that it has (%s): %s": (
-        "What the identity provider publishes cannot be had or read; it is asked again and again, and has one line"
+        "groupd cannot fetch or parse the keys of the identity provider. It retries, and logs this line once"
     ),
     "ACLs and credentials cannot be changed: %s%s": (
-        "The disk refuses; those that there are go on acting, and whoever wanted the change was told"
+        "The disk refuses writes. The existing ACLs and credentials stay in effect, and the request got "
+        "an error"
     ),
-    "Added ACL %s, by %s": "Said of each, up to a hundred of a request; then one line counts the others",
+    "Added ACL %s, by %s": "One line for each ACL, up to a hundred for a request; one more line counts the others",
     "Principal = %s is Denied operation = %s from host = %s on resource = %s for request = %s with "
     "resourceRefCount = 1 based on rule %s%s": (
-        "An authorizer is configured, and no ACL allows this, or one denies it. Once a minute for each client, "
-        "resource and API"
+        "An authorizer is configured, and no ACL allows the operation or an ACL denies it. Logged once a "
+        "minute for each client, resource and API"
     ),
     "Only reading %s until it can be written: %s%s": (
-        "The disk was tried and still refuses: offsets are read, heartbeats answered, commits and joins refused"
+        "The disk still refuses writes: groupd answers reads of offsets and heartbeats, and refuses "
+        "commits and joins"
     ),
     "Not written at the start, and not needed: %s%s": (
-        "A start on a full disk: indexes, the catalogue and the like are made again later"
+        "A start on a full disk: groupd writes indexes, the catalogue and similar files later"
     ),
-    "Reading %s without what can wait: %s%s": "The same, of one offsets partition",
+    "Reading %s without what can wait: %s%s": "A start on a full disk, for one offsets partition",
     "%s cannot be read until its log is opened anew: %s": (
-        "A sync has failed, and what was synced before cannot be read either: its groups are out of service"
+        "A sync failed, and groupd cannot read the data of earlier syncs either: the groups of the "
+        "partition are out of service"
     ),
     "The copy of the cluster's topics could not be written, and is made anew at the next start: %s%s": (
-        "The disk refuses topics.json. etcd has the change, so it is in force; nothing is lost"
+        "The disk refused topics.json. etcd has the change, so it is in effect and not lost"
     ),
     "Deleted topics are not removed whole, which the next start tries again: %s": (
-        "What is left of them takes space and is seen by nobody"
+        "Their remaining files take space, but have no other effect"
     ),
     "Unloading %s of %s: %s%s": (
-        "The disk refused a write or flush; the partition loads again from what the disk has. Said once while it "
-        "lasts"
+        "The disk refused a write or flush; groupd loads the partition again from the disk. Logged once "
+        "while this lasts"
     ),
-    "%s is in order again after %.1f s and %d failures": "A write went through again",
+    "%s is in order again after %.1f s and %d failures": "A write succeeded again",
     "Failed to load metadata from %s: %s. %s": (
-        "An offsets partition cannot be read; the line names file and position. Its groups stay out of service "
-        "(NOT_COORDINATOR) until the log is repaired"
+        "groupd cannot read an offsets partition; the line has file and position. Its groups stay out of "
+        "service (NOT_COORDINATOR) until you repair the log"
     ),
-    "Failed to load metadata from %s: %s; trying again%s": "The disk failed; it is tried each second",
+    "Failed to load metadata from %s: %s; trying again%s": "The disk failed; groupd retries every second",
     "[%s] Removed %d expired offsets in %d milliseconds.": (
-        "One look at all groups of a partition; a line before it for each group"
+        "One expiry check of all groups of a partition; a line for each group precedes it"
     ),
-    "A message to %s, which nobody receives: %r": "A defect of groupd: please report it",
-    "A message to %s was not taken": "A defect of groupd: please report it",
+    "A message to %s, which nobody receives: %r": "A bug in groupd: please report it",
+    "A message to %s was not taken": "A bug in groupd: please report it",
     "Initialized transactionalId %s with producerId %d and producer epoch %d on partition %s": (
-        "A producer with this transactional id has begun; an older one with the same id is fenced"
+        "A producer with this transactional id has started; an older one with the same id is fenced"
     ),
     "Completed rollback of ongoing transaction for transactionalId %s due to timeout: it was open for "
     "%d ms, transaction.timeout.ms=%d, in %d partitions; producer %d of epoch %d is fenced": (
-        "Its producer did not end it in the time that it had asked for: what it wrote is aborted, and it has to "
-        "begin anew ([what to do](troubleshooting.md#a-producer-was-fenced))"
+        "The producer did not end the transaction within its timeout. groupd aborted the transaction, "
+        "and the producer must start again ([what to do](troubleshooting.md#a-producer-was-fenced))"
     ),
     "TransactionalId %s: aborts a transaction that is open in %d partitions, since a producer with "
     "that id begins anew; producer %d of epoch %d is fenced": (
-        "It was restarted in the middle of a transaction, or two processes use one `transactional.id`"
+        "The producer restarted during a transaction, or two processes use one `transactional.id`"
     ),
     "TransactionalId %s has expired: nothing was heard of it for %d ms": (
-        "`transactional.id.expiration.ms` is over. A producer that comes back gets another producer id"
+        "The id expired after `transactional.id.expiration.ms`. A returning producer gets another producer id"
     ),
     "Sending txn markers for %s to %d partitions after loading partition %s": (
-        "The outcome was settled before the daemon stopped. The markers that bring it to the partitions are "
-        "written again"
+        "The transaction was committed or aborted before the daemon stopped. groupd writes its markers "
+        "to the partitions again"
     ),
     "TransactionalId %s: %d partitions do not take the marker of producer %d of epoch %d (%s); it "
     "stays as it is until %s is loaded again": (
-        "These partitions know a newer epoch of that producer. Its producer is told CONCURRENT_TRANSACTIONS "
-        "meanwhile; the line before names the partition"
+        "These partitions have a newer epoch of the producer, which gets CONCURRENT_TRANSACTIONS; the "
+        "previous line names the partition"
     ),
     "%s: its transaction is not ended in %s, which knows a newer epoch (%s); no further marker is written": (
-        "Somebody else has written a marker, or records, with a higher epoch there: a broker before, or a tool"
+        "An earlier broker or a tool has written a marker or records with a higher epoch to that partition"
     ),
     "%s: no marker for %s, which is not there any more (%s)": (
-        "The topic was deleted meanwhile. The transaction ends without it"
+        "The topic was deleted. The transaction ends without it"
     ),
     "Unknown value version %d while loading transaction metadata from %s: %d records are ignored": (
-        "A newer broker wrote them. Those transactional ids are unknown until their producers begin anew"
+        "A newer broker wrote these records. Their transactional ids are unknown until their producers "
+        "start again"
     ),
     "%s cannot be made: %s": (
-        "A producer has asked for its coordinator; it is told COORDINATOR_NOT_AVAILABLE until there is room"
+        "A producer requested its coordinator; it gets COORDINATOR_NOT_AVAILABLE until the disk has space"
     ),
     "Aborted a transaction of producer %d (epoch %d) that was open in %s from offset %d on, and that no "
     "coordinator knows": (
-        "A hanging transaction, which a broker has left. Consumers of committed records read on past it "
-        "([more](troubleshooting.md#consumers-of-committed-records-stand-still))"
+        "A hanging transaction from the log of a broker. Consumers with `read_committed` continue past "
+        "it ([more](troubleshooting.md#consumers-of-committed-records-stand-still))"
     ),
     "A transaction of producer %d is open in %s from offset %d on, no coordinator knows it, and it could "
-    "not be aborted: %s": "The next start tries again; `kafka-transactions.sh abort` may do it now",
+    "not be aborted: %s": "groupd retries at the next start; you can try `kafka-transactions.sh abort` now",
     "%d transactions are open, and whose they are is not known while %s cannot be used: they stay open": (
-        "Repair that partition and start again, or end them with `kafka-transactions.sh abort`"
+        "Repair that partition and start again, or end the transactions with `kafka-transactions.sh abort`"
     ),
     "%d partitions of coordinators could not be read": (
-        "Of `__consumer_offsets`, `__transaction_state` or both; lines before it name them"
+        "Partitions of `__consumer_offsets`, `__transaction_state` or both; earlier lines name them"
     ),
     "Violation in group %s, %s: %s%s": (
-        "An oracle has found what must not happen; the word before the sentence is its name. Once a minute for "
-        "each group and oracle"
+        "An invariant check found an error; the word before the sentence is the name of the check. "
+        "Logged once a minute for each group and check"
     ),
     "Notice for group %s, %s: %s": (
-        "An oracle has found something unusual that some applications do on purpose "
-        "([more](control.md#invariant-checks)). Once for each oracle, group and member"
+        "An invariant check found something unusual that can be intended "
+        "([more](control.md#invariant-checks)). Logged once for each check, group and member"
     ),
-    "Oracle %s failed at group %s": "A defect of groupd: please report it",
-    "The oracles of commits failed at group %s": "A defect of groupd: please report it",
-    "Closing connection from %s: a request could not be answered": "A defect of groupd: please report it",
-    "Unexpected: %s": "A defect of groupd: please report it",
-    "Unloading %s of %s after an internal error": "A defect of groupd: please report it",
+    "Oracle %s failed at group %s": "A bug in groupd: please report it",
+    "The oracles of commits failed at group %s": "A bug in groupd: please report it",
+    "Closing connection from %s: a request could not be answered": "A bug in groupd: please report it",
+    "Unexpected: %s": "A bug in groupd: please report it",
+    "Unloading %s of %s after an internal error": "A bug in groupd: please report it",
 }
-"""By what the statement hands its logger. Lines that say it all have none."""
+"""Meanings by the format string of the log statement. A line without one explains itself."""
 
 
 @dataclass(frozen=True)
 class Composed:
-    """A line that no single statement has as a whole; the file `place` has its words."""
+    """A line that several statements compose. The file `place` contains its words."""
 
     place: str
     level: str
@@ -351,64 +395,65 @@ COMPOSED: Final = (
         "INFO or WARNING",
         "TransactionCoordinator",
         "TransactionalId … refused … of producer … of epoch …: …",
-        "A producer was told an error: what it asked for, and what stands against it. A line a minute for each "
-        "transactional id, request and error; WARNING where the state forbids it, or no producer id can be had",
+        "groupd refused a request of a producer: the request, and the state or limit that forbids it. "
+        "One line a minute for each transactional id, request and error; WARNING if the state forbids "
+        "the request, or no producer id is available",
     ),
     Composed(
         "coordinator/network/endpoint.py",
         "WARNING",
         "SocketServer",
         "Closing connection from …: …",
-        "The peer sent what is no request; the line says what",
+        "The client sent invalid bytes; the line has the reason",
     ),
     Composed(
         "coordinator/network/endpoint.py",
         "WARNING",
         "SocketServer",
         "Rejected connection from …: …",
-        "Its address has as many as `max.connections.per.ip` allows",
+        "The address already has as many connections as `max.connections.per.ip` allows",
     ),
     Composed(
         "coordinator/runtime/partition_loader.py",
         "WARNING",
         "GroupCoordinator",
         "The log is read without a state that is of no use: …",
-        "A state file was damaged or did not belong to the log; the start took longer, nothing else",
+        "A state file was damaged or did not belong to the log. The start took longer, without other effects",
     ),
     Composed(
         "coordinator/config/settings.py",
         "INFO",
         "KafkaServer",
         "Ignored from …, as groupd has no use for it: …",
-        "Names that Kafka or its images know; one line for each source",
+        "Names of Kafka or its images without an effect in groupd; one line for each source",
     ),
     Composed(
         "coordinator/config/setting_sources.py",
         "WARNING",
         "KafkaServer",
         "… is not a property and has no effect: …",
-        "A variable `KAFKA_…` that neither Kafka nor its images know, with the one that it may be meant for",
+        "An unknown variable `KAFKA_…`, with the most similar known name",
     ),
     Composed(
         "coordinator/config/unsupported_settings.py",
         "WARNING",
         "KafkaServer",
         "… has no effect, because …",
-        "A name that asks for a function which groupd lacks, with what to do instead",
+        "A property of an unsupported function, with an alternative",
     ),
     Composed(
         "coordinator/config/settings.py",
         "WARNING",
         "KafkaServer",
         "… names … controllers, but this groupd knows no other broker, …",
-        "Each service of a file for several brokers started a groupd by itself",
+        "Each service of a compose file for several brokers started a separate groupd",
     ),
     Composed(
         "coordinator/config/image_variables.py",
         "INFO",
         "KafkaServer",
         "The data directory is …, because … is a volume and log.dirs is not set",
-        "In the image: the data is where another image of Kafka has it",
+        "In the image: groupd uses the data volume of another Kafka image",
     ),
     Composed(
         "coordinator/config/image_variables.py",

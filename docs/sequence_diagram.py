@@ -1,7 +1,7 @@
-"""A transcript of `tests/scenarios` as a Mermaid sequence diagram.
+"""Draw a transcript of `tests/scenarios` as a Mermaid sequence diagram.
 
-The transcript's commands are run, and what the core answers becomes arrows and notes; so a diagram tells what the
-transcript tells, and `tests/scenarios` holds the core to that.
+The module runs the commands of the transcript and turns the core's responses and events into arrows and notes. The
+tests of `tests/scenarios` compare the same transcript with the core.
 """
 
 import textwrap
@@ -28,8 +28,8 @@ _REMARK_WIDTH: Final = 72
 
 
 def draw(transcript: Iterable[str], paragraphs: int | None = None) -> list[str]:
-    """The lines of the diagram. `paragraphs`, which blank lines part, says how many are drawn; None draws all.
-    Comments become notes, but for those before the first command."""
+    """Return the lines of the diagram of the first `paragraphs` of a transcript; None: of all. Blank lines separate
+    paragraphs. Comments become notes, except those before the first command."""
     drawing, comment = Drawing(), list[str]()
     for paragraph in "\n".join(transcript).split("\n\n")[:paragraphs]:
         for line in paragraph.splitlines():
@@ -44,7 +44,7 @@ def draw(transcript: Iterable[str], paragraphs: int | None = None) -> list[str]:
 
 
 class Drawing(Story):
-    """A story that draws itself while it is told."""
+    """A story that records its diagram while it runs."""
 
     def __init__(self) -> None:
         self._cast: list[str] = []
@@ -58,11 +58,11 @@ class Drawing(Story):
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything was drawn."""
+        """Whether the diagram has a line."""
         return bool(self._body)
 
     def diagram(self) -> list[str]:
-        """All of it, with the coordinator among the clients: their arrows cross less than beside them."""
+        """Return all lines. The coordinator stands between the clients, so that fewer arrows cross."""
         cast = [self._introduction(name) for name in self._cast]
         cast.insert(max(1, len(cast) // 2), COORDINATOR)
         everybody = f"{self._cast[0]},{self._cast[-1] if len(self._cast) > 1 else COORDINATOR}"
@@ -71,22 +71,22 @@ class Drawing(Story):
         return ["sequenceDiagram", *(f"    {line}" for line in lines)]
 
     def remark(self, text: str) -> None:
-        """A comment of the transcript, over everybody."""
+        """Draw a comment of the transcript over all participants."""
         self._note(_EVERYBODY, [text])
 
     def begin(self) -> list[str]:
-        """The coordinator starts; where it starts again, who waits loses its connection."""
+        """Start the coordinator. At a restart waiting clients lose their connection."""
         for name in sorted(self._waiting):
             self._no_longer_waits(name)
         return super().begin()
 
     def forget(self, words: list[str]) -> list[str]:
-        """A client starts anew."""
+        """Restart a client as a new process."""
         self._note(words[0], ["restarts: a new process"])
         return super().forget(words)
 
     def given(self, words: list[str]) -> list[str]:
-        """What is so when the story begins, as one note."""
+        """Draw the initial state of the story as one note."""
         self._is_silent = True
         lines = super().given(words)
         self._is_silent = False
@@ -101,7 +101,7 @@ class Drawing(Story):
         return lines
 
     def ask(self, client: Client, message: Request, version: int) -> list[str]:
-        """A request and what follows from it. A bar on the client's line shows how long it waits."""
+        """Draw a request and its effects. A bar on the client's line shows its wait."""
         if client.name not in self._cast and not self._is_silent:
             self._cast.append(client.name)
         self._pass_time()
@@ -115,14 +115,14 @@ class Drawing(Story):
         return lines
 
     def fire(self, key: GroupTimerKey) -> list[str]:
-        """A timer; it is drawn when something comes of it."""
+        """Run a timer; draw it if it has an effect."""
         self._fired = key
         lines = super().fire(key)
         self._fired = None
         return lines
 
     def follow(self, outcome: Outcome) -> list[str]:
-        """What happened, as a note; then the answers."""
+        """Draw the events as a note, then the responses."""
         answers = [(self.waiters[waiter][0], message) for waiter, message in outcome.replies]
         lines = super().follow(outcome)
         told = self._told(outcome)
@@ -146,7 +146,7 @@ class Drawing(Story):
         return told + self._awaited(outcome)
 
     def _awaited(self, outcome: Outcome) -> list[str]:
-        """What the timers that were set are for."""
+        """Return the waits of the timers that were set."""
         awaited = []
         is_first = any(
             isinstance(event, RebalanceDelayed)
@@ -169,7 +169,7 @@ class Drawing(Story):
         return awaited
 
     def _group_state(self) -> str:
-        """The state of the story's group, as ListGroups tells it; Empty where there is none yet."""
+        """Return the state of the story's group from ListGroups; Empty before the group exists."""
         outcome = self.shard.handle(ListGroupsRequest(), Context(0, NEWEST["list"], "", ""), self.now())
         ((_, response),) = outcome.replies
         assert isinstance(response, ListGroupsResponse)

@@ -1,4 +1,4 @@
-"""Requests, answers and events in a few words each, for the arrows and notes of `docs/sequence_diagram.py`."""
+"""Short labels of requests, responses and events, for the arrows and notes of `docs/sequence_diagram.py`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -51,8 +51,8 @@ _OK: Final = "ok"
 
 
 def request_label(message: Any, member_id: str, version: int) -> str:
-    """What a client asks for. A version that is not the newest is told; so is the sender, but for what a dynamic
-    member sends as the `member_id` that the client was given."""
+    """Return the label of a request. It has the version unless that is the newest, and the member id unless a
+    dynamic member sends its own `member_id`."""
     match message:
         case JoinGroupRequest():
             label = _version("JoinGroup", "join", version) + _join(message)
@@ -76,12 +76,12 @@ def request_label(message: Any, member_id: str, version: int) -> str:
             asked = (f"{topic.name}:{_numbers(topic.partition_indexes)}" for topic in topics)
             label = f"OffsetFetch {', '.join(asked) or 'of every partition'}"
         case _:
-            raise TypeError(f"no words for a {type(message).__name__}")
+            raise TypeError(f"no label for the request {type(message).__name__}")
     return shorten(label + _sender(message, member_id))
 
 
 def reply_label(message: Any) -> str:
-    """What a client is told."""
+    """Return the label of a response."""
     error = ErrorCode(getattr(message, "error_code", 0))
     match message:
         case JoinGroupResponse() if error is ErrorCode.MEMBER_ID_REQUIRED:
@@ -112,7 +112,7 @@ EVENTS: Final[Mapping[type[GroupEvent], str | None]] = {
     GroupStabilized: "generation {generation_id} begins, members: {members}, {leader_id} leads",
     HeartbeatRefused: None,
     JoinRefused: None,
-    MemberExpired: "nothing was heard from {member.member_id} for its session timeout: removed",
+    MemberExpired: "session of {member.member_id} expired: removed",
     MemberFenced: None,
     MemberIdRequired: None,
     MemberJoined: "{member.member_id} is a member",
@@ -122,19 +122,19 @@ EVENTS: Final[Mapping[type[GroupEvent], str | None]] = {
     MemberToldToRejoin: None,
     MembersEvicted: "too late: {members} removed",
     OffsetsCommitted: None,
-    RebalanceAvoided: "nothing changes for the others: no rebalance",
+    RebalanceAvoided: "no change for the other members: no rebalance",
     RebalanceCompleted: None,
-    RebalanceDelayed: "others came meanwhile",
+    RebalanceDelayed: "more members joined",
     RebalanceStarted: "a rebalance begins: {trigger.cause}",
     RebalanceWaits: None,
-    StaticMemberReplaced: "{member.group_instance_id} was {old_member_id} and is {member.member_id} now",
+    StaticMemberReplaced: "{member.group_instance_id}: {member.member_id} replaces {old_member_id}",
     SyncRefused: None,
 }
-"""None for what the arrows and the state say anyway."""
+"""Labels of events; None if the arrows and the state already show the event."""
 
 
 def event_label(event: GroupEvent) -> str | None:
-    """What happened; None when the diagram says it. Events that nobody gave words to go by their name."""
+    """Return the label of an event, by default its name; None if the diagram shows it already."""
     template = EVENTS.get(type(event), get_wire_name(type(event)))
     values = asdict(event)
     if isinstance(event, MembersEvicted):
@@ -184,7 +184,7 @@ def _joined(message: JoinGroupResponse) -> str:
 
 
 def assignment_label(data: bytes) -> str:
-    """What a member is given."""
+    """Return the label of an assignment."""
     return _partitions(decode_assignment(data).assigned_partitions) if data else "nothing"
 
 

@@ -22,22 +22,22 @@ class NamespaceProperties(Properties):
     namespace_ports: str = kafka_property(
         ConfigType.STRING,
         "",
-        "FIRST-LAST: the ports on which namespaces listen, one each; a container has to publish them. Default: any "
-        "that is free. groupd's own.",
+        "FIRST-LAST: the ports of namespaces, one each; a container must publish them. Default: any free "
+        "port. groupd's own.",
         PORT_RANGE,
     )
     namespace_idle_timeout_ms: int = kafka_property(
         ConfigType.LONG,
         600_000,
-        "A namespace to which nobody is connected, and which nobody has asked for over HTTP for so long, is "
-        "removed; a negative value keeps it. groupd's own.",
+        "groupd removes a namespace without connections and HTTP requests after this time; a negative value "
+        "keeps it. groupd's own.",
         NumberRange(1, takes_negative=True),
     )
     namespace_max_bytes: int = kafka_property(
         ConfigType.LONG,
         _NAMESPACE_MAX_BYTES,
-        "How much a namespace may have in its files, which are in memory; then they are as on a full disk. "
-        "groupd's own.",
+        "The maximum size of a namespace's files, which are in memory. A namespace at this size acts as on a "
+        "full disk. groupd's own.",
         at_least(1024 * 1024),
     )
 
@@ -57,78 +57,80 @@ class ClusterProperties(Properties):
     broker_rack: str = kafka_property(
         _STRING,
         "",
-        "The rack of this broker, as clients are told; with --brokers N perhaps a list of N, by commas.",
+        "The rack of this broker in metadata; with --brokers N optionally a list of N racks, separated by "
+        "commas.",
         PRINTABLE,
     )
     broker_session_timeout_ms: int = kafka_property(
         _INT,
         9000,
-        "In a cluster: after how long without a sign of life from this broker another takes over what it owns.",
+        "In a cluster: the time without a sign of life from this broker after which other brokers take over "
+        "its partitions.",
     )
     cluster_etcd_endpoints: tuple[str, ...] = kafka_property(
         _LIST,
         (),
-        "HOST:PORT, …: the nodes of the etcd on which this broker and others are a cluster; default: none, and no "
-        "cluster. groupd's own.",
+        "HOST:PORT, …: the etcd nodes of a cluster; default: none, and no cluster. groupd's own.",
         ENDPOINTS,
     )
     cluster_etcd_prefix: str = kafka_property(
-        _STRING, "/groupd", "Below which keys in etcd the cluster is. groupd's own.", KEY_PREFIX
+        _STRING, "/groupd", "The prefix of the cluster's keys in etcd. groupd's own.", KEY_PREFIX
     )
-    cluster_etcd_username: str = kafka_property(_STRING, "", "The user in etcd. groupd's own.", PRINTABLE)
-    cluster_etcd_password: str = kafka_property(_PASSWORD, "", "That user's password. groupd's own.")
+    cluster_etcd_username: str = kafka_property(
+        _STRING, "", "The user name for etcd. groupd's own.", PRINTABLE
+    )
+    cluster_etcd_password: str = kafka_property(_PASSWORD, "", "The password for etcd. groupd's own.")
     cluster_etcd_ca: str = kafka_property(
         _STRING,
         "",
-        "A file with the certificates of who may sign etcd's, in PEM; with it connections are encrypted. groupd's "
-        "own.",
+        "A PEM file with the certificates of the authorities that sign etcd's certificate; it enables TLS. "
+        "groupd's own.",
         FILE,
     )
     cluster_etcd_cert: str = kafka_property(
-        _STRING, "", "A file with the certificate to show to etcd, in PEM. groupd's own.", FILE
+        _STRING, "", "A PEM file with the client certificate for etcd. groupd's own.", FILE
     )
     cluster_etcd_key: str = kafka_property(
-        _STRING, "", "A file with the key of that certificate, in PEM. groupd's own.", FILE
+        _STRING, "", "A PEM file with the key of cluster.etcd.cert. groupd's own.", FILE
     )
     cluster_etcd_quota_bytes: int = kafka_property(
         _LONG,
         0,
-        "How large the database of etcd may grow (its --quota-backend-bytes), to warn in time; default: what etcd "
-        "says from 3.6 on, else 2 GiB, its own default. groupd's own.",
+        "The quota of the etcd database (its --quota-backend-bytes), for timely warnings. Default: the quota "
+        "that etcd 3.6 and later report, else 2 GiB, which is etcd's default. groupd's own.",
         at_least(0),
     )
     cluster_append_timeout_ms: int = kafka_property(
         _INT,
         500,
-        "How long one try to bring commits to etcd may take before the same is tried at another node of it. "
-        "groupd's own.",
+        "The timeout of one write of commits to etcd; groupd then retries at another etcd node. groupd's own.",
         between(1, 60_000),
     )
     cluster_topics_max_bytes: int = kafka_property(
         _LONG,
         1 << 30,
-        "How much etcd may have of the records of all topics with more than one replica; producers are told "
-        "KAFKA_STORAGE_ERROR beyond. groupd's own.",
+        "The maximum size in etcd of the records of all replicated topics; further records get "
+        "KAFKA_STORAGE_ERROR. groupd's own.",
         at_least(0),
     )
     default_replication_factor: int = kafka_property(
         _INT,
         1,
-        "How many replicas topics have that are made automatically, or that leave it open; the records of a topic "
-        "with more than one are in etcd. Without a cluster it does nothing: there is one.",
+        "The replication factor of topics that are created automatically or without one. The records of a "
+        "topic with more than one replica are in etcd. Without a cluster every topic has one replica.",
     )
     cluster_move_delay_ms: int = kafka_property(
         _LONG,
         10_000,
-        "How long a broker of the cluster has to live before others give it its share. groupd's own.",
+        "The uptime after which a broker gets its share of partitions from the other brokers. groupd's own.",
         at_least(0),
     )
 
     inter_broker_listener_name: str = kafka_property(
         _STRING,
         "",
-        "By which listener the brokers of a cluster reach each other; default: what security.inter.broker.protocol "
-        "says, else the first that is PLAINTEXT. Without a cluster it does nothing.",
+        "The listener between the brokers of a cluster; default: the one of security.inter.broker.protocol, "
+        "else the first PLAINTEXT listener. It has no effect without a cluster.",
         PRINTABLE,
     )
 

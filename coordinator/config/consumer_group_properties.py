@@ -29,68 +29,67 @@ class ConsumerGroupProperties(Properties):
     group_coordinator_rebalance_protocols: tuple[str, ...] = kafka_property(
         _LIST,
         ("classic", "consumer", "streams"),
-        "The group protocols that are enabled. classic always is; without consumer its requests are unsupported; "
-        "streams and share are not served here.",
+        "The enabled group protocols. classic is always enabled; without consumer its requests get an error; "
+        "groupd does not support streams and share.",
         PROTOCOLS,
     )
     group_consumer_session_timeout_ms: int = kafka_property(
         _INT,
         45_000,
-        "How long a member of a consumer group may be silent; a group may have its own.",
+        "The session timeout of members of consumer groups; a group may have its own.",
         at_least(1),
     )
     group_consumer_min_session_timeout_ms: int = kafka_property(
-        _INT, 45_000, "The shortest session of members that a consumer group may have.", at_least(1)
+        _INT, 45_000, "The shortest session timeout of a consumer group.", at_least(1)
     )
     group_consumer_max_session_timeout_ms: int = kafka_property(
-        _INT, 60_000, "The longest session of members that a consumer group may have.", at_least(1)
+        _INT, 60_000, "The longest session timeout of a consumer group.", at_least(1)
     )
     group_consumer_heartbeat_interval_ms: int = kafka_property(
         _INT,
         5000,
-        "How often members of a consumer group are told to send heartbeats, shorter than their session; a group "
+        "The heartbeat interval of members of consumer groups, shorter than their session timeout; a group "
         "may have its own.",
         at_least(1),
     )
     group_consumer_min_heartbeat_interval_ms: int = kafka_property(
-        _INT, 5000, "The shortest heartbeat interval that a consumer group may have.", at_least(1)
+        _INT, 5000, "The shortest heartbeat interval of a consumer group.", at_least(1)
     )
     group_consumer_max_heartbeat_interval_ms: int = kafka_property(
-        _INT, 15_000, "The longest heartbeat interval that a consumer group may have.", at_least(1)
+        _INT, 15_000, "The longest heartbeat interval of a consumer group.", at_least(1)
     )
     group_consumer_assignment_interval_ms: int = kafka_property(
         _INT,
         1000,
-        "The least time between two target assignments of a consumer group; a group may have its own.",
+        "The minimum time between two target assignments of a consumer group; a group may have its own.",
         at_least(0),
     )
     group_consumer_min_assignment_interval_ms: int = kafka_property(
-        _INT, 0, "The shortest assignment interval that a consumer group may have.", at_least(0)
+        _INT, 0, "The shortest assignment interval of a consumer group.", at_least(0)
     )
     group_consumer_max_assignment_interval_ms: int = kafka_property(
-        _INT, 15_000, "The longest assignment interval that a consumer group may have.", at_least(0)
+        _INT, 15_000, "The longest assignment interval of a consumer group.", at_least(0)
     )
     group_consumer_max_size: int = kafka_property(
-        _INT, _MAX_INT, "Members of one consumer group.", at_least(1)
+        _INT, _MAX_INT, "The maximum number of members of a consumer group.", at_least(1)
     )
     group_consumer_assignors: tuple[str, ...] = kafka_property(
         _LIST,
         ("uniform", "range"),
-        "Who may assign the partitions of consumer groups, by short name or by Kafka's class; the first one does "
-        "where members name none.",
+        "The assignors of consumer groups, by short name or by Kafka's class; the first is the default.",
         ASSIGNORS,
     )
     group_consumer_migration_policy: str = kafka_property(
         _STRING,
         "bidirectional",
-        "Whether groups with members are converted from classic to consumer (upgrade), back (downgrade), both "
-        "(bidirectional), or not (disabled).",
+        "The conversions of groups with members: from classic to consumer (upgrade), back (downgrade), both "
+        "(bidirectional), or none (disabled).",
         OneOf(("disabled", "downgrade", "upgrade", "bidirectional"), ignores_case=True),
     )
     group_consumer_regex_refresh_interval_ms: int = kafka_property(
         _INT,
         600_000,
-        "How often the topics are looked up anew that regular expressions of consumer groups match.",
+        "The interval between evaluations of the regular expressions of consumer groups.",
         at_least(10_000),
     )
 

@@ -76,13 +76,13 @@ class Config(
     # The process
     node_id: int = kafka_property(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
     listeners: tuple[str, ...] = kafka_property(
-        _LIST, ("PLAINTEXT://127.0.0.1:9092",), "Where clients connect: NAME://HOST:PORT, …", LISTENERS
+        _LIST, ("PLAINTEXT://127.0.0.1:9092",), "The addresses for clients: NAME://HOST:PORT, …", LISTENERS
     )
     advertised_listeners: tuple[str, ...] = kafka_property(
         _LIST,
         (),
-        "What clients are told to connect to, by listener name; default: where the listener is bound, and for one "
-        "that is bound to every address, the address that the client used.",
+        "The addresses in metadata, by listener name. Default: the address of the listener; for a listener on "
+        "every address, the address that the client used.",
         LISTENERS,
     )
     listener_security_protocol_map: str = kafka_property(
@@ -91,70 +91,72 @@ class Config(
         "NAME:PROTOCOL, …: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
     )
     controller_listener_names: tuple[str, ...] = kafka_property(
-        _LIST, (), "Listeners of these names are not opened: there is no controller here.", NAME_LIST
+        _LIST, (), "The names of controller listeners, which groupd does not open.", NAME_LIST
     )
     http_listener: str = kafka_property(
         _STRING,
         "127.0.0.1:9080",
-        "Where the API, /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
+        "HOST:PORT of the API, /health, /ready and /metrics; `off` disables the port. groupd's own.",
     )
     http_max_connections: int = kafka_property(
         _INT,
         100,
-        "Connections to the HTTP port at one time, and never more than an eighth of the process's descriptors; a "
-        "further one takes the place of the one that has asked for nothing for the longest time. A quarter of "
-        "them is kept from waits and streams. groupd's own.",
+        "The maximum number of connections to the HTTP port, never more than an eighth of the process's file "
+        "descriptors. A further connection replaces the one that has been idle longest. Waits and streams use "
+        "at most three quarters. groupd's own.",
         at_least(1),
     )
     http_request_timeout_ms: int = kafka_property(
         _INT,
         20_000,
-        "How long a request to the HTTP port may take to come, counted from the connection or from the last "
-        "answer, and how long its answer may go unread. groupd's own.",
+        "The time for a request to the HTTP port to arrive, from the connection or the previous response, and "
+        "for its response to be read. groupd's own.",
         at_least(1),
     )
     control_enable: str = kafka_property(
         _STRING,
         "auto",
-        "Who may change groups over HTTP: `auto`, whoever reaches a port that is bound to this machine only, and "
-        "elsewhere who has the token; `true`, the same, but that a port which is bound to more stops the start "
-        "without a token; `false`, nobody; `open`, whoever reaches the port, wherever it is bound. What harms the "
-        "process needs `true` or `open`. With authorizer.class.name `auto` needs a token for reading and changing. "
-        "groupd's own.",
+        "Access to changes of groups over HTTP. A token that is set is always needed. Without a token, `auto` "
+        "allows changes only if the port is bound to this machine only; `true` does the same, but groupd refuses "
+        "to start if the port is bound to more; `open` allows changes on every address. `false` allows no changes. "
+        "Faults that crash the process need `true` or `open`. With authorizer.class.name `auto` needs a token for reads "
+        "and changes. groupd's own.",
         one_of("auto", "true", "false", "open"),
     )
     control_token: str = kafka_property(
         _PASSWORD,
         "",
-        "What whoever changes groups over HTTP has to know, wherever the port is bound: `Authorization: Bearer "
-        "TOKEN`. groupd's own.",
+        "The token for changes of groups over HTTP, on any address: `Authorization: Bearer TOKEN`. groupd's "
+        "own.",
         TOKEN,
     )
     control_token_file: str = kafka_property(
         _STRING,
         "",
-        "A file that has the token, in place of control.token. groupd's own.",
+        "A file with the token, instead of control.token. groupd's own.",
         FILE,
     )
     control_hosts: tuple[str, ...] = kafka_property(
         _LIST,
         (),
-        "Names by which the HTTP port may be asked to change groups, besides those of this machine and the address "
-        "in http.listener: that of its service or container. groupd's own.",
+        "Further host names in requests that change groups over HTTP, such as the name of a service or "
+        "container. The names of this machine and the address in http.listener are always accepted. groupd's "
+        "own.",
         NAME_LIST,
     )
     ledger_bytes: int = kafka_property(
         _LONG,
         16 * 1024 * 1024,
-        "What the rebalance ledger may take of memory, all groups together. The oldest entry of the group that has "
-        "most goes first; the last two of each group stay as long as there is room for those. groupd's own.",
+        "The maximum memory of the rebalance ledger of all groups together. Above it groupd drops the oldest "
+        "entry of the group with the most memory, and keeps the last two entries of each group as long as "
+        "these fit. groupd's own.",
         at_least(0),
     )
     ledger_file: str = kafka_property(
         _STRING,
         "",
-        "Where the rebalance ledger is written as well, as JSON lines; after 64 MiB the file becomes `….1`. "
-        "Default: nowhere. groupd's own.",
+        "A file to which groupd also writes the rebalance ledger, as JSON lines; after 64 MiB the file is "
+        "renamed to `….1`. Default: none. groupd's own.",
         FILE,
     )
     log_dirs: tuple[str, ...] = kafka_property(
@@ -167,96 +169,101 @@ class Config(
     socket_request_max_bytes: int = kafka_property(
         _INT,
         100 * 1024 * 1024,
-        "The largest request that is read; a larger one closes the connection.",
+        "The maximum size of a request; a larger one closes the connection.",
         at_least(1),
     )
     socket_listen_backlog_size: int = kafka_property(
-        _INT, 4096, "Connections that may wait to be accepted.", at_least(1)
+        _INT, 4096, "The maximum number of connections that wait to be accepted.", at_least(1)
     )
     connections_max_idle_ms: int = kafka_property(
         _LONG,
         600_000,
-        "A connection that is silent for this long is closed; a negative value keeps it.",
+        "groupd closes a connection that is idle for this time; a negative value keeps it.",
         NumberRange(1, takes_negative=True),
     )
     open_files_reserved: int = kafka_property(
         _INT,
         256,
-        "File descriptors that are kept for connections, listeners and small files, at most half of those that the "
-        "process may have; topics get no more partitions than there are left. groupd's own.",
+        "File descriptors reserved for connections, listeners and small files, at most half of the process's "
+        "limit. The remaining ones limit the number of partitions. groupd's own.",
         at_least(0),
     )
     queued_max_request_bytes: int = kafka_property(
         _LONG,
         _QUEUED_BYTES,
-        "What all requests that are being received may take together; while it is taken, no further request is "
-        "read. Not above 0: anything; else no less than socket.request.max.bytes, which the default grows to.",
+        "The maximum memory of all requests in receipt; above it groupd reads no further request. 0 or less: "
+        "no limit; otherwise not below socket.request.max.bytes, to which the default grows.",
     )
     queued_max_request_stall_ms: int = kafka_property(
         _INT,
         30_000,
-        "While requests wait for queued.max.request.bytes, a tenth of each that was begun has to come in this "
-        "time, or its connection is closed. groupd's own.",
+        "While requests wait for queued.max.request.bytes, each started request must receive a tenth of its "
+        "bytes in this time, or groupd closes its connection. groupd's own.",
         at_least(1),
     )
     max_connections: int = kafka_property(
-        _INT, _MAX_INT, "Connections at one time; further ones wait until one is closed.", at_least(0)
+        _INT,
+        _MAX_INT,
+        "The maximum number of connections; further ones wait until one is closed.",
+        at_least(0),
     )
     max_connections_per_ip: int = kafka_property(
         _INT,
         _MAX_INT,
-        "Connections of one address at one time; further ones are closed at once. 0 needs "
+        "The maximum number of connections from one address; further ones are closed at once. 0 needs "
         "max.connections.per.ip.overrides.",
         at_least(0),
     )
     max_connections_per_ip_overrides: str = kafka_property(
-        _STRING, "", "HOST:COUNT, …: other limits for some addresses.", CONNECTION_COUNTS
+        _STRING, "", "HOST:COUNT, …: other limits for single addresses.", CONNECTION_COUNTS
     )
     # Groups
     group_min_session_timeout_ms: int = kafka_property(
-        _INT, 6000, "The shortest session that a member may ask for.", at_least(0)
+        _INT, 6000, "The shortest session timeout that a member can request.", at_least(0)
     )
     group_max_session_timeout_ms: int = kafka_property(
         _INT,
         1_800_000,
-        "The longest session that a member may ask for; no less than group.min.session.timeout.ms.",
+        "The longest session timeout that a member can request; not below group.min.session.timeout.ms.",
         at_least(0),
     )
     group_initial_rebalance_delay_ms: int = kafka_property(
         _INT, 3000, "How long the first rebalance of an empty group waits for more members.", at_least(0)
     )
-    group_max_size: int = kafka_property(_INT, _MAX_INT, "Members of one group.", at_least(1))
+    group_max_size: int = kafka_property(
+        _INT, _MAX_INT, "The maximum number of members of a group.", at_least(1)
+    )
     # Oracles
     oracle_orphan_ms: int = kafka_property(
         _INT,
         5000,
-        "How long a partition that a Stable group reads may have no owner before that is a violation. "
-        "groupd's own.",
+        "The time that a partition of a subscribed topic may have no owner in a Stable group before this is a "
+        "violation. groupd's own.",
         at_least(0),
     )
     oracle_stuck_ms: int = kafka_property(
         _INT,
         30_000,
-        "How long a rebalance may go on after the group's own deadline, which follows from the session and "
-        "rebalance timeouts of its members, before that is a violation. It counts the group's time as far as it "
-        "has passed in reality, too. groupd's own.",
+        "The time that a rebalance may exceed its deadline before this is a violation. The deadline follows "
+        "from the session and rebalance timeouts of the members. Only time that has also passed in reality "
+        "counts. groupd's own.",
         at_least(1),
     )
     oracle_commits: bool = kafka_property(
         _BOOLEAN,
         False,
-        "Whether commits that lower an offset, or pass the end of the log, are reported as notices. Namespaces and "
-        "--profile test have it on. groupd's own.",
+        "Whether commits that lower an offset or pass the end of the log are reported as notices. Namespaces "
+        "and --profile test enable it. groupd's own.",
     )
     # Offsets
     offset_metadata_max_bytes: int = kafka_property(
-        _INT, 4096, "The longest metadata of a committed offset.", at_least(0)
+        _INT, 4096, "The maximum length of the metadata of a committed offset.", at_least(0)
     )
     offsets_retention_minutes: int = kafka_property(
-        _INT, 7 * 24 * 60, "How long the offsets of a group without members are kept.", at_least(1)
+        _INT, 7 * 24 * 60, "The time that groupd keeps the offsets of a group without members.", at_least(1)
     )
     offsets_retention_check_interval_ms: int = kafka_property(
-        _LONG, 600_000, "How often expired offsets are looked for.", at_least(1)
+        _LONG, 600_000, "The interval between searches for expired offsets.", at_least(1)
     )
     offsets_topic_num_partitions: int = kafka_property(
         _INT, 50, "Partitions of __consumer_offsets when it is created.", at_least(1)
@@ -273,8 +280,8 @@ class Config(
     offsets_history: str = kafka_property(
         _STRING,
         "compact",
-        "What becomes of superseded records in __consumer_offsets: `compact` removes them as Kafka does, `keep` "
-        "keeps the whole history. groupd's own.",
+        "Superseded records in __consumer_offsets: `compact` removes them as Kafka does, `keep` keeps the "
+        "whole history. groupd's own.",
         one_of("compact", "keep"),
     )
     message_max_bytes: int = _topic_default_property("message.max.bytes")
@@ -289,36 +296,40 @@ class Config(
         "replicas as possible, and a warning names it. Otherwise the error is INVALID_REPLICATION_FACTOR, as in "
         "Kafka. groupd's own.",
     )
-    auto_create_topics_enable: bool = kafka_property(_BOOLEAN, True, "Whether asking for a topic creates it.")
+    auto_create_topics_enable: bool = kafka_property(
+        _BOOLEAN, True, "Whether a metadata request for an unknown topic creates it."
+    )
     delete_topic_enable: bool = kafka_property(_BOOLEAN, True, "Whether topics can be deleted.")
     fetch_max_bytes: int = kafka_property(
-        _INT, 55 * 1024 * 1024, "The most that one fetch returns.", at_least(1024)
+        _INT, 55 * 1024 * 1024, "The maximum size of the response to a fetch.", at_least(1024)
     )
     max_incremental_fetch_session_cache_slots: int = kafka_property(
-        _INT, 1000, "Incremental fetch sessions that are kept.", at_least(0)
+        _INT, 1000, "The maximum number of incremental fetch sessions.", at_least(0)
     )
     max_incremental_fetch_session_cache_partitions: int = kafka_property(
         _INT,
         200_000,
-        "Partitions of all incremental fetch sessions together, of some 400 bytes each. groupd's own.",
+        "The maximum number of partitions in all incremental fetch sessions, of about 400 bytes each. "
+        "groupd's own.",
         at_least(0),
     )
     max_request_partition_size_limit: int = kafka_property(
-        _INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", at_least(1)
+        _INT, 2000, "The maximum number of partitions in a response to DescribeTopicPartitions.", at_least(1)
     )
     producer_id_expiration_ms: int = kafka_property(
         _INT,
         86_400_000,
-        "How long an idle producer's sequence numbers are remembered. A partition remembers up to 1,000,000 "
-        "producers and refuses new ones beyond that.",
+        "The time that a partition keeps the sequence numbers of an idle producer. A partition keeps up to "
+        "1,000,000 producers and refuses new ones above that.",
         at_least(1),
     )
     # The log
     log_flush: str = kafka_property(
         _STRING,
         "",
-        "When records reach the disk: `always` before the answer, `interval` every log.flush.interval.ms, `os` as "
-        "the operating system likes. Unset: always for __consumer_offsets, os for other topics. groupd's own.",
+        "When records are flushed to the disk: `always` before the response, `interval` every "
+        "log.flush.interval.ms, `os` when the operating system decides. Unset: always for __consumer_offsets, "
+        "os for other topics. groupd's own.",
         one_of("", *LogFlush),
     )
     log_flush_interval_ms: int = kafka_property(
@@ -327,23 +338,23 @@ class Config(
     log_journal_file_bytes: int = kafka_property(
         _INT,
         8 * 1024 * 1024,
-        "With log.flush=always, how large one of the two to four files of the journal may be; 0: no journal, every "
-        "segment is synced by itself. groupd's own.",
+        "With log.flush=always, the size of each of the two to four journal files; 0: no journal, each "
+        "segment is synced separately. groupd's own.",
         at_least(0),
     )
     log_flush_offset_checkpoint_interval_ms: int = kafka_property(
         _INT,
         60_000,
-        "How often is written down how far each log is synced; 0: only at a clean stop.",
+        "The interval between checkpoints of the synced position of each log; 0: only at a clean stop.",
         at_least(0),
     )
     log_retention_check_interval_ms: int = kafka_property(
-        _LONG, 300_000, "How often segments that are too old or too many are looked for.", at_least(1)
+        _LONG, 300_000, "The interval between searches for segments that exceed the retention.", at_least(1)
     )
 
     log_cleaner_enable: bool = kafka_property(_BOOLEAN, True, "Whether logs are compacted.")
     log_cleaner_backoff_ms: int = kafka_property(
-        _LONG, 15_000, "How long compaction rests when there is nothing to do.", at_least(0)
+        _LONG, 15_000, "The pause of compaction when no log needs it.", at_least(0)
     )
 
     def check(self) -> None:

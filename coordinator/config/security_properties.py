@@ -47,23 +47,32 @@ class SecurityProperties(Properties):
 
     # TLS
     ssl_keystore_location: str = kafka_property(
-        _STRING, "", "The file that has the certificate of this server, and its key.", FILE
+        _STRING, "", "The file with the certificate and the key of this server.", FILE
     )
     ssl_keystore_type: str = kafka_property(_STRING, "JKS", "JKS, PKCS12 or PEM.", STORE_TYPE)
     ssl_keystore_password: str = kafka_property(
         _PASSWORD, "", "The password of ssl.keystore.location; not for PEM.", PRINTABLE
     )
     ssl_key_password: str = kafka_property(
-        _PASSWORD, "", "The password of the key, where it has its own; the only one for PEM.", PRINTABLE
+        _PASSWORD,
+        "",
+        "The password of the key if it differs from the store's; the only password for PEM.",
+        PRINTABLE,
     )
     ssl_keystore_key: str = kafka_property(
-        _PASSWORD, "", "The key as PEM, in place of ssl.keystore.location; with ssl.keystore.type=PEM.", PEM
+        _PASSWORD,
+        "",
+        "The key as PEM text, instead of ssl.keystore.location; with ssl.keystore.type=PEM.",
+        PEM,
     )
     ssl_keystore_certificate_chain: str = kafka_property(
-        _PASSWORD, "", "The certificate for ssl.keystore.key, and those above it, as PEM.", PEM
+        _PASSWORD, "", "The certificate chain of ssl.keystore.key, as PEM text.", PEM
     )
     ssl_truststore_location: str = kafka_property(
-        _STRING, "", "The file that has the certificates of those who may sign that of a client.", FILE
+        _STRING,
+        "",
+        "The file with the certificates of the authorities that may sign certificates of clients.",
+        FILE,
     )
     ssl_truststore_type: str = kafka_property(_STRING, "JKS", "JKS, PKCS12 or PEM.", STORE_TYPE)
     ssl_truststore_password: str = kafka_property(
@@ -72,46 +81,46 @@ class SecurityProperties(Properties):
     ssl_truststore_certificates: str = kafka_property(
         _PASSWORD,
         "",
-        "The certificates as PEM, in place of ssl.truststore.location; with ssl.truststore.type=PEM.",
+        "The certificates as PEM text, instead of ssl.truststore.location; with ssl.truststore.type=PEM.",
         PEM,
     )
     ssl_client_auth: str = kafka_property(
         _STRING,
         "none",
-        "Whether a client needs a certificate of its own: `required`; `requested`, one that it shows has to be "
-        "good; `none`. A listener SASL_SSL asks for none unless it has this as its own.",
+        "Client certificates: `required`; `requested`, optional but verified; `none`. A SASL_SSL listener "
+        "requests a certificate only if this is set for the listener.",
         one_of("required", "requested", "none"),
     )
     ssl_enabled_protocols: tuple[str, ...] = kafka_property(
-        _LIST, ("TLSv1.2", "TLSv1.3"), "The versions of TLS.", one_of("TLSv1.2", "TLSv1.3")
+        _LIST, ("TLSv1.2", "TLSv1.3"), "The enabled versions of TLS.", one_of("TLSv1.2", "TLSv1.3")
     )
     ssl_cipher_suites: tuple[str, ...] = kafka_property(
-        _LIST, (), "The cipher suites, by their names in TLS; default: those of OpenSSL.", CIPHER_SUITES
+        _LIST, (), "The enabled cipher suites, by their TLS names; default: those of OpenSSL.", CIPHER_SUITES
     )
     ssl_principal_mapping_rules: str = kafka_property(
         _STRING,
         "DEFAULT",
-        "How the subject of a client's certificate becomes the name of its principal: DEFAULT, "
-        "RULE:PATTERN/REPLACEMENT/[LU], …; the first that matches.",
+        "Rules that map the subject of a client certificate to the name of its principal: DEFAULT, "
+        "RULE:PATTERN/REPLACEMENT/[LU], …; the first match applies.",
         MAPPING_RULES,
     )
     ssl_allow_dn_changes: bool = kafka_property(
-        _BOOLEAN, False, "Whether a certificate that is read anew may have another subject."
+        _BOOLEAN, False, "Whether a reloaded certificate may have another subject."
     )
     ssl_allow_san_changes: bool = kafka_property(
-        _BOOLEAN, False, "Whether a certificate that is read anew may lack an alternative name that it had."
+        _BOOLEAN, False, "Whether a reloaded certificate may lack an alternative name of the previous one."
     )
     ssl_endpoint_identification_algorithm: str = kafka_property(
         _STRING,
         "https",
-        "How the brokers of a cluster make sure that the certificate of another one is of the host that it "
-        "advertises: `https`; nothing: not at all. Without a cluster it does nothing.",
+        "How brokers of a cluster verify each other's host names: `https`, or empty for no verification. It "
+        "has no effect without a cluster.",
         PRINTABLE,
     )
     http_tls_certificate: str = kafka_property(
         _STRING,
         "",
-        "A PEM file with the certificate of the HTTP port, which is then reached by https. groupd's own.",
+        "A PEM file with the certificate of the HTTP port, which then uses https. groupd's own.",
         FILE,
     )
     http_tls_key: str = kafka_property(
@@ -121,113 +130,117 @@ class SecurityProperties(Properties):
     sasl_enabled_mechanisms: tuple[str, ...] = kafka_property(
         _LIST,
         ("GSSAPI",),
-        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. A listener with SASL needs it: there is no GSSAPI.",
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. A SASL listener needs this property, because "
+        "GSSAPI is not supported.",
         NAMES_OR_NOTHING,
     )
     sasl_jaas_config: str = kafka_property(
         _PASSWORD,
         "",
-        'The login module of a mechanism; PLAIN has its users there (user_NAME="PASSWORD"), and a broker of a '
-        'cluster who it is to others (username="NAME" password="PASSWORD"). It acts as '
-        "`listener.name.<name>.<mechanism>.sasl.jaas.config` only.",
+        'The login module of a mechanism. For PLAIN it contains the users (user_NAME="PASSWORD"); for a '
+        'broker of a cluster, its own login (username="NAME" password="PASSWORD"). It has an effect only as '
+        "`listener.name.<name>.<mechanism>.sasl.jaas.config`.",
         JAAS,
     )
     sasl_mechanism_inter_broker_protocol: str = kafka_property(
         _STRING,
         "GSSAPI",
-        "By which mechanism the brokers of a cluster log in at each other, where the listener between them has "
-        "SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Without a cluster it does nothing.",
+        "The mechanism between the brokers of a cluster, if their listener has SASL: PLAIN, SCRAM-SHA-256 or "
+        "SCRAM-SHA-512. It has no effect without a cluster.",
         PRINTABLE,
     )
     sasl_server_callback_handler_class: str = kafka_property(
         _CLASS,
         "",
-        "Who validates the tokens of OAUTHBEARER: Kafka's own classes for signed and for unsecured ones.",
+        "The validator of OAUTHBEARER tokens: Kafka's own classes for signed and for unsecured tokens.",
         one_of(UNSECURED_OAUTH_VALIDATOR, *OAUTH_VALIDATORS),
     )
     sasl_server_max_receive_size: int = kafka_property(
-        _INT, 524_288, "The largest request before a client is authenticated.", at_least(1)
+        _INT, 524_288, "The largest request of an unauthenticated client, in bytes.", at_least(1)
     )
     connections_max_reauth_ms: int = kafka_property(
         _LONG,
         0,
-        "How long an authentication by SASL is good for, unless the client authenticates anew; not above 0: as "
-        "long as its credential.",
+        "The lifetime of a SASL session, which a client extends by reauthentication; 0 or less: as long as "
+        "its credential.",
     )
     connection_failed_authentication_delay_ms: int = kafka_property(
         _INT,
         _FAILED_AUTHENTICATION_DELAY_MS,
-        "How long a client waits to be told that it is not who it says.",
+        "The delay before the response to a failed authentication.",
         at_least(0),
     )
     authentication_timeout_ms: int = kafka_property(
         _INT,
         30_000,
-        "How long a client may take to authenticate, TLS included, before it is disconnected. groupd's own.",
+        "The time for authentication, TLS included; groupd then disconnects the client. groupd's own.",
         at_least(1),
     )
     sasl_oauthbearer_jwks_endpoint_url: str = kafka_property(
         _STRING,
         "",
-        "Where the keys are that tokens are signed with: https:, file:, or on this machine http:.",
+        "The URL of the keys that sign tokens: https:, file:, or http: for this machine.",
         URL,
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int = kafka_property(
-        _LONG, 3_600_000, "How often these keys are read anew.", at_least(1)
+        _LONG, 3_600_000, "The interval between reads of these keys.", at_least(1)
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = kafka_property(
-        _LONG, 100, "How long it is waited before the keys are asked for again, at first.", at_least(1)
+        _LONG, 100, "The first delay before a retry of a failed read of the keys.", at_least(1)
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = kafka_property(
-        _LONG, 10_000, "How long it is waited at most.", at_least(1)
+        _LONG, 10_000, "The longest delay before such a retry.", at_least(1)
     )
     sasl_oauthbearer_expected_audience: tuple[str, ...] = kafka_property(
-        _LIST, (), "Whom a token has to be for: one of these.", NAMES_OR_NOTHING
+        _LIST, (), "The accepted audiences of a token, one of which it must have.", NAMES_OR_NOTHING
     )
     sasl_oauthbearer_expected_issuer: str = kafka_property(
-        _STRING, "", "Who has to have issued a token.", PRINTABLE
+        _STRING, "", "The required issuer of a token.", PRINTABLE
     )
     sasl_oauthbearer_allow_unverified_audience: bool = kafka_property(
-        _BOOLEAN, False, "Whether sasl.oauthbearer.expected.audience may be unset where tokens are signed."
+        _BOOLEAN, False, "Whether sasl.oauthbearer.expected.audience may be unset with signed tokens."
     )
     sasl_oauthbearer_allow_unverified_issuer: bool = kafka_property(
-        _BOOLEAN, False, "Whether sasl.oauthbearer.expected.issuer may be unset where tokens are signed."
+        _BOOLEAN, False, "Whether sasl.oauthbearer.expected.issuer may be unset with signed tokens."
     )
     sasl_oauthbearer_clock_skew_seconds: int = kafka_property(
-        _INT, 30, "How far clocks may differ where times in a token are looked at.", at_least(0)
+        _INT, 30, "The tolerated clock difference for times in a token.", at_least(0)
     )
     sasl_oauthbearer_scope_claim_name: str = kafka_property(
-        _STRING, "scope", "The claim of a token that has its scopes.", NONEMPTY_TEXT
+        _STRING, "scope", "The claim with the scopes of a token.", NONEMPTY_TEXT
     )
     sasl_oauthbearer_sub_claim_name: str = kafka_property(
-        _STRING, "sub", "The claim of a token that names the principal.", NONEMPTY_TEXT
+        _STRING, "sub", "The claim with the name of the principal.", NONEMPTY_TEXT
     )
     sasl_oauthbearer_jwt_validator_class: str = kafka_property(
-        _CLASS, JWT_VALIDATORS[0], "Kafka's own classes alone.", one_of(*JWT_VALIDATORS)
+        _CLASS, JWT_VALIDATORS[0], "Only Kafka's own classes are accepted.", one_of(*JWT_VALIDATORS)
     )
     security_inter_broker_protocol: str = kafka_property(
         _STRING,
         "PLAINTEXT",
-        "By which listener the brokers of a cluster reach each other: the one that has the name of this protocol, "
-        "in place of inter.broker.listener.name. Without a cluster it does nothing.",
+        "The listener between the brokers of a cluster, by the name of its protocol, unless "
+        "inter.broker.listener.name is set. It has no effect without a cluster.",
         one_of(*SecurityProtocol),
     )
     principal_builder_class: str = kafka_property(
-        _CLASS, PRINCIPAL_BUILDER, "Kafka's own class alone.", one_of(PRINCIPAL_BUILDER)
+        _CLASS, PRINCIPAL_BUILDER, "Only Kafka's own class is accepted.", one_of(PRINCIPAL_BUILDER)
     )
     # Authorization
     authorizer_class_name: str = kafka_property(
         _STRING,
         "",
-        "Who decides what a client may do: Kafka's StandardAuthorizer (AclAuthorizer and SimpleAclAuthorizer of "
-        "older releases mean the same); default: everybody may do everything.",
+        "The authorizer: Kafka's StandardAuthorizer (AclAuthorizer and SimpleAclAuthorizer of older releases "
+        "mean the same). Default: every operation is allowed.",
         AUTHORIZER,
     )
     super_users: str = kafka_property(
-        _STRING, "", "Who may do everything: User:NAME;User:NAME, with authorizer.class.name.", SUPER_USERS
+        _STRING,
+        "",
+        "Principals with all permissions: User:NAME;User:NAME. It needs authorizer.class.name.",
+        SUPER_USERS,
     )
     allow_everyone_if_no_acl_found: bool = kafka_property(
-        _BOOLEAN, False, "Whether everybody may do everything with a resource that no ACL is about."
+        _BOOLEAN, False, "Whether everyone may use a resource that has no ACL."
     )
 
     def check_security(self, idle_ms: int) -> None:

@@ -17,27 +17,28 @@ class TransactionProperties(Properties):
     transaction_version: int = kafka_property(
         _INT,
         2,
-        "How transactions work: 2, the epoch of a producer rises with each of them, and what it writes to is added "
-        "by itself; 1 and 0, as before Kafka 4. A cluster has a feature of that name. groupd's own as a property.",
+        "The version of transactions. 2: each transaction increments the producer epoch, and the broker adds "
+        "partitions itself; 1 and 0: as before Kafka 4. In Kafka this is a feature of the cluster. groupd's "
+        "own as a property.",
         between(0, 2),
     )
     transaction_max_timeout_ms: int = kafka_property(
-        _INT, 900_000, "The longest timeout that a transactional producer may ask for.", at_least(1)
+        _INT, 900_000, "The longest timeout that a transactional producer can request.", at_least(1)
     )
     transactional_id_expiration_ms: int = kafka_property(
-        _INT, 7 * _MS_PER_DAY, "How long a transactional id without transactions is remembered.", at_least(1)
+        _INT, 7 * _MS_PER_DAY, "The time after which an unused transactional id expires.", at_least(1)
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = kafka_property(
-        _INT, 10_000, "How often transactions are looked for that have timed out.", at_least(1)
+        _INT, 10_000, "The interval between searches for timed-out transactions.", at_least(1)
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = kafka_property(
-        _INT, 3_600_000, "How often transactional ids are looked for that have expired.", at_least(1)
+        _INT, 3_600_000, "The interval between searches for expired transactional ids.", at_least(1)
     )
     transaction_partition_verification_enable: bool = kafka_property(
         _BOOLEAN,
         True,
-        "Whether the coordinator is asked if a transaction has a partition, before its first records there are "
-        "taken.",
+        "Whether the broker verifies with the coordinator that a transaction contains a partition before its "
+        "first records.",
     )
     transaction_state_log_num_partitions: int = kafka_property(
         _INT, 50, "Partitions of __transaction_state when it is created.", at_least(1)
@@ -49,11 +50,11 @@ class TransactionProperties(Properties):
         _INT,
         20,
         (
-            "How long a Produce waits at most before it asks again, where the transaction before is not ended "
-            "everywhere yet."
+            "The longest wait of a Produce before it retries the verification while the previous transaction is "
+            "not yet ended in every partition."
         ),
         at_least(1),
     )
     add_partitions_to_txn_retry_backoff_max_ms: int = kafka_property(
-        _INT, 100, "How long it asks altogether before it is refused.", at_least(0)
+        _INT, 100, "The time after which a Produce gives up these retries with an error.", at_least(0)
     )

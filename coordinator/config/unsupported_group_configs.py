@@ -71,31 +71,31 @@ UNSUPPORTED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
     for name, kind, default, bounds, documentation in (
         (
             *("consumer.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
-            "Whether a target of a consumer group is computed apart from its requests.",
+            "Whether the target assignment of a consumer group is computed outside of its requests.",
         ),
         (
             *("share.session.timeout.ms", _INT, "45000", at_least(1)),
-            "How long a member of a share group may be silent.",
+            "The session timeout of members of a share group.",
         ),
         (
             *("share.heartbeat.interval.ms", _INT, "5000", at_least(1)),
-            "How often members of a share group are told to send heartbeats.",
+            "The heartbeat interval of members of a share group.",
         ),
         (
             *("share.record.lock.duration.ms", _INT, "30000", at_least(1000)),
-            "How long a member of a share group keeps a record for itself.",
+            "The time that a member of a share group locks a record.",
         ),
         (
             *("share.delivery.count.limit", _INT, "5", at_least(2)),
-            "How often one record is given to a share group at most.",
+            "The maximum number of deliveries of a record to a share group.",
         ),
         (
             *("share.partition.max.record.locks", _INT, "2000", at_least(100)),
-            "How many records of a partition the members of a share group keep for themselves at most.",
+            "The maximum number of locked records of a partition in a share group.",
         ),
         (
             *("share.auto.offset.reset", _STRING, "latest", _OFFSET_RESET),
-            "Where a share group begins to read a partition: earliest, latest, or by_duration: and how long ago.",
+            "Where a share group begins to read a partition: earliest, latest, or by_duration: and an age.",
         ),
         (
             *(
@@ -104,71 +104,71 @@ UNSUPPORTED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
                 "read_uncommitted",
                 one_of("read_committed", "read_uncommitted"),
             ),
-            "Whether a share group gets records of transactions only when they are committed.",
+            "Whether a share group reads only committed records of transactions.",
         ),
         (
             *("share.renew.acknowledge.enable", _BOOLEAN, "true", ANY_VALUE),
-            "Whether members of a share group may keep a record for longer.",
+            "Whether members of a share group may extend the lock of a record.",
         ),
         (
             *("share.assignment.interval.ms", _INT, "1000", at_least(0)),
-            "The least time between two target assignments of a share group.",
+            "The minimum time between two target assignments of a share group.",
         ),
         (
             *("share.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
-            "Whether a target of a share group is computed apart from its requests.",
+            "Whether the target assignment of a share group is computed outside of its requests.",
         ),
         (
             *("streams.session.timeout.ms", _INT, "45000", at_least(1)),
-            "How long a member of a streams group may be silent.",
+            "The session timeout of members of a streams group.",
         ),
         (
             *("streams.heartbeat.interval.ms", _INT, "5000", at_least(1)),
-            "How often members of a streams group are told to send heartbeats.",
+            "The heartbeat interval of members of a streams group.",
         ),
         (
             *("streams.num.standby.replicas", _INT, "0", at_least(0)),
-            "How many standby replicas each task of a streams group has.",
+            "The number of standby replicas of each task of a streams group.",
         ),
         (
             *("streams.initial.rebalance.delay.ms", _INT, "3000", at_least(0)),
-            "How long the first target of a streams group waits for more members.",
+            "The time that the first target assignment of a streams group waits for more members.",
         ),
         (
             *("streams.assignment.interval.ms", _INT, "1000", at_least(0)),
-            "The least time between two target assignments of a streams group.",
+            "The minimum time between two target assignments of a streams group.",
         ),
         (
             *("streams.assignor.offload.enable", _BOOLEAN, "true", ANY_VALUE),
-            "Whether a target of a streams group is computed apart from its requests.",
+            "Whether the target assignment of a streams group is computed outside of its requests.",
         ),
         (
             *("streams.task.offset.interval.ms", _INT, "60000", at_least(1)),
-            "How often members of a streams group report the offsets of their tasks.",
+            "The interval at which members of a streams group report the offsets of their tasks.",
         ),
         (
             *("streams.num.warmup.replicas", _INT, "2", at_least(0)),
-            "How many warm-up replicas a streams group has.",
+            "The number of warm-up replicas of a streams group.",
         ),
         (
             *(RACK_TAGS, _LIST, "", _NONEMPTY_WORDS),
-            "The tags of clients over which standby replicas of a streams group are spread.",
+            "The client tags across which the standby replicas of a streams group are distributed.",
         ),
         (
             *("streams.acceptable.recovery.lag", ConfigType.LONG, "10000", at_least(0)),
-            "How far behind a task of a streams group may be that counts as caught up.",
+            "The maximum lag of a task of a streams group that counts as caught up.",
         ),
         (
             *(_ASSIGNOR, _STRING, "sticky", ANY_VALUE),
-            "Who assigns the tasks of a streams group.",
+            "The assignor of the tasks of a streams group.",
         ),
         (
             *(_DEAD_LETTERS, _STRING, "", ANY_VALUE),
-            "The topic for what a share group could not process.",
+            "The dead-letter topic of a share group.",
         ),
         (
             *("errors.deadletterqueue.copy.record.enable", _BOOLEAN, "false", ANY_VALUE),
-            "Whether that topic gets whole records.",
+            "Whether the dead-letter topic gets whole records.",
         ),
     )
 )

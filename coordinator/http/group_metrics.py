@@ -38,7 +38,7 @@ class GroupsCollector(Collector):
         yield from _collect_partitions(self._metrics)
         yield GaugeMetricFamily(
             "groupd_groups_left_out",
-            "Groups that were asked for and are not told of, as there are too many: ask for some (match)",
+            "Selected groups beyond the limit, without metrics; select fewer groups (match)",
             value=self._metrics.left_out,
         )
 
@@ -52,7 +52,7 @@ def _fill_family(family: Family, values: Iterator[Sample]) -> Family:
 def _collect_states(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metric]:
     yield _fill_family(
         GaugeMetricFamily(
-            "groupd_group_state", "1 for the state that a group is in", labels=[GROUP_LABEL, "type", "state"]
+            "groupd_group_state", "1 for the current state of a group", labels=[GROUP_LABEL, "type", "state"]
         ),
         (((group.group_id, group.type, group.state), 1) for group in groups),
     )
@@ -62,14 +62,14 @@ def _collect_states(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metric]:
     )
     yield _fill_family(
         GaugeMetricFamily(
-            "groupd_group_frozen", "Whether the clock of a group stands still", labels=[GROUP_LABEL]
+            "groupd_group_frozen", "1 while the clock of a group is stopped", labels=[GROUP_LABEL]
         ),
         (((group.group_id,), group.is_frozen) for group in groups),
     )
     yield _fill_family(
         GaugeMetricFamily(
             "groupd_group_session_margin_ratio",
-            "The least share of its session, from 0 to 1, that a member of a group has left; none without members",
+            "The lowest remaining share (0 to 1) of a session in a group; no series without members",
             labels=[GROUP_LABEL],
         ),
         (((group.group_id,), group.session_margin) for group in groups if group.session_margin is not None),
@@ -80,14 +80,14 @@ def _collect_rebalances(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metr
     yield _fill_family(
         GaugeMetricFamily(
             "groupd_group_rebalance_open_seconds",
-            "How long a group has been rebalancing; 0 where it is not",
+            "Age of the open rebalance of a group; 0 without one",
             labels=[GROUP_LABEL],
         ),
         (((group.group_id,), group.rebalance_open_s) for group in groups),
     )
     took = SummaryMetricFamily(
         "groupd_group_rebalance_seconds",
-        "What the rebalances of a group took that came to their end, by phase; join and sync are parts of total",
+        "Durations of completed rebalances of a group, by phase; join and sync are parts of total",
         labels=[GROUP_LABEL, "phase"],
     )
     for group in groups:
@@ -101,12 +101,12 @@ def _collect_counts(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metric]:
         (
             GroupCounter.REBALANCES,
             "groupd_group_rebalances",
-            "Rebalances of a group that began; of a consumer group, its epochs",
+            "Rebalances of a group that began; for a consumer group, its epochs",
         ),
         (
             GroupCounter.EXPIRED,
             "groupd_group_member_sessions_expired",
-            "Sessions of members of a group that ended",
+            "Sessions of members of a group that expired",
         ),
     ):
         yield _fill_family(
@@ -118,13 +118,13 @@ def _collect_counts(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metric]:
             GroupCounter.EVICTED,
             "groupd_group_members_evicted",
             "phase",
-            "Members of a group that were put out, by what they did not do in time",
+            "Members of a group that groupd removed because they were late, by phase",
         ),
         (
             GroupCounter.COMMITS_REFUSED,
             "groupd_group_commits_refused",
             "error",
-            "Commits of a group that were refused",
+            "Refused commits of a group",
         ),
     ):
         yield _fill_family(
@@ -133,12 +133,12 @@ def _collect_counts(groups: Sequence[GroupMetricsSnapshot]) -> Iterator[Metric]:
     for name, what, counts in (
         (
             "groupd_group_violations",
-            "What the oracles found in a group, each time",
+            "Violations that the oracles found in a group",
             [group.counts.violations for group in groups],
         ),
         (
             "groupd_group_notices",
-            "Notices of the oracles about a group, each time",
+            "Notices of the oracles about a group",
             [group.counts.notices for group in groups],
         ),
     ):
@@ -163,7 +163,7 @@ def _collect_offsets(metrics: SelectedGroupMetrics) -> Iterator[Metric]:
     yield _fill_family(
         GaugeMetricFamily(
             "kafka_consumergroup_current_offset",
-            "What a group has committed for a partition",
+            "Committed offset of a group for a partition",
             labels=[GROUP_LABEL, *_PARTITION_LABELS],
         ),
         (
@@ -175,7 +175,7 @@ def _collect_offsets(metrics: SelectedGroupMetrics) -> Iterator[Metric]:
     yield _fill_family(
         GaugeMetricFamily(
             "kafka_consumergroup_lag",
-            "What is left to read for a group in a partition",
+            "Lag of a group in a partition",
             labels=[GROUP_LABEL, *_PARTITION_LABELS],
         ),
         (
@@ -187,7 +187,7 @@ def _collect_offsets(metrics: SelectedGroupMetrics) -> Iterator[Metric]:
     yield _fill_family(
         GaugeMetricFamily(
             "kafka_consumergroup_current_offset_sum",
-            "What a group has committed, of all partitions of a topic",
+            "Sum of the committed offsets of a group in a topic",
             labels=[GROUP_LABEL, "topic"],
         ),
         _sum_by_topic(
@@ -197,7 +197,7 @@ def _collect_offsets(metrics: SelectedGroupMetrics) -> Iterator[Metric]:
     yield _fill_family(
         GaugeMetricFamily(
             "kafka_consumergroup_lag_sum",
-            "What is left to read for a group in all partitions of a topic",
+            "Sum of the lags of a group in a topic",
             labels=[GROUP_LABEL, "topic"],
         ),
         _sum_by_topic(
@@ -229,7 +229,7 @@ def _collect_partitions(metrics: SelectedGroupMetrics) -> Iterator[Metric]:
     yield _fill_family(
         GaugeMetricFamily(
             "kafka_topic_partitions",
-            "Partitions of a topic for which one of the groups has committed something",
+            "Number of partitions of a topic; only topics with a commit of one of the groups",
             labels=["topic"],
         ),
         (((topic,), count) for topic, count in metrics.partitions.items()),
@@ -238,14 +238,14 @@ def _collect_partitions(metrics: SelectedGroupMetrics) -> Iterator[Metric]:
     yield _fill_family(
         GaugeMetricFamily(
             "kafka_topic_partition_current_offset",
-            "Where a partition ends for consumers",
+            "End offset of a partition for consumers",
             labels=_PARTITION_LABELS,
         ),
         (((topic, str(partition)), ends.end) for (topic, partition), ends in places),
     )
     yield _fill_family(
         GaugeMetricFamily(
-            "kafka_topic_partition_oldest_offset", "Where a partition begins", labels=_PARTITION_LABELS
+            "kafka_topic_partition_oldest_offset", "Start offset of a partition", labels=_PARTITION_LABELS
         ),
         (((topic, str(partition)), ends.start) for (topic, partition), ends in places),
     )

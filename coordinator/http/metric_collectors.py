@@ -88,15 +88,13 @@ def _collect_rebalances(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "groupd_offset_expirations",
-        "Offsets that outlived their retention",
+        "Offsets that expired after their retention",
         value=broker_metrics.expired_offsets,
     )
     yield CounterMetricFamily(
         "groupd_offset_deletions", "Offsets deleted", value=broker_metrics.deleted_offsets
     )
-    events = CounterMetricFamily(
-        "groupd_group_events", "What happened in groups, by the name of its event", labels=["event"]
-    )
+    events = CounterMetricFamily("groupd_group_events", "Events of groups, by name", labels=["event"])
     _add_events(events, broker_metrics.events)
     yield events
 
@@ -104,8 +102,8 @@ def _collect_rebalances(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
 def _collect_evictions(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
     evicted = CounterMetricFamily(
         "groupd_members_evicted",
-        "Members that were put out, by what they did not do in time: rejoin, ask for their assignment, give up "
-        "partitions",
+        "Members removed because they were late in a phase: to rejoin (join), to send SyncGroup (sync), or to give "
+        "up partitions (revoke)",
         labels=["phase"],
     )
     for phase in EVICTION_PHASES:
@@ -113,11 +111,11 @@ def _collect_evictions(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
     yield evicted
     yield CounterMetricFamily(
         "groupd_member_sessions_expired",
-        "Sessions of members that ended, as nothing was heard of them",
+        "Sessions of members that expired",
         value=broker_metrics.group_counts[GroupCounter.EXPIRED, ""],
     )
     refused = CounterMetricFamily(
-        "groupd_commits_refused", "Commits that were refused, whole or in part", labels=["error"]
+        "groupd_commits_refused", "Refused commits, whole or in part", labels=["error"]
     )
     for (counter, error), count in sorted(broker_metrics.group_counts.items()):
         if counter is GroupCounter.COMMITS_REFUSED:
@@ -132,12 +130,12 @@ def _collect_transactions(metrics: ServerMetrics) -> Iterator[Metric]:
     yield ids
     yield GaugeMetricFamily(
         "groupd_open_transactions",
-        "Transactions that have begun and are not ended in every partition",
+        "Transactions that have begun and have not ended in every partition",
         value=metrics.open_transactions,
     )
     partitions = GaugeMetricFamily(
         "groupd_transaction_partitions",
-        "Partitions of __transaction_state by state; all 0 before it is there",
+        "Partitions of __transaction_state by state; all 0 before the topic exists",
         labels=["state"],
     )
     for state in PartitionState:
@@ -145,7 +143,7 @@ def _collect_transactions(metrics: ServerMetrics) -> Iterator[Metric]:
     yield partitions
     events = CounterMetricFamily(
         "groupd_transaction_events",
-        "What happened to transactions, by the name of its event",
+        "Events of transactions, by name",
         labels=["event"],
     )
     _add_events(events, metrics.events.transactions)
@@ -161,10 +159,10 @@ def _collect_oracle_counts(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
     for name, what, counts in (
         (
             "groupd_violations",
-            "What the oracles found that must not happen, each time",
+            "Violations that the invariant checks (oracles) found",
             broker_metrics.violations,
         ),
-        ("groupd_notices", "Notices of the oracles: unusual, but not always wrong", broker_metrics.notices),
+        ("groupd_notices", "Notices of the oracles: unusual, but not always errors", broker_metrics.notices),
     ):
         family = CounterMetricFamily(name, what, labels=["oracle"])
         for oracle in OracleName:
@@ -175,7 +173,7 @@ def _collect_oracle_counts(broker_metrics: BrokerMetrics) -> Iterator[Metric]:
 def _collect_requests(metrics: ServerMetrics) -> Iterator[Metric]:
     family = HistogramMetricFamily(
         "groupd_request_seconds",
-        "From request to answer, by API; a parked JoinGroup counts its wait",
+        "Time from request to response, by API; it includes the wait of a JoinGroup",
         labels=["api"],
     )
     bounds = [*(str(bound / 1e9) for bound in LATENCY_BOUNDS_NS), "+Inf"]
@@ -189,12 +187,12 @@ def _collect_requests(metrics: ServerMetrics) -> Iterator[Metric]:
 
 def _collect_authentications(counts: AuthenticationCounts) -> Iterator[Metric]:
     for name, what, counted in (
-        ("successful_authentications", "Clients let in by SASL", counts.succeeded),
-        ("failed_authentications", "Clients that SASL did not let in", counts.failed),
-        ("successful_reauthentications", "Clients that authenticated anew", counts.reauthentications),
+        ("successful_authentications", "Successful authentications by SASL", counts.succeeded),
+        ("failed_authentications", "Failed authentications by SASL", counts.failed),
+        ("successful_reauthentications", "Successful reauthentications", counts.reauthentications),
         (
             "failed_reauthentications",
-            "Clients that could not authenticate anew",
+            "Failed reauthentications",
             counts.failed_reauthentications,
         ),
     ):
@@ -204,53 +202,55 @@ def _collect_authentications(counts: AuthenticationCounts) -> Iterator[Metric]:
         yield family
     yield CounterMetricFamily(
         "groupd_expired_connections_killed",
-        "Connections closed for a request after the end of their session (connections.max.reauth.ms)",
+        "Connections closed at a request after their session had expired (connections.max.reauth.ms)",
         value=counts.expired_connections,
     )
 
 
 def _collect_connections(connections: ConnectionMetrics) -> Iterator[Metric]:
-    yield GaugeMetricFamily("groupd_connections", "Connections open now", value=connections.open)
-    yield CounterMetricFamily("groupd_connections_accepted", "Connections let in", value=connections.accepted)
+    yield GaugeMetricFamily("groupd_connections", "Open connections", value=connections.open)
+    yield CounterMetricFamily(
+        "groupd_connections_accepted", "Accepted connections", value=connections.accepted
+    )
     yield CounterMetricFamily(
         "groupd_connections_refused",
-        "Connections turned away or closed for what they sent",
+        "Connections that were rejected, or closed because of invalid bytes",
         value=connections.refused,
     )
     yield CounterMetricFamily(
         "groupd_connections_closed_idle",
-        "Connections closed for their silence (connections.max.idle.ms)",
+        "Connections closed while idle (connections.max.idle.ms)",
         value=connections.closed_idle,
     )
     handshakes = CounterMetricFamily(
-        "groupd_failed_handshakes", "TLS handshakes that failed, by what was wrong", labels=["reason"]
+        "groupd_failed_handshakes", "Failed TLS handshakes, by reason", labels=["reason"]
     )
     for kind, count in sorted(connections.failed_handshakes.items()):
         handshakes.add_metric([kind], count)
     yield handshakes
     yield CounterMetricFamily(
         "groupd_connections_full_seconds",
-        "Time during which new connections had to wait (max.connections)",
+        "Time during which new connections waited (max.connections)",
         value=connections.full_seconds,
     )
     yield GaugeMetricFamily(
         "groupd_unanswered_requests",
-        "Requests that wait for an answer: for their group, for records, or for the disk",
+        "Requests without a response yet: they wait for their group, for records, or for the disk",
         value=connections.unanswered_requests,
     )
     yield GaugeMetricFamily(
         "groupd_answer_bytes",
-        "Answers that have not left yet, behind one that is missing or for a peer that reads slowly",
+        "Bytes of unsent responses, which wait for an earlier response or for a slow client",
         value=connections.answer_bytes,
     )
     yield GaugeMetricFamily(
         "groupd_request_bytes",
-        "Size of the requests that are being received",
+        "Size of the requests in receipt",
         value=connections.request_bytes,
     )
     yield GaugeMetricFamily(
         "groupd_connections_awaiting_memory",
-        "Connections that are not read from meanwhile (queued.max.request.bytes)",
+        "Connections whose next request waits for memory (queued.max.request.bytes)",
         value=connections.awaiting_memory,
     )
 
@@ -258,7 +258,7 @@ def _collect_connections(connections: ConnectionMetrics) -> Iterator[Metric]:
 def _collect_process(metrics: ServerMetrics) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "groupd_waiters",
-        "Answers that groups, fetches and logs have still to give; 0 without a connection",
+        "Pending responses of groups, fetches and logs; 0 without a connection",
         value=metrics.waiters,
     )
     yield GaugeMetricFamily(
@@ -267,7 +267,7 @@ def _collect_process(metrics: ServerMetrics) -> Iterator[Metric]:
     yield GaugeMetricFamily("groupd_tasks", "Tasks of the event loop", value=metrics.tasks)
     yield GaugeMetricFamily(
         "groupd_memory_blocks",
-        "Blocks of memory that Python has given out: what leaks grows here before the process does",
+        "Memory blocks allocated by Python; a leak shows here before the process grows",
         value=metrics.memory_blocks,
     )
 
@@ -283,7 +283,7 @@ def _collect_logs(metrics: ServerMetrics) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "groupd_disk_refusals",
-        "What the disk refused: commits, trials, checkpoints, states",
+        "Writes that the disk refused: commits, trials, checkpoints, states",
         value=metrics.disk_refusals,
     )
 
@@ -302,7 +302,7 @@ class ControlCollector(Collector):
         metrics = self._metrics
         rebalances = HistogramMetricFamily(
             "groupd_rebalance_seconds",
-            "What rebalances took that came to their end, as in the ledger; join and sync are parts of total",
+            "Durations of completed rebalances, as in the ledger; join and sync are parts of total",
             labels=["phase"],
         )
         for phase, durations in metrics.rebalances.items():
@@ -311,21 +311,21 @@ class ControlCollector(Collector):
         yield rebalances
         yield GaugeMetricFamily(
             "groupd_rebalance_open_seconds",
-            "How long the oldest open rebalance has gone on; 0 where there is none",
+            "Age of the oldest open rebalance; 0 without one",
             value=metrics.rebalance_open_s,
         )
         hits = CounterMetricFamily(
-            "groupd_fault_hits", "How often faults have acted, by what they do", labels=["fault"]
+            "groupd_fault_hits", "Hits of injected faults, by action", labels=["fault"]
         )
         for kind in ACTION_KINDS:
             hits.add_metric([kind], metrics.fault_hits.get(kind, 0))
         yield hits
         yield GaugeMetricFamily(
-            "groupd_frozen_groups", "Groups whose clock stands still", value=metrics.frozen_groups
+            "groupd_frozen_groups", "Groups with a stopped clock", value=metrics.frozen_groups
         )
         yield GaugeMetricFamily(
             "groupd_session_margin_ratio",
-            "The least share of its session, from 0 to 1, that a member of any group has left; 1 without members",
+            "The lowest remaining share (0 to 1) of a session among the members of all groups; 1 without members",
             value=metrics.session_margin,
         )
         yield from self._collect_cluster()
@@ -333,8 +333,8 @@ class ControlCollector(Collector):
     def _collect_cluster(self) -> Iterator[Metric]:
         owned = GaugeMetricFamily(
             "groupd_cluster_owned_partitions",
-            "Partitions that each of several brokers in this process coordinates or leads; in a cluster on etcd, "
-            "those that this broker coordinates, or leads of topics with replicas",
+            "Partitions that each broker of this process coordinates or leads. In a cluster on etcd: partitions "
+            "that this broker coordinates, and the partitions of replicated topics that it leads",
             labels=["broker"],
         )
         for node_id, count in self._metrics.owned_partitions.items():
@@ -342,8 +342,8 @@ class ControlCollector(Collector):
         yield owned
         moves = CounterMetricFamily(
             "groupd_cluster_moves",
-            "How often partitions came to another of several brokers, or lost their only one, by why; in a cluster "
-            "on etcd, how often this broker gained or lost one",
+            "Moves of partitions to another broker of this process, or from their only broker, by cause. In a "
+            "cluster on etcd: gains and losses of this broker",
             labels=["cause"],
         )
         for cause, count in self._metrics.moves.items():
@@ -352,29 +352,29 @@ class ControlCollector(Collector):
         engine = self._metrics.engine
         fenced = CounterMetricFamily(
             "groupd_cluster_fenced",
-            "How often an append was refused because another broker owns the partition",
+            "Appends that were refused because another broker owns the partition",
         )
         append = GaugeMetricFamily(
-            "groupd_cluster_append_seconds", "The median of how long the last 1,000 transactions in etcd took"
+            "groupd_cluster_append_seconds", "Median duration of the last 1,000 transactions in etcd"
         )
         left = GaugeMetricFamily(
             "groupd_cluster_session_left_seconds",
-            "Until this broker lets go of all that it owns, unless etcd answers before; 0 without a session",
+            "Time until this broker gives up all its partitions unless etcd answers; 0 without a session",
         )
         held = GaugeMetricFamily(
-            "groupd_cluster_engine_bytes", "What etcd holds of the partitions that this broker coordinates"
+            "groupd_cluster_engine_bytes", "Bytes in etcd of the partitions that this broker coordinates"
         )
         sizes = GaugeMetricFamily(
             "groupd_cluster_etcd_bytes",
-            "Size of the database of each node of etcd, of those that answer",
+            "Database size of each etcd node that answers",
             labels=["endpoint"],
         )
         quota = GaugeMetricFamily(
             "groupd_cluster_etcd_quota_bytes",
-            "How large the database of etcd may grow: cluster.etcd.quota.bytes, or what it says itself, or 2 GiB",
+            "Quota of the etcd database: cluster.etcd.quota.bytes, or the quota that etcd reports, or 2 GiB",
         )
         full = GaugeMetricFamily(
-            "groupd_cluster_etcd_full", "1 while etcd takes no writes for want of room (its alarm NOSPACE)"
+            "groupd_cluster_etcd_full", "1 while etcd rejects writes because it is full (its alarm NOSPACE)"
         )
         if engine is not None:
             held.add_metric([], engine.engine_bytes)

@@ -1,14 +1,14 @@
-"""The states of a transactional id, and every way from one to another.
+"""The states of a transactional id, and the transitions between them.
 
-A transactional id has one transaction at a time. It is **Empty** from the moment at which a producer gets its id
-and epoch, and **Ongoing** from the first partition on. An end takes two steps: with **PrepareCommit** or
-**PrepareAbort** the outcome is settled, and never changes; when each partition of the transaction has its marker,
-**CompleteCommit** or **CompleteAbort** follows. The next transaction begins from there.
+A transactional id has one transaction at a time. It is **Empty** after a producer has got its producer id and
+epoch, and **Ongoing** after the first partition was added. The end takes two steps. **PrepareCommit** or
+**PrepareAbort** decides the outcome, which never changes. When each partition of the transaction has its marker,
+**CompleteCommit** or **CompleteAbort** follows, and the next transaction can begin.
 
-A transaction that its producer does not end in time is aborted, and so is one that is open when a producer with
-the same transactional id begins anew. Either fences the old producer: the epoch rises.
+The coordinator aborts a transaction at its timeout, and when a new producer with the same transactional id starts.
+Both increment the epoch, which fences the old producer.
 
-What a producer gets in each state, with its current id and epoch:
+The response to a producer with the current id and epoch, by state:
 
 | request | Empty | Ongoing | PrepareCommit | PrepareAbort | CompleteCommit | CompleteAbort |
 |---|---|---|---|---|---|---|
@@ -22,8 +22,8 @@ What a producer gets in each state, with its current id and epoch:
 | EndTxn v5 repeated, commit | 90 | 90 | 51 | 51 | 0 | 48 |
 | EndTxn v5 repeated, abort | 90 | 90 | 51 | 51 | 48 | 0 |
 
-`TRANSITIONS` is the only statement of what may follow what: `ShardTransactions.write_transition` asserts it and
-the diagram in the documentation is drawn from it. Source: Kafka's `TransactionState`.
+`TRANSITIONS` is the only list of transitions: `ShardTransactions.write_transition` asserts it, and the diagram in
+the documentation is generated from it. Source: Kafka's `TransactionState`.
 """
 
 from collections.abc import Mapping

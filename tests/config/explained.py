@@ -1,5 +1,5 @@
-"""Where groupd's properties differ from Kafka's on purpose. docs/configuration.md tells it from this, and a test
-finds every difference that is not here, and every one that is no more.
+"""Intended differences of groupd's properties from Kafka's, and the source of a table in docs/configuration.md. A
+test fails for a difference that is not listed, and for a listed one that does not exist.
 """
 
 from collections.abc import Callable
@@ -16,30 +16,32 @@ def _nothing(_: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A difference of some properties, in words and so that a test can recognise it."""
+    """A difference of some properties, in words and as a check for a test."""
 
     names: tuple[str, ...]
     kafka: str
     here: str
     why: str
     is_default: bool = False
-    """Whether another default is the difference."""
+    """Whether the difference is the default."""
     refuses: Callable[[str], bool] = _nothing
-    """Which values Kafka takes and groupd does not."""
+    """The values that Kafka accepts and groupd refuses."""
     takes: Callable[[str], bool] = _nothing
-    """Which values groupd takes and Kafka does not."""
+    """The values that groupd accepts and Kafka refuses."""
 
 
 EXPLAINED: Final = (
-    Explained(("node.id",), "no default", "1", "There is one node.", is_default=True),
+    Explained(("node.id",), "no default", "1", "A single broker needs no choice.", is_default=True),
     Explained(
         ("listeners",),
         "`PLAINTEXT://:9092`",
         "`PLAINTEXT://127.0.0.1:9092`",
-        "Without access control nobody else is let in unasked. The image listens on every address.",
+        "Without access control only this machine can connect by default. The image listens on every address.",
         is_default=True,
     ),
-    Explained(("log.dirs",), "`/tmp/kafka-logs`", "`./data`", "Temporary files go.", is_default=True),
+    Explained(
+        ("log.dirs",), "`/tmp/kafka-logs`", "`./data`", "The system deletes temporary files.", is_default=True
+    ),
     Explained(
         ("log.dirs",),
         "several directories",
@@ -51,98 +53,98 @@ EXPLAINED: Final = (
         ("socket.listen.backlog.size",),
         "50",
         "4096",
-        "Thousands of clients that connect at once are not made to try again.",
+        "Thousands of clients can connect at once without retries.",
         is_default=True,
     ),
     Explained(
         ("queued.max.request.bytes",),
         "-1",
         "268435456",
-        "Requests that are begun and never sent whole would take all memory.",
+        "Incomplete requests could otherwise fill the memory.",
         is_default=True,
     ),
     Explained(
         ("log.flush.interval.ms",),
         "no default",
         "1000",
-        "It acts with `log.flush=interval` only.",
+        "It has an effect only with `log.flush=interval`.",
         is_default=True,
     ),
     Explained(
         ("group.initial.rebalance.delay.ms", "offset.metadata.max.bytes"),
         "any number",
         "not below 0",
-        "Nothing is less than nothing; Kafka takes such a delay for none, and then no metadata at all.",
+        "A negative value has no meaning. In Kafka such a delay is 0, and such a length forbids metadata.",
         refuses=lambda value: int(value) < 0,
     ),
     Explained(
         ("group.min.session.timeout.ms",),
         "any number",
         "from 0 to `group.max.session.timeout.ms`",
-        "Kafka starts, and above that no member can join.",
+        "Kafka starts, but no member can join.",
         refuses=lambda value: not 0 <= int(value) <= 1_800_000,
     ),
     Explained(
         ("group.max.session.timeout.ms",),
         "any number",
         "not below `group.min.session.timeout.ms`",
-        "The same.",
+        "Otherwise no member can join.",
         refuses=lambda value: int(value) < 6000,
     ),
     Explained(
         ("listeners", "advertised.listeners"),
         "ports above 65535",
         "refused",
-        "Kafka takes the text and fails later.",
+        "Kafka accepts the text and fails later.",
         refuses=lambda value: value.endswith(":65536"),
     ),
     Explained(
         ("log.dirs",),
         "a zero byte",
         "refused",
-        "The same.",
+        "Kafka accepts the text and fails later.",
         refuses=lambda value: "\0" in value,
     ),
     Explained(
         ("log.cleaner.min.cleanable.ratio", "min.cleanable.dirty.ratio"),
         "`NaN`",
         "refused",
-        "It is no share.",
+        "NaN is not a ratio.",
         refuses=lambda value: value == "NaN",
     ),
     Explained(
         ("internal.segment.bytes",),
         "any number",
         "not below 1",
-        "No record fits into less.",
+        "A smaller segment holds no record.",
         refuses=lambda value: int(value) < 1,
     ),
     Explained(
         ("authorizer.class.name",),
         "any class",
         "Kafka's own",
-        "No Java runs here.",
+        "groupd cannot load Java classes.",
         refuses=lambda value: value not in AUTHORIZER.words,
     ),
     Explained(
         ("sasl.server.callback.handler.class",),
-        "a class that is there",
+        "an existing class",
         "also the name of Kafka's validator before 4.0",
-        "Files that name it stay as they are.",
+        "Existing configurations keep working.",
         takes=lambda value: value == OAUTH_VALIDATORS[1],
     ),
     Explained(
         ("ssl.enabled.protocols",),
         "anything",
         "`TLSv1.2`, `TLSv1.3`",
-        "Older ones are broken; Kafka starts, and fails on a name that Java does not know.",
+        "Older versions are insecure; Kafka starts, and fails on an unknown name.",
         refuses=lambda value: not set(value.replace(" ", "").split(",")) <= {"", "TLSv1.2", "TLSv1.3"},
     ),
     Explained(
         ("ssl.cipher.suites",),
         "anything",
         "names of TLS 1.2 and 1.3",
-        "The same.",
+        "Older suites are insecure; Kafka starts, and fails on an unknown name.",
         refuses=lambda value: "NONSENSE" in value or value == "AES256-SHA",
     ),
     Explained(
@@ -163,7 +165,7 @@ EXPLAINED: Final = (
         ("ssl.keystore.password", "ssl.key.password", "ssl.truststore.password"),
         "any text",
         "printable text",
-        "Nobody has typed another password.",
+        "Other characters are typing errors.",
         refuses=lambda value: not value.isprintable(),
     ),
     Explained(
@@ -177,28 +179,28 @@ EXPLAINED: Final = (
         ("ssl.principal.mapping.rules",),
         "any text",
         "rules",
-        "The same.",
+        "Kafka fails later.",
         refuses=lambda value: value not in ("", "DEFAULT") and not value.startswith("RULE:"),
     ),
     Explained(
         ("sasl.jaas.config",),
         "any text",
         "a login module",
-        "The same.",
+        "Kafka fails later.",
         refuses=lambda value: value == "nonsense",
     ),
     Explained(
         ("sasl.server.max.receive.size",),
         "any number",
         "not below 1",
-        "A negative one means without a bound in Kafka, for whoever comes.",
+        "In Kafka a negative value disables the limit for unauthenticated clients.",
         refuses=lambda value: int(value) < 1,
     ),
     Explained(
         ("sasl.oauthbearer.clock.skew.seconds",),
         "any number",
         "not below 0",
-        "Nothing is less than nothing.",
+        "A negative value has no meaning.",
         refuses=lambda value: int(value) < 0,
     ),
     Explained(
@@ -209,14 +211,14 @@ EXPLAINED: Final = (
         ),
         "any number",
         "not below 1",
-        "Kafka fails where it is used.",
+        "Kafka fails when it uses the value.",
         refuses=lambda value: int(value) < 1,
     ),
     Explained(
         ("sasl.oauthbearer.jwks.endpoint.url",),
         "any text",
         "https:, http: or file:",
-        "The same.",
+        "Kafka fails when it uses the value.",
         refuses=lambda value: value not in ("", "file:///keys.json", "https://id.example/keys"),
     ),
     Explained(
@@ -226,44 +228,44 @@ EXPLAINED: Final = (
             "sasl.oauthbearer.sub.claim.name",
         ),
         "any text",
-        "printable text, and a claim has a name",
-        "The same.",
+        "printable text; the name of a claim must not be empty",
+        "Kafka fails when it uses the value.",
         refuses=lambda value: not value.isprintable(),
     ),
     Explained(
         ("sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name"),
         "nothing",
         "some text",
-        "The same.",
+        "Kafka fails when it uses the value.",
         refuses=lambda value: value == "",
     ),
     Explained(
         ("inter.broker.listener.name",),
-        "a listener that is there",
-        "also none: the first that is PLAINTEXT",
-        "It counts in a cluster alone, where another that is not there stops the start.",
+        "an existing listener",
+        "also empty: the first PLAINTEXT listener",
+        "It has an effect only in a cluster, where an unknown listener is an error at the start.",
         takes=lambda value: value == "",
     ),
     Explained(
         ("security.inter.broker.protocol",),
-        "the name of a listener that is there",
+        "the name of an existing listener",
         "any protocol",
-        "The same.",
+        "It has an effect only in a cluster.",
         takes=lambda value: value in ("SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
     Explained(
         ("sasl.mechanism.inter.broker.protocol", "ssl.endpoint.identification.algorithm"),
         "any text",
         "printable text",
-        "In a cluster the former has to be a mechanism of the listener between brokers, and the latter `https` or "
-        "nothing; else the start stops.",
+        "In a cluster the first must be a mechanism of the listener between brokers, and the second `https` or "
+        "empty; otherwise groupd refuses to start.",
         refuses=lambda value: not value.isprintable(),
     ),
     Explained(
         ("broker.rack",),
         "any text",
         "printable text",
-        "It is part of answers and of lines of the log.",
+        "It appears in responses and log lines.",
         refuses=lambda value: not value.isprintable(),
     ),
 )

@@ -1,16 +1,16 @@
-"""The five states of a classic group, and every way from one to another.
+"""The five states of a classic group, and the transitions between them.
 
-A group rebalances in two phases. In the first, **PreparingRebalance**, every member must send a JoinGroup;
-the answers are withheld until all have (or the rebalance timeout evicts those who have not), and then go
-out together with a new generation number. One member is the leader: its answer lists all members. In the
-second, **CompletingRebalance**, the leader computes who gets what and hands it in with SyncGroup; the
-others' SyncGroups are withheld until it has. Then the group is **Stable**.
+A group rebalances in two phases. In the first, **PreparingRebalance**, every member must send a JoinGroup. The
+coordinator responds when all members have joined, or when the rebalance timeout has removed the others. All
+responses have a new generation number, and the response of one member, the leader, lists all members. In the
+second phase, **CompletingRebalance**, the leader computes the assignment and sends it with SyncGroup; the
+coordinator then responds to the SyncGroups of the other members. Now the group is **Stable**.
 
-Anything that changes who is in the group, or what they want, starts over from PreparingRebalance: members
-learn of it from the error of their next heartbeat. A group whose members are all gone is **Empty**; it keeps
-its offsets until they expire. **Dead** is a group that this process coordinates no more.
+Every change of the members or their subscriptions starts again with PreparingRebalance; members learn of it from
+the error of their next heartbeat. A group without members is **Empty** and keeps its offsets until they expire. A
+**Dead** group is deleted, or this process no longer coordinates it.
 
-What a member may do in each state, and what it gets:
+The response to each request, by state:
 
 | request | Empty | PreparingRebalance | CompletingRebalance | Stable | Dead |
 |---|---|---|---|---|---|
@@ -23,8 +23,8 @@ What a member may do in each state, and what it gets:
 | OffsetCommit, member | 25 | 0 | 27 | 0 | 15 |
 | OffsetCommit, no member | 0 | 25 | 25 | 25 | 15 |
 
-`TRANSITIONS` is the only statement of what may follow what: `ClassicGroup.transition_to` asserts it and the
-diagram in the documentation is drawn from it. Source: Kafka's ClassicGroupState.
+`TRANSITIONS` is the only list of transitions: `ClassicGroup.transition_to` asserts it, and the diagram in the
+documentation is generated from it. Source: Kafka's ClassicGroupState.
 """
 
 from enum import Enum
