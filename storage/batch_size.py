@@ -13,8 +13,15 @@ _FIXED_BYTES: Final = 3
 
 def calculate_batch_size(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> int:
     """The bytes of an uncompressed batch of records with these keys and values: all of one time, no headers."""
+    return calculate_batch_size_of_lengths(
+        (None if key is None else len(key), None if value is None else len(value)) for key, value in pairs
+    )
+
+
+def calculate_batch_size_of_lengths(lengths: Iterable[tuple[int | None, int | None]]) -> int:
+    """The same, of the lengths of keys and values; None for one that is null."""
     size = HEADER_BYTES
-    for offset_delta, (key, value) in enumerate(pairs):
+    for offset_delta, (key, value) in enumerate(lengths):
         body = (
             _FIXED_BYTES
             + varint_size(offset_delta)
@@ -25,5 +32,5 @@ def calculate_batch_size(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> 
     return size
 
 
-def _calculate_field_size(data: bytes | None) -> int:
-    return varint_size(_NULL_LENGTH) if data is None else varint_size(len(data)) + len(data)
+def _calculate_field_size(length: int | None) -> int:
+    return varint_size(_NULL_LENGTH) if length is None else varint_size(length) + length

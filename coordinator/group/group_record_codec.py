@@ -5,7 +5,13 @@ from struct import Struct
 from typing import Any, Final, Protocol, Self
 
 from coordinator.core.outcome import EncodedFact, Fact
-from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
+from protocol.records.group_record_schemas import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    CurrentTopicPartitions,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from protocol.records.group_record_serde import (
     SERVED_TYPES,
     TOPIC_ID_OFFSET_VERSION,
@@ -18,7 +24,7 @@ from protocol.records.group_record_serde import (
     encode_value,
 )
 from protocol.schema import ZERO_UUID
-from storage.batch_size import calculate_batch_size
+from storage.batch_size import calculate_batch_size_of_lengths
 
 MAX_KEPT_KEYS: Final = 100_000
 _INT16: Final = Struct(">h")
@@ -26,6 +32,11 @@ _MAX_SHORT_TEXT: Final = 126  # its length and one more fit in one byte of a var
 _VALUE_START: Final = Struct(">hqiB")  # version, offset, leader epoch, length of the text and one more
 _VALUE_END: Final = Struct(">qBBB16s")  # commit timestamp; one tag, number 0, of 16 bytes: the topic id
 _VALUE_WITHOUT_TEXT: Final = Struct(">hqiBqBBB16s")  # both, of which there is most
+
+_SHORT_ARRAY: Final = 127  # its length and one more fit in one byte of an unsigned varint
+_TARGET_BYTES: Final = 2 + 1  # version and tags of a target
+_CURRENT_BYTES: Final = 2 + 4 + 4 + 1 + 1  # version, both epochs, state and tags of a current assignment
+_TOPIC_BYTES: Final = 16 + 1  # id and tags of a topic in either
 
 # What the class itself calls, without its argument handling.
 _new_encoded = tuple.__new__
@@ -115,13 +126,50 @@ def encode_offset(value: OffsetCommitValue) -> bytes:
 
 def compute_batch_size(records: Iterable[Fact]) -> int:
     """The bytes of an uncompressed batch of these records, which are all of one time."""
-    return calculate_batch_size(
-        (
-            encode_key(record.key),
-            None if record.value is None else encode_value(record.value, record.value_version),
-        )
-        for record in records
+    return calculate_batch_size_of_lengths(
+        (len(encode_key(record.key)), compute_value_size(record)) for record in records
     )
+
+
+def compute_value_size(fact: Fact) -> int | None:
+    """Return how many bytes the value of a record takes; None for a tombstone.
+
+    The values of consumer groups that name thousands of topics are not encoded for that."""
+    value = fact.value
+    if value is None:
+        return None
+    if type(value) is ConsumerGroupTargetAssignmentMemberValue:
+        return compute_target_size(len(topic.partitions) for topic in value.topic_partitions)
+    if type(value) is ConsumerGroupCurrentMemberAssignmentValue:
+        topics = (value.assigned_partitions, value.partitions_pending_revocation)
+        return _CURRENT_BYTES + sum(map(_compute_current_topics_size, topics))
+    return len(encode_value(value, fact.value_version))
+
+
+def compute_target_size(partition_counts: Iterable[int]) -> int:
+    """Return how many bytes the record value of a target takes. In: how many partitions each topic has."""
+    topics = size = 0
+    for count in partition_counts:
+        topics += 1
+        size += _TOPIC_BYTES + 4 * count + (1 if count < _SHORT_ARRAY else _measure_array_length(count))
+    return _TARGET_BYTES + _measure_array_length(topics) + size
+
+
+def _compute_current_topics_size(topics: Sequence[CurrentTopicPartitions]) -> int:
+    size = _measure_array_length(len(topics))
+    for topic in topics:
+        count = len(topic.partitions)
+        size += _TOPIC_BYTES + 4 * count + _measure_array_length(count)
+        epochs = topic.assignment_epochs
+        if epochs is not None:
+            tag = 4 * len(epochs) + _measure_array_length(len(epochs))
+            size += 1 + _measure_array_length(tag - 1) + tag
+    return size
+
+
+def _measure_array_length(count: int) -> int:
+    """The bytes of the length of a compact array: an unsigned varint of the count and one."""
+    return 1 if count < _SHORT_ARRAY else -(-(count + 1).bit_length() // 7)
 
 
 class RecordStore(Protocol):

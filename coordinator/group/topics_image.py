@@ -7,11 +7,18 @@ Source: Kafka's CoordinatorMetadataImage; KIP-1101, `Utils.computeTopicHash`, `c
 bits, as a signed number.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from functools import cache, lru_cache
+from operator import itemgetter
 from struct import Struct, pack
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from coordinator.group.modern.java_order import mix_topic_name
+
+MAX_TOPIC_HASHES: Final = 65_536
+"""Topics whose hash is kept: a group of thousands of topics needs all of them for each change of one member."""
 
 
 class TopicImage(NamedTuple):
@@ -22,11 +29,18 @@ class TopicImage(NamedTuple):
     partitions: int
 
 
+class TopicOrder(NamedTuple):
+    """Topics in an order: their names, and their ids at the same places."""
+
+    names: tuple[str, ...]
+    topic_ids: tuple[bytes, ...]
+
+
 class TopicsImage:
     """All topics at one moment, by name and by id. Nobody changes an image. A later one has a higher version, as
     long as the process lives."""
 
-    __slots__ = ("by_id", "by_name", "version")
+    __slots__ = ("_by_slots", "by_id", "by_name", "version")
 
     def __init__(self, topics: Iterable[TopicImage] = (), version: int = 0) -> None:
         self.by_name: Mapping[str, TopicImage] = MappingProxyType({topic.name: topic for topic in topics})
@@ -34,6 +48,20 @@ class TopicsImage:
             {topic.topic_id: topic for topic in self.by_name.values()}
         )
         self.version = version
+        self._by_slots: dict[int, TopicOrder] = {}
+
+    def order_by_slot(self, slots: int) -> TopicOrder:
+        """Return all topics in the order of a Java hash table of this many slots, in one slot by name.
+
+        The image computes each order once: members of large groups all need it."""
+        ordered = self._by_slots.get(slots)
+        if ordered is None:
+            mask, by_name = slots - 1, self.by_name
+            names = sorted(by_name)
+            names.sort(key=lambda name: mix_topic_name(name) & mask)
+            ordered = TopicOrder(tuple(names), tuple(by_name[name].topic_id for name in names))
+            self._by_slots[slots] = ordered
+        return ordered
 
     def find_existing(self, names: AbstractSet[str]) -> AbstractSet[str]:
         """Return those of some names that are topics, in a time that depends on the smaller of both."""
@@ -73,7 +101,6 @@ _VERSION: Final = b"\x00"
 _ID: Final = Struct(">qq")
 _LITTLE_ID: Final = Struct("<qq")
 _NUMBER: Final = Struct("<i")
-_HASH: Final = Struct("<q")
 
 
 def compute_topic_hash(topic: TopicImage) -> int:
@@ -87,16 +114,28 @@ def compute_topic_hash(topic: TopicImage) -> int:
     return _xxh3(b"".join(parts))
 
 
+find_topic_hash: Final = lru_cache(MAX_TOPIC_HASHES)(compute_topic_hash)
+"""Return the hash of a topic, computed once. Source: Kafka's GroupMetadataManager, topicHashCache."""
+
+
 def compute_group_hash(topics: Iterable[TopicImage]) -> int:
     """The hash of the topics that exist of those to which a group subscribes, in any order; 0 for none."""
-    by_name = sorted(topics, key=lambda topic: topic.name.encode("utf-16-be", "surrogatepass"))
+    by_name = sorted(topics, key=itemgetter(0))
     if not by_name:
         return NO_TOPICS_HASH
-    return _xxh3(b"".join(_HASH.pack(compute_topic_hash(topic)) for topic in by_name))
+    if not all(topic.name.isascii() for topic in by_name):
+        by_name.sort(key=lambda topic: topic.name.encode("utf-16-be", "surrogatepass"))
+    return _xxh3(pack(f"<{len(by_name)}q", *map(find_topic_hash, by_name)))
+
+
+@cache
+def _load_xxh3() -> Callable[[bytes], int]:
+    """Import the hash function with the first consumer group."""
+    from xxhash import xxh3_64_intdigest
+
+    return xxh3_64_intdigest
 
 
 def _xxh3(data: bytes) -> int:
-    from xxhash import xxh3_64_intdigest  # with the first consumer group
-
-    value = xxh3_64_intdigest(data)
+    value = _load_xxh3()(data)
     return value - (1 << 64) if value >> 63 else value

@@ -363,7 +363,7 @@ def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether anybody still holds what it is to have."""
     return any(
         partition not in member.assigned.get(topic_id, {})
-        and group.durable.find_partition_holder(topic_id, partition) is not None
+        and partition in group.durable.find_holders(topic_id)
         for topic_id, partitions in group.durable.find_target(member.member_id).items()
         for partition in partitions
     )

@@ -133,14 +133,17 @@ def current_record(group_id: str, member: ConsumerMember) -> Fact:
 
 
 def _encode_assigned(assigned: AssignedPartitions) -> list[CurrentTopicPartitions]:
-    return [
-        CurrentTopicPartitions(
-            topic_id=topic_id,
-            partitions=sorted(partitions),
-            assignment_epochs=[partitions[partition] for partition in sorted(partitions)],
+    encoded = []
+    for topic_id, epochs in assigned.items():
+        partitions = sorted(epochs)
+        encoded.append(
+            CurrentTopicPartitions(
+                topic_id=topic_id,
+                partitions=partitions,
+                assignment_epochs=list(map(epochs.__getitem__, partitions)),
+            )
         )
-        for topic_id, partitions in assigned.items()
-    ]
+    return encoded
 
 
 def target_record(group_id: str, member_id: str, target: TargetPartitions) -> Fact:

@@ -48,6 +48,7 @@ from protocol.records.group_record_schemas import (
 )
 
 NO_SUCCESSORS: Final[Mapping[str, str]] = {}
+NO_HOLDERS: Final[Mapping[int, str]] = {}
 FIRST_EPOCH: Final = 1
 """Of the group and of its target, before anything was written."""
 
@@ -152,10 +153,9 @@ class DurableConsumerGroup:
         resolved = self.regexes.get(regex)
         return frozenset() if resolved is None else resolved.topics
 
-    def find_partition_holder(self, topic_id: bytes, partition: int) -> str | None:
-        """The member that has a partition, or has yet to give it up; None where nobody does."""
-        of_topic = self.holders.get(topic_id)
-        return None if of_topic is None else of_topic.get(partition)
+    def find_holders(self, topic_id: bytes) -> Mapping[int, str]:
+        """Return the member that has a partition of a topic, or has yet to give it up, by partition."""
+        return self.holders.get(topic_id, NO_HOLDERS)
 
     def find_static_member(self, instance_id: str) -> ConsumerMember | None:
         """The static member of an instance id; None where there is none."""

@@ -4,9 +4,8 @@ Source: Kafka's ConsumerGroup, computeSubscribedTopicNames, computeSubscribedReg
 computePreferredServerAssignor; ModernGroup, computeMetadataHash.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from itertools import chain
 
 from coordinator.group.consumer.consumer_member import ConsumerMember
 from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup, add_to_counts
@@ -83,27 +82,32 @@ class GroupSubscription:
         assert count >= 0, name
         return count
 
+    def _iterate_counts(self) -> Iterator[int]:
+        """How many members name a topic, for each topic that a member names or named."""
+        changes = self._name_changes
+        yield from map(self._count_members, changes)
+        for name, count in self._group.names.items():
+            if name not in changes:
+                yield count
+
     @property
     def is_homogeneous(self) -> bool:
         """Whether all members subscribe to the same topics in the same way."""
-        names = chain(self._name_changes, self._group.names)
+        members = self.members
         if not self.regex_members:
-            return all(self._count_members(name) in (0, self.members) for name in names)
+            return all(count in (0, members) for count in self._iterate_counts())
         return (
-            next(iter(self.regex_members.values())) == self.members
-            and not any(map(self._count_members, names))
+            next(iter(self.regex_members.values())) == members
+            and not any(self._iterate_counts())
             and all(regexes == 1 for regexes in self.regex_topics.values())
         )
 
     def compute_metadata_hash(self, image: TopicsImage) -> int:
         """The hash of the topics that the group reads."""
-        named = {
-            name
-            for names in (self._group.names, self._name_changes)
-            for name in image.find_existing(names.keys())
-            if self._count_members(name)
-        }
-        return compute_topics_hash(image, named, self.regex_topics.keys())
+        changes = self._name_changes
+        unread = {name for name in changes if not self._count_members(name)}
+        named = {*image.find_existing(self._group.names.keys()), *image.find_existing(changes.keys())}
+        return compute_topics_hash(image, named - unread, self.regex_topics.keys())
 
 
 def compute_topics_hash(image: TopicsImage, *names: AbstractSet[str]) -> int:

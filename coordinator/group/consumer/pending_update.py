@@ -55,7 +55,7 @@ from coordinator.group.group_event_types import (
     TargetComputed,
     TopicChange,
 )
-from coordinator.group.group_record_codec import compute_batch_size
+from coordinator.group.group_record_codec import compute_batch_size, compute_target_size
 from coordinator.group.group_types import GroupType
 from coordinator.group.modern.partition_assignors import Assignment
 from coordinator.group.shard_groups import ShardGroups
@@ -179,11 +179,14 @@ def find_or_compute_target(
         build_group_spec(group, change, is_homogeneous, groups.topics),
     )
     assignment = _find_assignment(work, computed, update.epoch)
+    if computed is not None:
+        _throw_if_targets_are_too_large(groups, group, assignment)
     moved = 0
     targets: list[MemberTarget] = []
     for member_id, spec in work.spec.members.items():
         target = assignment[member_id]
-        moved += count_moved_partitions(target, spec.assigned)
+        if target is not spec.assigned:
+            moved += count_moved_partitions(target, spec.assigned)
         member = updated if member_id == updated.member_id else group.members[member_id]
         targets.append(MemberTarget(member.name, spec.assigned, target))
         # Who takes another's place has no target of its own yet, so that its record is written again.
@@ -202,6 +205,23 @@ def find_or_compute_target(
         )
     )
     return update.epoch, assignment[updated.member_id]
+
+
+def _throw_if_targets_are_too_large(
+    groups: ShardGroups, group: DurableConsumerGroup, assignment: Assignment
+) -> None:
+    """Refuse targets that Kafka could not write, before anything is built of millions of partitions.
+
+    Raises:
+        GroupApiError: UNKNOWN_SERVER_ERROR; the new targets alone exceed a batch.
+    """
+    size = sum(
+        compute_target_size(map(len, target.values()))
+        for member_id, target in assignment.items()
+        if target != group.targets.get(member_id)
+    )
+    if size > groups.config.message_max_bytes:
+        raise GroupApiError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 
 def _find_assignment(work: TargetWork, computed: ComputedTarget | None, epoch: int) -> Assignment:
@@ -236,10 +256,9 @@ def reconcile_sender(
         topic = image.by_id.get(topic_id)
         return topic is not None and topic.name in names
 
-    def is_held(topic_id: bytes, partition: int) -> bool:
-        return group.find_partition_holder(topic_id, partition) is not None
-
-    goal = ReconciliationGoal(target_epoch, target, is_subscribed, is_held, bool(names), has_changed)
+    goal = ReconciliationGoal(
+        target_epoch, target, is_subscribed, group.find_holders, bool(names), has_changed
+    )
     final = reconcile_member(updated, goal, owned)
     if final == updated:
         return updated

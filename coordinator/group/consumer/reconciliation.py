@@ -5,6 +5,7 @@ whose new partitions are still another's has the rest, and asks again. Source: K
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,19 +21,21 @@ from coordinator.group.consumer.heartbeat_validation import GroupApiError
 from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequestTopicPartitions
 
+_NO_EPOCHS: Final[Mapping[int, int]] = {}
+
 OwnedPartitions = Sequence[ConsumerGroupHeartbeatRequestTopicPartitions]
 """What a member says that it has."""
 
 
 class ReconciliationGoal(Struct, frozen=True):
-    """Where a member is to go. `is_subscribed` takes a topic id: whether the member reads it now; `is_held` takes a
-    topic id and a partition: whether anybody has it, or has yet to give it up; `reads_any` is whether it
+    """Where a member is to go. `is_subscribed` takes a topic id: whether the member reads it now; `find_holders`
+    takes a topic id: the member by partition that has it, or has yet to give it up; `reads_any` is whether it
     subscribes to any topic at all, be it there or not."""
 
     epoch: int
     target: TargetPartitions
     is_subscribed: Callable[[bytes], bool]
-    is_held: Callable[[bytes, int], bool]
+    find_holders: Callable[[bytes], Mapping[int, str]]
     reads_any: bool
     has_subscription_changed: bool
 
@@ -94,25 +97,29 @@ def _compute_next_step(
     is_unreleased = False
     for topic_id in dict.fromkeys((*goal.target, *member.assigned)):
         target = frozenset(goal.target.get(topic_id, ()) if goal.is_subscribed(topic_id) else ())
-        assigned = member.assigned.get(topic_id, {})
-        pending = member.pending.get(topic_id, {})
-        missing = [partition for partition in sorted(target) if partition not in assigned]
-        free = [
-            partition
-            for partition in missing
-            if partition in pending or not goal.is_held(topic_id, partition)
-        ]
-        is_unreleased = is_unreleased or len(free) < len(missing)
-        kept_of_topic = {partition: since for partition, since in assigned.items() if partition in target}
-        revoked_of_topic = {
-            partition: since for partition, since in assigned.items() if partition not in target
-        }
-        if kept_of_topic:
-            kept[topic_id] = kept_of_topic
-        if revoked_of_topic:
-            revoked[topic_id] = revoked_of_topic
+        assigned = member.assigned.get(topic_id, _NO_EPOCHS)
+        if assigned and assigned.keys() == target:
+            kept[topic_id] = assigned
+            continue
+        missing = sorted(target.difference(assigned))
+        holders = goal.find_holders(topic_id)
+        if holders:
+            pending = member.pending.get(topic_id, _NO_EPOCHS)
+            free = [partition for partition in missing if partition in pending or partition not in holders]
+            is_unreleased = is_unreleased or len(free) < len(missing)
+        else:
+            free = missing
         if free:
             added[topic_id] = free
+        if not assigned:
+            continue
+        kept_of_topic = {partition: since for partition, since in assigned.items() if partition in target}
+        if kept_of_topic:
+            kept[topic_id] = kept_of_topic
+        if len(kept_of_topic) < len(assigned):
+            revoked[topic_id] = {
+                partition: since for partition, since in assigned.items() if partition not in target
+            }
     if revoked and owns_any(owned, revoked):
         return _move_to_epoch(member, epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
     for topic_id, partitions in added.items():

@@ -6,6 +6,7 @@ and the same request is processed again from the start when the result is there.
 Source: Kafka's GroupMetadataManager, maybeUpdateTargetAssignment, and `TargetAssignmentBuilder`.
 """
 
+from itertools import chain, compress
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -13,13 +14,20 @@ from msgspec import Struct
 from coordinator.core.outcome import Context
 from coordinator.group.consumer.consumer_member import ConsumerMember, TargetPartitions
 from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup
-from coordinator.group.modern.java_order import is_table_fixed, ordered_names
+from coordinator.group.modern.java_order import (
+    compute_copy_capacity,
+    compute_slots,
+    is_table_fixed,
+    ordered_names,
+)
 from coordinator.group.modern.partition_assignors import ASSIGNORS, Assignment, GroupSpec, MemberSpec
 from coordinator.group.topics_image import TopicsImage
 
 TARGET_WORK: Final = "consumer group target"
 INLINE_MAX: Final = 20_000
 """Members times partitions up to which a target is computed in the call: some milliseconds."""
+MOST_OF_IMAGE: Final = 8
+"""A subscription of more than an eighth as many names as there are topics is picked from the order of all."""
 
 
 class TargetWork(NamedTuple):
@@ -83,16 +91,13 @@ def build_group_spec(
     """What an assignor has to know: the members of the group, of which one is changed, in Kafka's order; a new one
     comes last."""
     new = change.new
-    partitions: dict[bytes, int] = {}
     topic_ids: dict[tuple[frozenset[str], str], tuple[bytes, ...]] = {}
 
     def build_member_spec(member: ConsumerMember, target_id: str) -> MemberSpec:
         subscribed = (member.subscribed_topic_names, member.subscribed_topic_regex)
         ids = topic_ids.get(subscribed)
         if ids is None:
-            topics = [image.by_name[name] for name in _order_subscribed_names(group, member, image)]
-            ids = topic_ids[subscribed] = tuple(topic.topic_id for topic in topics)
-            partitions.update((topic.topic_id, topic.partitions) for topic in topics)
+            ids = topic_ids[subscribed] = _order_subscribed_topics(group, member, image)
         return MemberSpec(
             member_id=member.member_id,
             instance_id=member.instance_id,
@@ -109,25 +114,41 @@ def build_group_spec(
             members[member_id] = build_member_spec(group.members[member_id], member_id)
     if new.member_id not in members:
         members[new.member_id] = build_member_spec(new, change.replaced or new.member_id)
+    by_id = image.by_id
+    partitions = {
+        topic_id: by_id[topic_id].partitions
+        for topic_id in dict.fromkeys(chain.from_iterable(topic_ids.values()))
+    }
     return GroupSpec(members=members, is_homogeneous=is_homogeneous, partitions=partitions)
 
 
-def _order_subscribed_names(
+def _order_subscribed_topics(
     group: DurableConsumerGroup, member: ConsumerMember, image: TopicsImage
-) -> tuple[str, ...]:
-    """The names of the subscribed topics that exist, in the order in which Kafka goes through them."""
-    by_name = _order_existing_names(member.subscribed_topic_names, image)
+) -> tuple[bytes, ...]:
+    """The ids of the subscribed topics that exist, in the order in which Kafka goes through them."""
+    names = member.subscribed_topic_names
+    named = _order_existing_topics(names, names, image)
     resolved = group.regexes.get(member.subscribed_topic_regex) if member.subscribed_topic_regex else None
     if resolved is None:
-        return by_name
-    matched = _order_existing_names(resolved.topics, image)
-    return (*by_name, *(name for name in matched if name not in member.subscribed_topic_names))
+        return named
+    return named + _order_existing_topics(resolved.topics, resolved.topics - names, image)
 
 
-def _order_existing_names(names: frozenset[str], image: TopicsImage) -> tuple[str, ...]:
-    """Order the names of a record, which has them sorted. Of thousands of names few may be topics."""
-    relevant = image.find_existing(names) if is_table_fixed(len(names)) else names
-    return ordered_names(sorted(relevant), image.by_name, len(names))
+def _order_existing_topics(
+    names: frozenset[str], chosen: frozenset[str], image: TopicsImage
+) -> tuple[bytes, ...]:
+    """The ids of the chosen ones of some names, in the order of all of them; a record has names sorted.
+
+    Of thousands of names few may be topics. Many are picked from the order of all topics, which the image keeps."""
+    by_name = image.by_name
+    if not is_table_fixed(len(names)):
+        ordered = ordered_names(sorted(names), by_name)
+        return tuple(by_name[name].topic_id for name in ordered if name in chosen)
+    if len(by_name) <= len(names) * MOST_OF_IMAGE:
+        in_slots = image.order_by_slot(compute_slots(compute_copy_capacity(len(names))))
+        return tuple(compress(in_slots.topic_ids, map(chosen.__contains__, in_slots.names)))
+    existing = ordered_names(sorted(image.find_existing(chosen)), by_name, len(names))
+    return tuple(by_name[name].topic_id for name in existing)
 
 
 def find_subscribed_names(group: DurableConsumerGroup, member: ConsumerMember) -> frozenset[str]:
@@ -150,6 +171,11 @@ def compute_target(work: TargetWork) -> Assignment:
 
 def count_moved_partitions(target: TargetPartitions, before: TargetPartitions) -> int:
     """How many partitions a target has that the one before had not."""
-    return sum(
-        len(set(partitions).difference(before.get(topic_id, ()))) for topic_id, partitions in target.items()
-    )
+    moved = 0
+    for topic_id, partitions in target.items():
+        old = before.get(topic_id)
+        if old is None:
+            moved += len(partitions)
+        elif old != partitions:
+            moved += len(set(partitions).difference(old))
+    return moved

@@ -14,7 +14,7 @@ from protocol.partitioner import compute_java_hash
 
 Key = TypeVar("Key")
 
-MAX_MIXED_NAMES: Final = 16_384
+MAX_MIXED_NAMES: Final = 65_536
 """Names of topics whose hash is kept: Java's takes as long as the name is, and is needed for each member."""
 SMALLEST_TABLE: Final = 16
 """The slots of a HashMap that is made without a capacity."""
@@ -46,7 +46,8 @@ def _mix(value: int) -> int:
     return value ^ value >> 16
 
 
-_mix_topic_name: Final = lru_cache(MAX_MIXED_NAMES)(mix_string)
+mix_topic_name: Final = lru_cache(MAX_MIXED_NAMES)(mix_string)
+"""Return the hash of a topic's name as a HashMap mixes it, computed once."""
 
 
 def compute_capacity(keys: int) -> int:
@@ -144,7 +145,7 @@ def ordered_names(names: Collection[str], known: Container[str], count: int | No
     if is_table_fixed(count):
         mask = compute_slots(room) - 1
         present = [name for name in names if name in known]
-        return tuple(sorted(present, key=lambda name: _mix_topic_name(name) & mask))
+        return tuple(sorted(present, key=lambda name: mix_topic_name(name) & mask))
     return tuple(name for name in HashOrder(mix_string, room, names) if name in known)
 
 

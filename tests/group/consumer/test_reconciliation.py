@@ -46,7 +46,9 @@ def test_a_step(
         assigned={FOO: assigned},
         pending={FOO: pending} if pending else {},
     )
-    goal = ReconciliationGoal(2, {FOO: target}, lambda _: True, lambda _, part: part in held, True, False)
+    goal = ReconciliationGoal(
+        2, {FOO: target}, lambda _: True, lambda _: dict.fromkeys(held, "other"), True, False
+    )
     parts = (
         None
         if owned is None
