@@ -82,18 +82,21 @@ class OpenTransactions(Generic[K, V]):
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> EndedTransaction[K, V]:
         """End a producer's transaction. Out: the records that count now, and those that never will."""
         ended: EndedTransaction[K, V] = EndedTransaction([], [])
+        committed, superseded = ended
+        newest, producers_by_key = self._newest, self._producers_by_key
         for key, (number, value) in self.by_producer.pop(producer_id, {}).items():
-            if is_committed and self._newest.get(key, 0) < number:
-                self._newest[key] = number
-                ended.committed.append((key, value))
-            elif is_committed:
-                ended.superseded.append((key, value))
-            producers = self._producers_by_key[key]
-            producers.remove(producer_id)
-            if not producers:
+            producers = producers_by_key.pop(key)
+            if is_committed:
+                is_newest = not newest or newest.get(key, 0) < number
+                (committed if is_newest else superseded).append((key, value))
+                if is_newest and len(producers) > 1:
+                    newest[key] = number
+            if len(producers) > 1:
+                producers.remove(producer_id)
+                producers_by_key[key] = producers
+            elif newest:
                 # Once nothing waits, nothing is compared.
-                del self._producers_by_key[key]
-                self._newest.pop(key, None)
+                newest.pop(key, None)
         return ended
 
     def iterate_pending(self) -> Iterator[PendingRecord[K, V]]:

@@ -11,6 +11,8 @@ the next commit.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
 from msgspec import Struct, field
@@ -67,6 +69,35 @@ class OffsetMap(Generic[V]):
             topics[topic] = {}
             self._groups_of_topic.setdefault(topic, {})[group_id] = None
         topics[topic][partition] = value
+
+    def set_values(self, values: Iterable[tuple[OffsetKey, V]]) -> None:
+        """The values of many places. Places of one topic that follow each other are looked up once."""
+        last_group: str | None = None
+        last_topic: str | None = None
+        partitions: dict[int, V] = {}
+        for place, value in values:
+            group_id, topic, partition = place
+            if topic == last_topic and group_id == last_group:
+                partitions[partition] = value
+            else:
+                self.set_value(place, value)
+                partitions, last_group, last_topic = self.by_group[group_id][topic], group_id, topic
+
+    def remove_values(self, places: Iterable[OffsetKey]) -> None:
+        """No values in many places. Places of one topic that follow each other are looked up once."""
+        last_group: str | None = None
+        last_topic: str | None = None
+        partitions: dict[int, V] = {}
+        for place in places:
+            group_id, topic, partition = place
+            if len(partitions) > 1 and topic == last_topic and group_id == last_group:
+                partitions.pop(partition, None)
+            else:
+                self.remove_value(place)
+                partitions, last_group, last_topic = self._find_partitions(place), group_id, topic
+
+    def _find_partitions(self, place: OffsetKey) -> dict[int, V]:
+        return self.by_group.get(place[0], {}).get(place[1], {})
 
     def remove_value(self, place: OffsetKey) -> None:
         """No value, if there was one."""
@@ -155,12 +186,13 @@ class OffsetStore:
         """The marker at the end of a producer's transaction; of one that has no offsets here, nothing follows. Out:
         the offsets that are committed now, and those that were committed in vain."""
         places = list(self.pending.by_producer.get(producer_id, ()))
-        ended = self.pending.end_transaction(producer_id, is_committed=is_committed)
-        for place in places:
-            if not self.pending.find_producers(place):
-                self._waiting.remove_value(place)
-        for place, value in ended.committed:
-            self._committed.set_value(place, value)
+        pending = self.pending
+        ended = pending.end_transaction(producer_id, is_committed=is_committed)
+        if pending:
+            self._waiting.remove_values(place for place in places if not pending.find_producers(place))
+        else:
+            self._waiting = OffsetMap()
+        self._committed.set_values(ended.committed)
         return ended
 
     def find_offset(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
@@ -414,9 +446,9 @@ class CommitKinds:
 
     def record_transactional_commit(self, places: Iterable[OffsetKey]) -> None:
         """A transaction was committed, and these are its offsets."""
-        for group_id, topic, partition in places:
+        for group_id, of_group in groupby(places, itemgetter(0)):
             if group_id not in self._mixed:
-                self.transactional.setdefault(group_id, set()).add((topic, partition))
+                self.transactional.setdefault(group_id, set()).update(map(itemgetter(1, 2), of_group))
 
     def remove_offset(self, place: OffsetKey) -> None:
         """There is no offset any more."""
