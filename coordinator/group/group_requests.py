@@ -149,11 +149,12 @@ class GroupTimerKind(IntEnum):
     CONSUMER_REBALANCE = 6
     CLASSIC_MEMBER_JOIN = 7
     CLASSIC_MEMBER_SYNC = 8
+    DELETE_OFFSETS = 9
 
 
 class GroupTimerKey(NamedTuple):
     """Names a timer: HEARTBEAT per member (pending ones too), JOIN, SYNC and REPORT per group, EXPIRE_OFFSETS
-    per shard; the others per member of a consumer group. What the kind does not need is ""."""
+    and DELETE_OFFSETS per shard; the others per member of a consumer group. What the kind does not need is ""."""
 
     kind: GroupTimerKind
     group_id: str = ""

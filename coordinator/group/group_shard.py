@@ -74,6 +74,7 @@ from coordinator.group.offsets.group_offset_fetch import fetch_offsets
 from coordinator.group.offsets.offset_removal import (
     arm_expiry,
     expire_offsets,
+    fire_delete_offsets,
     fire_expire_offsets,
     offset_delete,
     on_topics_changed,
@@ -204,8 +205,9 @@ TIMER_HANDLERS: Final[dict[GroupTimerKind, Callable[[ShardGroups, GroupTimerKey,
     GroupTimerKind.CONSUMER_REBALANCE: fire_rebalance,
     GroupTimerKind.CLASSIC_MEMBER_JOIN: fire_classic_join,
     GroupTimerKind.CLASSIC_MEMBER_SYNC: fire_classic_sync,
+    GroupTimerKind.DELETE_OFFSETS: fire_delete_offsets,
 }
-"""The timers of one group each."""
+"""The handlers of all timers but EXPIRE_OFFSETS."""
 
 NOTIFICATION_HANDLERS: Final[dict[type[object], Callable[[ShardGroups, Any, OutcomeBuilder], None]]] = {
     TopicsChanged: on_topics_changed,

@@ -2,7 +2,7 @@
 of them.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from sys import intern
 from typing import Final
@@ -14,7 +14,7 @@ from coordinator.group.classic.classic_state_machine import ClassicGroupState
 from coordinator.group.consumer.consumer_group import NEVER, ConsumerGroup
 from coordinator.group.consumer.consumer_group_adapter import ConsumerGroupAdapter
 from coordinator.group.consumer.target_assignment import PendingTarget
-from coordinator.group.durable_groups import CommitKinds, DurableGroups
+from coordinator.group.durable_groups import CommitKinds, DurableGroups, OffsetKey
 from coordinator.group.group_config import ConsumerGroupConfig, ConsumerGroupTimes, GroupConfig
 from coordinator.group.group_event_types import TopicChange
 from coordinator.group.group_interface import Group
@@ -30,7 +30,9 @@ class ShardGroups:
     `classic` those of the classic protocol, and `classic_states` how many of these are in which state;
     `commit_kinds` is what is known of how offsets came. `consumers` has those of the consumer protocol, `overrides`
     the configs that groups have of their own, there or not; `pending_targets` those groups of either kind
-    whose requests wait for a target. `new_topics_version` is that of the last image that brought a new topic."""
+    whose requests wait for a target. `new_topics_version` is that of the last image that brought a new topic.
+    `groups_to_expire` are the groups that the pass of retention has yet to look at, `topics_to_delete` are
+    deleted topics by group whose offsets are still there, `offsets_to_delete` those offsets of the first group."""
 
     __slots__ = (
         "_times",
@@ -42,10 +44,13 @@ class ShardGroups:
         "consumer_config",
         "consumers",
         "durable",
+        "groups_to_expire",
         "new_topics_version",
+        "offsets_to_delete",
         "overrides",
         "pending_targets",
         "topics",
+        "topics_to_delete",
     )
 
     def __init__(
@@ -59,6 +64,9 @@ class ShardGroups:
         self.consumers: dict[str, ConsumerGroup] = {}
         self.overrides: dict[str, Mapping[str, str]] = {}
         self.pending_targets: dict[str, PendingTarget] = {}
+        self.groups_to_expire: deque[str] = deque()
+        self.topics_to_delete: deque[tuple[str, list[str]]] = deque()
+        self.offsets_to_delete: deque[OffsetKey] = deque()
         self.durable = DurableGroups()
         self.commit_kinds = CommitKinds()
         self.by_id: dict[str, Group] = {}

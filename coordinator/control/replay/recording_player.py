@@ -31,7 +31,7 @@ from coordinator.group.topics_image import TopicsImage
 
 NewShard = Callable[[GroupConfig, TopicsImage, ConsumerGroupConfig], GroupShard]
 
-_SHARD_TIMERS: Final = (GroupTimerKind.EXPIRE_OFFSETS,)
+_SHARD_TIMERS: Final = (GroupTimerKind.EXPIRE_OFFSETS, GroupTimerKind.DELETE_OFFSETS)
 
 
 @dataclass(frozen=True, slots=True)

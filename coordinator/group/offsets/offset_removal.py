@@ -1,6 +1,8 @@
 """OffsetDelete, deleted topics, offset expiration, and the removal of groups."""
 
 from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Final
 
 from coordinator.core.outcome import Context, Fact, OutcomeBuilder
 from coordinator.group.durable_groups import DurableGroups
@@ -25,6 +27,13 @@ from protocol.messages.offset_delete import (
 )
 from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey
 from protocol.records.group_record_serde import NO_EXPIRE_TIMESTAMP
+
+MAX_REMOVED_OFFSETS: Final = 500
+"""Offsets that one call removes for retention or a deleted topic: some milliseconds. A timer continues."""
+MAX_EXPIRY_COST: Final = 10_000
+"""What one call of retention may cost, in offsets that it looks at."""
+REMOVAL_COST: Final = MAX_EXPIRY_COST // MAX_REMOVED_OFFSETS
+GROUP_COST: Final = 4
 
 
 def offset_delete(
@@ -71,20 +80,45 @@ def on_topics_changed(groups: ShardGroups, request: TopicsChanged, builder: Outc
     late may have committed for the next topic of that name: that stays."""
     update_topics(groups, request.image)
     offsets = groups.durable.offsets
-    existing = request.image.by_id
     deleted_by_group: dict[str, list[str]] = {}
     for name in dict.fromkeys(request.gone):
         for group_id in offsets.find_groups(name):
             deleted_by_group.setdefault(group_id, []).append(name)
-    for group_id, names in deleted_by_group.items():
-        before = len(builder.records)
-        for name, partition in offsets.list_partitions(group_id, names):
-            value = offsets.find_offset(group_id, name, partition)
-            if value is not None and value.topic_id in existing:
-                continue
+    was_idle = not (groups.topics_to_delete or groups.offsets_to_delete)
+    groups.topics_to_delete.extend(deleted_by_group.items())
+    if was_idle:
+        _delete_next_offsets(groups, builder)
+
+
+def fire_delete_offsets(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+    """Remove further offsets of deleted topics."""
+    _delete_next_offsets(groups, builder)
+
+
+def _delete_next_offsets(groups: ShardGroups, builder: OutcomeBuilder) -> None:
+    """Remove as many offsets of deleted topics as one call may; a timer continues with the rest.
+
+    As in Kafka, a deleted topic and its offsets are not gone at the same moment."""
+    offsets, existing = groups.durable.offsets, groups.topics.by_id
+    topics, places = groups.topics_to_delete, groups.offsets_to_delete
+    deleted: dict[str, int] = {}
+    for _ in range(MAX_REMOVED_OFFSETS):
+        while topics and not places:
+            group_id, names = topics.popleft()
+            places.extend((group_id, *place) for place in offsets.list_partitions(group_id, names))
+        if not places:
+            break
+        group_id, name, partition = places.popleft()
+        value = offsets.find_offset(group_id, name, partition)
+        if value is None or value.topic_id not in existing:
+            before = len(builder.records)
             delete_offset(groups, group_id, name, partition, builder)
-        if len(builder.records) > before:
-            builder.add_event(OffsetsDeleted(group_id, len(builder.records) - before, "topic deleted"))
+            deleted[group_id] = deleted.get(group_id, 0) + len(builder.records) - before
+    for group_id, count in deleted.items():
+        if count:
+            builder.add_event(OffsetsDeleted(group_id, count, "topic deleted"))
+    if topics or places:
+        builder.arm_timer(GroupTimerKey(GroupTimerKind.DELETE_OFFSETS), builder.now.monotonic_ms)
 
 
 def delete_all_offsets(groups: ShardGroups, group_id: str, builder: OutcomeBuilder) -> int:
@@ -118,16 +152,34 @@ def arm_expiry(groups: ShardGroups, builder: OutcomeBuilder) -> None:
 def fire_expire_offsets(
     groups: ShardGroups, builder: OutcomeBuilder, time_source: GroupTimeSource | None
 ) -> None:
-    """Remove every offset that has expired, and every empty group of which nothing is left. In: what time it is for
-    each group, where that is not the same."""
+    """Remove every offset that has expired, and every empty group of which nothing is left. A pass over many
+    offsets takes several calls, the next one at once. In: what time it is for each group, where that is not the
+    same."""
     now = builder.now
-    for group in list(groups.iterate_groups()):
-        if not group.is_dead:
+    if not groups.groups_to_expire:
+        groups.groups_to_expire.extend(groups.by_id)
+    waiting, budget = groups.groups_to_expire, MAX_EXPIRY_COST
+    while waiting and budget > 0:
+        group = groups.find_group(waiting[0])
+        most = max(budget // REMOVAL_COST, 1)
+        removed = 0
+        if group is not None and not group.is_dead:
             if time_source is not None:
                 builder.now = time_source(group.group_id, now)
-            _expire_group(groups, group, builder)
+            budget -= _count_offsets(groups, group.group_id)
+            removed = len(_expire_group(groups, group, builder, most=most))
+        budget -= GROUP_COST + removed * REMOVAL_COST
+        if removed < most:
+            waiting.popleft()
     builder.now = now
-    arm_expiry(groups, builder)
+    if waiting:
+        builder.arm_timer(GroupTimerKey(GroupTimerKind.EXPIRE_OFFSETS), now.monotonic_ms)
+    else:
+        arm_expiry(groups, builder)
+
+
+def _count_offsets(groups: ShardGroups, group_id: str) -> int:
+    return sum(map(len, groups.durable.offsets.find_group_offsets(group_id).values()))
 
 
 def expire_offsets(
@@ -152,11 +204,14 @@ def _expire_group(
     builder: OutcomeBuilder,
     topics: Collection[str] = (),
     ahead_ms: int = 0,
+    most: int | None = None,
 ) -> list[tuple[str, int]]:
-    """Removes what of one group has expired; of these topics alone, where some are named. Out: topics and
-    partitions."""
+    """Removes what of one group has expired, at most so many offsets; of these topics alone, where some are named.
+    Out: topics and partitions."""
     at_ms = builder.now.wall_ms + ahead_ms
-    expired = list(_find_expired_offsets(groups, group, at_ms)) if group.offsets_may_expire else []
+    expired: list[tuple[str, int]] = []
+    if group.offsets_may_expire:
+        expired = list(islice(_find_expired_offsets(groups, group, at_ms), most))
     if topics:
         expired = [(topic, partition) for topic, partition in expired if topic in topics]
     for topic, partition in expired:
