@@ -68,7 +68,6 @@ OFFSET_COMMIT_TYPES: Final = CommitResponseTypes(
 TXN_OFFSET_COMMIT_TYPES: Final = CommitResponseTypes(
     TxnOffsetCommitResponse, TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition
 )
-BASIC_PLANE_LAST: Final = "\uffff"
 RECORD_BYTES_MAX: Final = 100
 """More than a record has besides its texts: 10 bytes in its key, 51 in its value, 32 around them."""
 BATCH_BYTES_MAX: Final = 100
@@ -270,14 +269,12 @@ def build_offset_records(
     # Nearly every commit is too small for the limit, whatever its texts are.
     longest = COMMIT_BYTES_MAX + UTF_8_BYTES_MAX * (len(group_id) + metadata_max)
     may_be_too_large = requested * longest > limit
-    # Only where they are so many that this alone may be too much, is it worth a look at each.
-    if (
-        may_be_too_large
-        and requested * RECORD_BYTES_MIN > limit
-        and (least := _count_minimum_records(groups, request)) * RECORD_BYTES_MIN > limit
-    ):
-        _refuse_too_large(group, request, context, limit, least, builder)
-        return None
+    # A lower bound refuses a commit that is far too large before its records are built.
+    if may_be_too_large and requested * (RECORD_BYTES_MIN + len(group_id) + TOPIC_NAME_MAX) > limit:
+        least, least_bytes = _count_minimum_records(groups, request, len(group_id))
+        if least_bytes > limit:
+            _refuse_too_large(group, request, context, limit, least, builder)
+            return None
     records: list[Fact] = []
     topics = []
     now_ms = builder.now.wall_ms
@@ -308,14 +305,20 @@ def build_offset_records(
     return records, response_type(topics=topics), requested - len(records)
 
 
-def _count_minimum_records(groups: ShardGroups, request: CommitRequest) -> int:
-    """How many records there will be."""
+def _count_minimum_records(
+    groups: ShardGroups, request: CommitRequest, group_id_length: int
+) -> tuple[int, int]:
+    """Count the records of a commit; return their number and the bytes that they have at least."""
     metadata_max = groups.config.offset_metadata_max_bytes
-    return sum(
-        not _is_longer_than(metadata_max, partition.committed_metadata or "")
-        for topic in request.topics
-        for partition in topic.partitions
-    )
+    records = least_bytes = 0
+    for topic in request.topics:
+        stored = sum(
+            not _is_longer_than(metadata_max, partition.committed_metadata or "")
+            for partition in topic.partitions
+        )
+        records += stored
+        least_bytes += stored * (RECORD_BYTES_MIN + group_id_length + len(topic.name))
+    return records, least_bytes
 
 
 def _is_too_large(records: list[Fact], limit: int) -> bool:
@@ -370,11 +373,12 @@ def report_metadata_too_long(
 def _is_longer_than(limit: int, metadata: str) -> bool:
     """Whether a text has more UTF-16 units than allowed: the unit in which Kafka counts, its config's name
     notwithstanding."""
-    return 2 * len(metadata) > limit and _utf_16_length(metadata) > limit
+    return len(metadata) > limit or (2 * len(metadata) > limit and _utf_16_length(metadata) > limit)
 
 
 def _utf_16_length(text: str) -> int:
-    return len(text) + sum(character > BASIC_PLANE_LAST for character in text)
+    """Count the UTF-16 units of a text, without a loop over its characters: a request has up to 100 MB of them."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def report_mixed_plain_commit(
