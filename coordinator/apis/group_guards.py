@@ -169,10 +169,14 @@ async def guard_describe_consumer_groups(
         await budget.checkpoint()
 
     def finish(response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
-        groups = [
-            _hide_unauthorized_group(group, helper, with_operations=with_operations)
-            for group in response.groups
-        ]
+        # A group that the request repeats is one object: its topics are authorized once.
+        shown: dict[str, ConsumerGroupDescribeResponseGroup] = {}
+        for group in response.groups:
+            if group.group_id not in shown:
+                shown[group.group_id] = _hide_unauthorized_group(
+                    group, helper, with_operations=with_operations
+                )
+        groups = [shown[group.group_id] for group in response.groups]
         return ConsumerGroupDescribeResponse(groups=refused + groups)
 
     request.group_ids = allowed

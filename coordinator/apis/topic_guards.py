@@ -228,6 +228,9 @@ async def guard_describe_topic_partitions(
     for name in sorted(name for name in names if name >= first):
         if helper.allows_on_topic(AclOperation.DESCRIBE, name):
             allowed.append(name)
+            if not is_all:
+                # The operations are cached here, in steps: `finish` has one step for all topics.
+                helper.find_authorized_operations(ResourceType.TOPIC, name)
         elif not is_all:
             refused.append(helper.build_denied_entry(DescribeTopicPartitionsResponseTopic, name, _DENIED))
         await budget.checkpoint()
