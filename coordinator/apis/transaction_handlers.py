@@ -21,7 +21,6 @@ from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
 from coordinator.runtime.coordinator_partition import PartitionState
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import is_internal
 from coordinator.transactions.transaction_requests import (
     AddPartitions,
@@ -162,20 +161,24 @@ class TransactionsHandler:
     ) -> Errors | None:
         """Return the errors of all partitions when one of them cannot be added; None when all can.
 
-        Topics are checked in steps. All topics that were found still exist when this returns: one that is deleted
-        between two steps is checked again.
+        Topics are checked in steps. A topic that is deleted between two of them can still be added, as if it had
+        been deleted afterwards: a deleted partition needs no marker.
         """
         errors: dict[tuple[str, int], ErrorCode] = {}
-        found: list[Topic | None] = []
         for requested in topics:
             topic = self._catalogue.find_topic(requested.name)
-            found.append(topic)
-            _check_topic(requested, topic, errors, is_batch=is_batch)
+            count = 0 if topic is None else len(topic.partitions)
+            is_forbidden = (
+                is_internal(requested.name) and not is_batch
+            )  # brokers send batches, for groups too
+            for number in requested.partitions:
+                error = ErrorCode.OPERATION_NOT_ATTEMPTED
+                if is_forbidden:
+                    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                elif not 0 <= number < count:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                errors[requested.name, number] = error
             await budget.checkpoint()
-        for requested, topic in zip(topics, found, strict=True):
-            current = self._catalogue.find_topic(requested.name)
-            if topic is not None and current is not topic:
-                _check_topic(requested, current, errors, is_batch=is_batch)
         is_refused = any(error is not ErrorCode.OPERATION_NOT_ATTEMPTED for error in errors.values())
         return errors if is_refused else None
 
@@ -183,26 +186,6 @@ class TransactionsHandler:
         return self._router.ask_coordinator(
             request.transactional_id, request, self._router.create_machine_context(context), defer
         )
-
-
-def _check_topic(
-    requested: AddPartitionsToTxnTopic,
-    topic: Topic | None,
-    errors: dict[tuple[str, int], ErrorCode],
-    *,
-    is_batch: bool,
-) -> None:
-    """Set the errors of the partitions of one topic. A partition that can be added has OPERATION_NOT_ATTEMPTED,
-    which is its error when another one cannot."""
-    count = 0 if topic is None else len(topic.partitions)
-    is_forbidden = is_internal(requested.name) and not is_batch  # brokers send batches, for groups too
-    for number in requested.partitions:
-        error = ErrorCode.OPERATION_NOT_ATTEMPTED
-        if is_forbidden:
-            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif not 0 <= number < count:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        errors[requested.name, number] = error
 
 
 def _create_add_offsets_response(version: int, result: object) -> AddOffsetsToTxnResponse:
