@@ -5,11 +5,14 @@ import json
 import logging
 import os
 import stat
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coordinator.apis import acl_handlers, scram_credential_handlers
 from coordinator.broker.server import Server
 from coordinator.core.message_text import StartFailed
 from coordinator.security.core.acl import (
@@ -20,7 +23,13 @@ from coordinator.security.core.acl import (
     ResourceType,
 )
 from coordinator.security.core.principal import ANONYMOUS
+from coordinator.security.core.sasl_mechanisms import ScramCredential, ScramMechanism
+from coordinator.security.core.security_state import SecurityState
 from protocol.error_codes import ErrorCode
+from protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.describe_acls import DescribeAclsRequest
@@ -374,3 +383,48 @@ async def test_acls_that_no_authorizer_enforces_are_told_at_the_start(
     assert "authorizer.class.name" not in caplog.text
     async with serving(tmp_path, {}):
         assert "2 ACLs are not enforced" in caplog.text
+
+
+ALICE = ("alice", ScramMechanism.SCRAM_SHA_256)
+CREDENTIAL = ScramCredential(b"salt", b"stored", b"server", 4096)
+
+
+async def change_while_examining(monkeypatch: pytest.MonkeyPatch, server: Server, **changes: Any) -> None:
+    """Let others change ACLs or credentials while a handler has a thread examine what there is."""
+
+    async def run(work: Callable[[], object], _: int) -> object:
+        result, store = work(), server.security.store
+        await asyncio.create_task(store.change_state(replace(store.state, **changes)))
+        return result
+
+    for handlers in (acl_handlers, scram_credential_handlers):
+        monkeypatch.setattr(handlers, "run_in_thread_if_large", run)
+
+
+async def test_new_acls_keep_credentials_that_change_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
+        await change_while_examining(monkeypatch, server, scram={ALICE: CREDENTIAL})
+        await client.call(create(ACL), 3)
+        assert server.security.store.state == SecurityState(frozenset({ACL}), {ALICE: CREDENTIAL})
+
+
+async def test_deleted_acls_keep_acls_that_another_broker_adds_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
+        await client.call(create(ACL), 3)
+        await change_while_examining(monkeypatch, server, acls=frozenset({ACL, GROUP}))
+        await client.call(delete({}), 3)
+        assert server.security.store.state.acls == {GROUP}
+
+
+async def test_new_credentials_keep_acls_that_change_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(None, AUTHORIZER) as server, Client(server) as client:
+        await change_while_examining(monkeypatch, server, acls=frozenset({ACL}))
+        upsertion = ScramCredentialUpsertion(
+            name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"password"
+        )
+        answer = await client.call(AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion]), 0)
+        assert [each.error_code for each in answer.results] == [ErrorCode.NONE]
+        assert server.security.store.state.acls == {ACL}
+        assert ALICE in server.security.store.state.scram
