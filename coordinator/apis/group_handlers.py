@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
-from coordinator.apis.scatter_gather import SendPart, gather_parts
+from coordinator.apis.request_task import SendPart, gather_parts
 from coordinator.config.properties import Config
 from coordinator.core.outcome import Context
 from coordinator.core.reply import DeferReply, TransformResponse, defer_mapped

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from coordinator.apis.scatter_gather import PartResponses, SendPart, gather_parts
+from coordinator.apis.request_task import PartResponses, SendPart, gather_parts
 from coordinator.apis.transaction_markers import TransactionEnd, TransactionMarkerWriter
 from coordinator.apis.transaction_router import TransactionRouter
 from coordinator.core.reply import DeferReply, defer_mapped

@@ -9,10 +9,9 @@ from functools import partial
 from typing import Final
 
 from coordinator.apis.add_partitions_to_txn_manager import AddPartitionsToTxnManager
-from coordinator.apis.commit_topics import CommitTopicResolver, add_topics
 from coordinator.apis.group_handlers import GroupPartition, GroupRouter
-from coordinator.apis.request_task import UnblockingFuture
-from coordinator.apis.scatter_gather import gather_parts
+from coordinator.apis.offset_handlers import CommitTopicResolver, add_topics
+from coordinator.apis.request_task import UnblockingFuture, gather_parts
 from coordinator.core import clock
 from coordinator.core.time_budget import Budget
 from coordinator.group.group_request_rules import build_group_error_response

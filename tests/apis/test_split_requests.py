@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.apis.request_task import RequestTasks
-from coordinator.apis.scatter_gather import gather_parts
+from coordinator.apis.request_task import RequestTasks, gather_parts
 from coordinator.core import clock
 from coordinator.core.reply import DeferReply, Reply
 from coordinator.core.response_status import AWAITING_DISK, DeferredResponse
