@@ -12,7 +12,7 @@ from coordinator.apis.transaction_router import TransactionRouter
 from coordinator.core import clock
 from coordinator.core.outcome import Context
 from coordinator.core.reply import InternalReply
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from coordinator.transactions.transaction_requests import AddPartitions, AddPartitionsResult
 from protocol.error_codes import ErrorCode
 

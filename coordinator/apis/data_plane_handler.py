@@ -1,20 +1,20 @@
 """The handler of the requests of the data plane, and the replies that wait for its answers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from coordinator.apis.deferred_answers import RemainingSteps
+from coordinator.apis.data_plane_work import DataPlaneServices, DataPlaneWork
 from coordinator.apis.produce_purgatory import LogListeners, ProducePurgatory
+from coordinator.apis.request_task import RequestTasks
 from coordinator.core import clock
 from coordinator.core.outcome import Context
 from coordinator.core.reply import Reply
-from coordinator.core.response_status import AWAITING_DISK, BLOCKED, CLOSE_CONNECTION
-from coordinator.core.time_budget import RunQueue
+from coordinator.core.response_status import AWAITING_DISK, BLOCKED
 from coordinator.network.request_context import RequestContext
-from coordinator.runtime.worker_threads import ExecutorShare, WorkerThreads
-from coordinator.topics.data_plane import Completions, DataPlane
+from coordinator.runtime.flusher import Flusher
+from coordinator.topics.data_plane import Completions, DataPlane, LongAnswer
 from coordinator.topics.data_plane_answer import (
     MAX_REPORTED_MISSING,
     Answer,
@@ -23,56 +23,54 @@ from coordinator.topics.data_plane_answer import (
     SegmentRolled,
     TopicChange,
 )
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult, ExternalStep
 from coordinator.topics.topic_authorization import ALL_TOPIC_RIGHTS, TopicRights
 from storage.log import PartitionLog
-from storage.offset_checkpoint import CheckpointDraft
 from storage.storage_errors import StorageError
 from storage.topic_partition import TopicPartition
 
 OnTopicsChanged = Callable[[Sequence[TopicChange]], None]
 OnTopicsMissing = Callable[[Sequence[MissingTopic], RequestContext], None]
-"""Takes what is not there, and who asked for it."""
+"""Takes the topics and partitions that do not exist, and the context of the request that named them."""
 
 
 class DataPlaneHandler:
-    """Answers whatever the data plane serves."""
+    """Answers the requests that the data plane serves."""
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         data_plane: DataPlane,
-        threads: WorkerThreads,
-        run_queue: RunQueue,
+        services: DataPlaneServices,
+        flusher: Flusher,
         arrival: clock.Arrival,
         next_waiter: Callable[[], int],
         on_changes: OnTopicsChanged,
         on_missing: OnTopicsMissing,
-        write: Callable[[CheckpointDraft], Awaitable[None]],
     ) -> None:
-        """In: `write` writes a checkpoint."""
-        self._loop = loop
+        """Create the handler.
+
+        Args:
+            services: what long work waits for.
+            flusher: makes the logs durable that responses wait for.
+        """
+        self.services = services
+        self._loop = services.loop
         self._data_plane = data_plane
-        self._run_queue = run_queue
         self.arrival = arrival
-        """The instant that the engine takes for that of the request at hand."""
+        """The instant that the engine takes for that of the present request."""
         self._next_waiter = next_waiter
         self._on_changes = on_changes
         self._on_missing = on_missing
-        self._write_checkpoint = write
-        self.verify_transaction: Callable[[AddOrVerifyRequest], asyncio.Future[AddOrVerifyResult]]
-        """Who answers for the coordinators of transactions; set by whoever has them."""
         self._delayed_fetches: dict[int, Reply] = {}
         listeners = LogListeners(self._on_log_advanced, self._on_log_failed)
-        self.produce_purgatory = ProducePurgatory(loop, threads.flusher, self._find_topic_id, listeners)
-        """Who waits until records are durable."""
+        self.produce_purgatory = ProducePurgatory(self._loop, flusher, self._find_topic_id, listeners)
+        """The responses that wait until records are durable."""
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
-        self._batches = ExecutorShare(threads.batch_executor)
-        self._underway: set[RemainingSteps] = set()
+        self.request_tasks = RequestTasks(services.run_queue, arrival)
+        """The requests that have suspended."""
 
     def handle(self, request: Any, context: RequestContext, rights: TopicRights = ALL_TOPIC_RIGHTS) -> object:
-        """Puts a request to the data plane. In: what the data plane itself has to check."""
+        """Answer a request. In: the rights that the data plane itself has to check."""
         waiter = self._next_waiter()
         client = context.client
         machine_context = Context(
@@ -87,32 +85,25 @@ class DataPlaneHandler:
         )
         answer = self._data_plane.begin_request(request, machine_context, self.arrival.now)
         if not isinstance(answer, Answer):
-            finish = partial(self._finish_late_answer, context, waiter)
-            steps = RemainingSteps(answer, self._run_queue, self.run_in_background, finish, self._underway)
-            at_once = steps.advance()
-            if at_once is None:
-                steps.complete(context.defer(blocks=True))
-                return BLOCKED
-            answer = at_once
+            work = self.services.create_work()
+            return self.request_tasks.run(
+                self._answer_request(answer, work, context),
+                context.defer,
+                work,
+                partial(self._create_response, waiter, context),
+            )
         self._apply_side_effects(answer, context)
-        if answer.response is BLOCKED:
-            self._park_fetch(waiter, context.defer(blocks=True))
-            return BLOCKED
-        if answer.response is CLOSE_CONNECTION:
-            return CLOSE_CONNECTION
-        logs = _find_undurable_logs(answer)
-        if not logs:
-            return answer.response
-        self.produce_purgatory.delay_response(logs, answer.response, context.defer(blocks=False))
-        return AWAITING_DISK
+        return self._create_response(waiter, context, answer, None)
 
-    @property
-    def underway_count(self) -> int:
-        """How many answers are being found that take long."""
-        return len(self._underway)
+    async def _answer_request(
+        self, answer_request: LongAnswer, work: DataPlaneWork, context: RequestContext
+    ) -> Answer:
+        answer = await answer_request(work)
+        self._apply_side_effects(answer, context)
+        return answer
 
     def _apply_side_effects(self, answer: Answer, context: RequestContext) -> None:
-        """What an answer is for others than who asked."""
+        """Do what an answer means for others than its client, which may have disconnected."""
         if answer.changes:
             self._on_topics_changed(answer.changes)
         if answer.completions:
@@ -122,36 +113,20 @@ class DataPlaneHandler:
         if answer.missing:
             self._on_missing(answer.missing[:MAX_REPORTED_MISSING], context)
 
-    def _finish_late_answer(
-        self, context: RequestContext, waiter: int, answer: Answer, reply: Reply | None
-    ) -> None:
-        """An answer is there that has taken long. In: None when nobody waits for it any more."""
-        self._apply_side_effects(answer, context)
-        if reply is None:
-            return
+    def _create_response(
+        self, waiter: int, context: RequestContext, answer: Answer, reply: Reply | None
+    ) -> object:
+        """Return what a handler returns. In: the reply, if it is deferred already."""
         if answer.response is BLOCKED:
-            self._park_fetch(waiter, reply)
-            return
+            self._park_fetch(waiter, context.defer(blocks=True) if reply is None else reply)
+            return BLOCKED
         logs = _find_undurable_logs(answer)
-        if logs:
-            self.produce_purgatory.delay_response(logs, answer.response, reply)
-        else:
-            reply.send(answer.response)
-
-    def run_in_background(self, work: ExternalStep) -> "asyncio.Future[Any]":
-        """Has work done that is not the loop's."""
-        if isinstance(work, AddOrVerifyRequest):
-            return self.verify_transaction(work)
-        if isinstance(work, CheckpointDraft):
-            return self._loop.create_task(self._try_write_checkpoint(work))
-        return asyncio.wrap_future(self._batches.submit(work), loop=self._loop)
-
-    async def _try_write_checkpoint(self, draft: CheckpointDraft) -> OSError | None:
-        try:
-            await self._write_checkpoint(draft)
-        except OSError as error:
-            return error
-        return None
+        if not logs:
+            return answer.response
+        if reply is None:
+            reply = context.defer(blocks=False)
+        self.produce_purgatory.delay_response(logs, answer.response, reply)
+        return AWAITING_DISK
 
     def _on_topics_changed(self, changes: Sequence[TopicChange]) -> None:
         self._on_changes(changes)
@@ -174,7 +149,7 @@ class DataPlaneHandler:
 
     @property
     def waiter_count(self) -> int:
-        """How many answers are owed."""
+        """Return how many requests wait for records, or for the disk."""
         return len(self._delayed_fetches) + self.produce_purgatory.delayed_count
 
     # Long-poll fetches
@@ -186,17 +161,23 @@ class DataPlaneHandler:
         self._schedule_expiry()
 
     def complete_fetches(self, completions: Completions) -> None:
-        """Answers delayed fetches."""
+        """Answer delayed fetches."""
         for waiter, response in completions:
             reply = self._delayed_fetches.pop(waiter, None)
             if reply is None:
                 continue
-            if isinstance(response, Generator):
-                RemainingSteps(
-                    response, self._run_queue, self.run_in_background, _send_fetch, self._underway
-                ).complete(reply)
+            if callable(response):
+                work = self.services.create_work()
+                reply.complete_with(
+                    self.request_tasks.run, self._answer_large_fetch(response, work), reply.reopen, work
+                )
             else:
                 reply.send(response)
+
+    async def _answer_large_fetch(self, answer_fetch: LongAnswer, work: DataPlaneWork) -> object:
+        """Return the response of a large fetch. One append may complete many: each waits for its turn first."""
+        await self.services.run_queue.wait_turn()
+        return (await answer_fetch(work)).response
 
     def _drop_fetch(self, waiter: int) -> None:
         self._delayed_fetches.pop(waiter, None)
@@ -232,21 +213,12 @@ class DataPlaneHandler:
             self._expiry = None
         self.complete_fetches(self._data_plane.expire_fetches(2**62))
 
-    def stop_steps(self) -> None:
-        """Leaves what is under way as it is; a start finishes it, as after a crash."""
-        for steps in list(self._underway):
-            steps.stop()
-
     # Periodic jobs
 
     def sync_dirty_logs(self) -> None:
         """Asks for what was appended to any topic to be synced, as far as it is not."""
         logs = self._data_plane.list_logs().values()
         self.produce_purgatory.sync_now([log for log in logs if log.failure is None and log.is_dirty])
-
-    def close(self) -> None:
-        """Nothing is looked at any more."""
-        self._batches.cancel()
 
     def stop_listening(self) -> None:
         """What makes logs durable, which others share, goes on without it."""
@@ -259,11 +231,6 @@ class DataPlaneHandler:
             self._on_changes(failures)
 
 
-def _send_fetch(answer: Answer, reply: Reply | None) -> None:
-    if reply is not None:
-        reply.send(answer.response)
-
-
 def _find_undurable_logs(answer: Answer) -> dict[PartitionLog, int]:
-    """The logs that an answer has to wait for, and how far they have to come."""
+    """Return the logs that an answer has to wait for, and the offsets up to which they have to be durable."""
     return {log: offset for log, offset in answer.durable if log.durable_offset < offset}

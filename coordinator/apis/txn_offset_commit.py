@@ -17,7 +17,7 @@ from coordinator.core.time_budget import Budget
 from coordinator.group.group_request_rules import build_group_error_response
 from coordinator.network.request_context import RequestContext
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.stepwise_work import AddOrVerifyRequest
+from coordinator.topics.long_work import AddOrVerifyRequest
 from protocol.error_codes import ErrorCode
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,

@@ -1,7 +1,7 @@
 """Creates the topics that variables of images ask for, as a CreateTopics request would."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from coordinator.broker.topic_log_lines import FEWER_REPLICAS
@@ -9,9 +9,12 @@ from coordinator.config.initial_topics import InitialTopic
 from coordinator.core import clock
 from coordinator.core.message_text import printable
 from coordinator.core.outcome import Context
+from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import Answer, ReplicationFactorRefused, TopicChange
+from coordinator.topics.long_work import LongWork, OneStepWork
+from coordinator.topics.topic_creation import answer_create_topics
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -29,18 +32,16 @@ _ANY: Final = -1
 
 
 def create_initial_topics(plane: DataPlane, topics: Sequence[InitialTopic]) -> Sequence[TopicChange]:
-    """Create the missing topics and log each refusal. Return the changes."""
-    answer = plane.handle(_create_request(topics), _CREATOR, clock.now())
-    return _log_refusals(topics, answer, plane)
+    """Create the missing topics in one step, and log each refusal. Return the changes."""
+    return run_in_one_step(create_missing_topics(OneStepWork(clock.now()), plane, topics))
 
 
-async def create_shared_topics(
-    plane: DataPlane, topics: Sequence[InitialTopic], take_steps: Callable[[AnswerSteps], Awaitable[Answer]]
+async def create_missing_topics(
+    work: LongWork, plane: DataPlane, topics: Sequence[InitialTopic]
 ) -> Sequence[TopicChange]:
-    """Do the same in a cluster, with other work of the event loop between the steps."""
-    steps = plane.begin_request(_create_request(topics), _CREATOR, clock.now())
-    assert not isinstance(steps, Answer)
-    return _log_refusals(topics, await take_steps(steps), plane)
+    """Create the missing topics while other work runs, and log each refusal. Return the changes."""
+    answer = await answer_create_topics(plane, _create_request(topics), _CREATOR, work)
+    return _log_refusals(topics, answer, plane)
 
 
 def _create_request(topics: Sequence[InitialTopic]) -> CreateTopicsRequest:

@@ -110,7 +110,7 @@ class LazyTransactionCoordinator:
         self._topics = topics
         self._tasks = tasks
         self._arrival = arrival
-        topics.verify_transaction = lambda request: (
+        topics.services.add_or_verify_partitions = lambda request: (
             self._require_coordinator().add_partitions_manager.request_partitions(request)
         )
         groups.runtime.lifecycle.was_read.append(lambda _: self._on_group_partition_read())

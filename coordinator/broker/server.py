@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from coordinator.apis.data_plane_handler import DataPlaneHandler
+from coordinator.apis.data_plane_work import DataPlaneServices
 from coordinator.apis.group_handlers import GroupRouter
 from coordinator.apis.request_task import RequestTasks
 from coordinator.broker.api_routes import create_routes_by_broker
@@ -243,15 +244,13 @@ class Server:
     def _create_routes(self) -> dict[int, Routes]:
         """By node id."""
         self.topics = DataPlaneHandler(
-            self.loop,
             self.data_plane,
-            self._threads,
-            self.run_queue,
+            DataPlaneServices(self.loop, self._threads, self.run_queue, self.checkpoints.write_checkpoint),
+            self._threads.flusher,
             self.arrival,
             self.engine.next_waiter,
             self.on_topics_changed,
             self._on_topics_missing,
-            self.checkpoints.write_checkpoint,
         )
         self.runtime.on_readable_advanced = partial(self.topics.on_internal_topic_advanced, CONSUMER_OFFSETS)
         router = GroupRouter(self.runtime, self.group_config)
@@ -380,7 +379,7 @@ class Server:
             await states.write_final_states(last)
         await self.flusher.drain(self._find_awaited_logs())
         self._close_threads()
-        self.topics.stop_steps()
+        self.topics.request_tasks.stop()
         failed = [*self.data_plane.list_failed_partitions(), *self.data_plane.catalogue.undeleted_partitions]
         failed += self.engine.list_failed_partitions()
         if self.cluster is None:
@@ -396,7 +395,7 @@ class Server:
 
     def _close_threads(self) -> None:
         if hasattr(self, "topics"):
-            self.topics.close()
+            self.topics.services.close()
         if self._shared_threads is None:
             self._threads.close()
         else:

@@ -8,9 +8,9 @@ created on first use.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from coordinator.apis.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from coordinator.apis.broker_routers import BrokerTransactionRouter
@@ -39,20 +39,15 @@ from coordinator.runtime.engine import Engine
 from coordinator.runtime.machine import InternalTopic
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import TopicChange
-from coordinator.topics.stepwise_work import StepGenerator, ThreadCall
 from coordinator.transactions.transaction_records import TransactionRecordCodec
 from coordinator.transactions.transaction_request_rules import build_transaction_error_response, is_read_only
 from coordinator.transactions.transaction_requests import PRODUCER_ID, TRANSACTION_MARKERS, TransactionConfig
 from coordinator.transactions.transaction_shard import TransactionShard
 from protocol.apis import ApiKey
 from storage.compression import NONE
-from storage.offset_checkpoint import CheckpointDraft
 
 if TYPE_CHECKING:
     from coordinator.cluster.daemon.cluster_transactions import ClusterTransactions
-
-
-T = TypeVar("T")
 
 
 class TransactionCoordinator:
@@ -148,24 +143,8 @@ class TransactionCoordinator:
         ids = self._data_plane.producer_ids
         producer_id = ids.take_producer_id()
         if producer_id is None:
-            producer_id = await run_steps(ids.reserve_producer_id(), self._topics.run_in_background)
+            producer_id = await ids.reserve_producer_id(self._topics.services.create_work())
         return producer_id
-
-
-async def run_steps(
-    steps: StepGenerator[T], run_in_background: Callable[[ThreadCall | CheckpointDraft], Awaitable[object]]
-) -> T:
-    """Takes all steps; what waits for the disk is done elsewhere."""
-    result: object = None
-    while True:
-        try:
-            step = steps.send(result)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-        result = (
-            await run_in_background(step) if isinstance(step, CheckpointDraft) or callable(step) else None
-        )
 
 
 def create_transaction_topic(logs: InternalTopicLogs, config: Config) -> InternalTopic[TransactionShard]:

@@ -8,8 +8,8 @@ The file is the truth. A change that it does not take has no effect, now or afte
   Then its directories are removed. A start, or a new topic of that name, removes what the disk keeps.
 - Properties act when the file has them.
 
-All of that is done in steps, with other requests in between: clients see a topic while the file has it, and its
-name is taken from the first step to the last.
+Other requests run during each await: clients see a topic while the file has it, and its name is reserved from the
+validation of the request to the end of the change.
 A directory with records that the file does not have (of a real broker) becomes a topic, with the partitions and
 properties that the broker's copy of the cluster metadata gives it. Where that says nothing of it, the topic keeps
 every record: its retention is not known.
@@ -19,20 +19,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE
+from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.api_error import ApiError
 from coordinator.topics.catalogue_file import CatalogueFile, CatalogueState, GroupConfigs, TopicEntry
 from coordinator.topics.cluster_partition import ClusterRecords
 from coordinator.topics.data_plane_config import DataPlaneConfig
+from coordinator.topics.long_work import IN_ONE_STEP, LongWork, run_directory_steps
 from coordinator.topics.open_files import OpenFileLimit
 from coordinator.topics.partition import HostedPartition, InternalPartition, ReadablePartition
-from coordinator.topics.stepwise_work import StepGenerator, run_steps
 from coordinator.topics.topic import (
     CreatedTopics,
     GrownTopics,
     NewTopicSpec,
     PartitionFactory,
     Topic,
-    open_partitions,
+    TopicGrowth,
 )
 from coordinator.topics.topic_discovery import TopicDiscovery
 from coordinator.topics.topic_name import MetricNameRegistry
@@ -40,7 +41,7 @@ from protocol.error_codes import ErrorCode
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.producers.producer_state_manager import ProducerStateManager
-from storage.storage_errors import StorageError
+from storage.storage_errors import FileClosed, StorageError
 from storage.topic_partition import TopicPartition
 
 ChangeOverrides = Callable[[Mapping[str, str]], Mapping[str, str]]
@@ -72,9 +73,9 @@ class Catalogue:
         self._by_id: dict[bytes, Topic] = {}
         self.metric_names = MetricNameRegistry()
         self._creating: dict[str, Topic] = {}
-        """Topics that are being made, and that nobody sees yet."""
-        self._growing: dict[str, list[HostedPartition]] = {}
-        """Partitions by which topics grow just now; none while those of a refused growth are removed."""
+        """Topics that are being created, which clients do not see yet."""
+        self._growing: dict[str, TopicGrowth] = {}
+        """The growth of topics that are getting partitions, by name."""
         self._deleting: set[str] = set()
         """Names of topics that are being deleted."""
         self._configuring: list[str] = []
@@ -82,6 +83,8 @@ class Catalogue:
         self.group_configs = GroupConfigs(self.file)
         self._removed_ids: set[bytes] = set()
         """Ids of deleted topics of which nothing is left. The file may name them until it is next written."""
+        self.unassign_replicas: Callable[[TopicPartition], object] = lambda partition: None
+        """Takes back the assignment of a partition that was reserved, and is not created after all."""
         self.undeleted_partitions: set[TopicPartition] = set()
         """Partitions that could not be removed: with them there is no clean stop."""
         self.removal_error: OSError | None = None  # why `load` could not finish deletions
@@ -156,14 +159,16 @@ class Catalogue:
         """Ids of producers below this one may have been given out."""
         return self.file.state.producer_ids_reserved
 
-    def reserve_producer_ids(self, count: int) -> StepGenerator[int]:
-        """Reserves ids of producers, in a step; the first one after them. Raises OSError, StorageError: then it has
-        reserved none."""
+    async def reserve_producer_ids(self, work: LongWork, first: int, count: int) -> int:
+        """Reserve ids of producers, unless others than those below `first` are reserved already. Return the first
+        id that is not reserved. Raises OSError, StorageError: then it has reserved none."""
 
         def reserve(state: CatalogueState) -> CatalogueState:
-            return state._replace(producer_ids_reserved=state.producer_ids_reserved + count)
+            if state.producer_ids_reserved != first:
+                return state
+            return state._replace(producer_ids_reserved=first + count)
 
-        return (yield from self.file.change_state(reserve)).producer_ids_reserved
+        return (await self.file.change_state(work, reserve)).producer_ids_reserved
 
     # Changing
 
@@ -172,58 +177,77 @@ class Catalogue:
         return name in self._creating or name in self._deleting or name in self._configuring
 
     def create_topic(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
-        """A new topic with a name that is legal and free, and valid overrides.
+        """Create a topic with a name that is legal and free, and valid overrides. Blocks; for the start of a
+        daemon.
 
         Raises ApiError; OSError or StorageError when the disk refuses. The topic then does not exist.
         """
-        created = run_steps(self.create_topics([NewTopicSpec(name, partitions, overrides)]))[name]
+        new = NewTopicSpec(name, partitions, overrides)
+        created = run_in_one_step(self.create_topics(IN_ONE_STEP, [new]))[name]
         if isinstance(created, Exception):
             raise created
         return created
 
-    def create_topics(self, wanted: Sequence[NewTopicSpec]) -> StepGenerator[CreatedTopics]:
-        """New topics, in steps, with one write of the file: by name what each became, or why it is not there.
+    async def create_topics(self, work: LongWork, wanted: Sequence[NewTopicSpec]) -> CreatedTopics:
+        """Reserve and create topics. Return by name what each became, or why it does not exist.
 
-        In: legal names, each once; valid overrides. A topic is there for others when the file has it.
-        """
-        topics = []
+        In: legal names, each once; valid overrides."""
+        results: CreatedTopics = {}
+        reserved: dict[Topic, int] = {}
         for new in wanted:
-            topic = Topic(
-                new.name,
-                new.topic_id or self.new_id(),
-                dict(new.overrides),
-                self.defaults.parse(new.overrides),
-                [],
-                replication_factor=new.replication_factor,
-            )
-            yield from self._partitions.add_partitions(topic, topic.hosted, 0, new.partitions)
-            topics.append(topic)
+            try:
+                reserved[self.reserve_topic(new)] = new.partitions
+            except ApiError as refusal:
+                results[new.name] = refusal
+            await work.checkpoint()
+        return results | await self.create_reserved(work, reserved)
+
+    def reserve_topic(self, new: NewTopicSpec) -> Topic:
+        """Reserve the name of a new topic, and descriptors for its partitions. Return the topic, which clients do
+        not see before `create_reserved` has created it. The caller calls that in any case. Raises ApiError."""
+        name = new.name
+        if name in self._deleting or (name in self._growing and name not in self._by_name):
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+        if name in self._by_name or name in self._creating:
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        self.open_files.reserve_partitions(new.partitions)
+        topic = Topic(
+            name,
+            new.topic_id or self.new_id(),
+            dict(new.overrides),
+            self.defaults.parse(new.overrides),
+            [],
+            replication_factor=new.replication_factor,
+        )
+        self._creating[name] = topic
+        self.metric_names.add_topic(name)
+        return topic
+
+    async def create_reserved(self, work: LongWork, reserved: Mapping[Topic, int]) -> CreatedTopics:
+        """Create topics whose names are reserved, with so many partitions, and one write of the file for all.
+        Return by name what each became, or why it does not exist. Others see a topic when the file has it."""
         results: CreatedTopics = {}
         opened: list[Topic] = []
-        for topic in topics:
+        for topic, partitions in reserved.items():
             try:
-                self._reserve_topic(topic)
-            except ApiError as refusal:
-                results[topic.name] = refusal
-        for topic in [topic for topic in topics if topic.name not in results]:
-            try:
-                yield from self._open_partitions(
-                    topic, topic.hosted, self._find_leftover_directories(topic.name)
-                )
+                await self._remove_leftovers(work, topic, partitions)
+                for number in range(partitions):
+                    self._open_partition(topic, number, topic.hosted)
+                    await work.checkpoint()
             except (OSError, StorageError) as error:
                 results[topic.name] = error
-                yield from self._undo_creation(topic)
+                await self._undo_creation(work, topic, partitions)
             else:
                 opened.append(topic)
         if not opened:
             return results
         entries = {topic.name: _build_entry(topic) for topic in opened}
         try:
-            yield from self._change_file(lambda state: state.with_new_topics(entries))
+            await self._change_file(work, lambda state: state.with_new_topics(entries))
         except (OSError, StorageError) as error:
             for topic in opened:
                 results[topic.name] = error
-                yield from self._undo_creation(topic)
+                await self._undo_creation(work, topic, reserved[topic])
             return results
         for topic in opened:
             results[topic.name] = topic
@@ -232,25 +256,22 @@ class Catalogue:
             self._by_id[topic.topic_id] = topic
         return results
 
-    def _change_file(
-        self, change: Callable[[CatalogueState], CatalogueState]
-    ) -> StepGenerator[CatalogueState]:
+    async def _change_file(
+        self, work: LongWork, change: Callable[[CatalogueState], CatalogueState]
+    ) -> CatalogueState:
         """Change the state of the file. It forgets deleted topics whose directories are removed."""
         removed_ids = frozenset(self._removed_ids)
-        state = yield from self.file.change_state(lambda before: change(before.without_deleted(removed_ids)))
+        state = await self.file.change_state(work, lambda before: change(before.without_deleted(removed_ids)))
         self._removed_ids -= removed_ids
         return state
 
-    def _reserve_topic(self, topic: Topic) -> None:
-        """Nobody else makes a topic of that name, and there are descriptors for it. Raises ApiError."""
-        name = topic.name
-        if name in self._deleting or (name in self._growing and name not in self._by_name):
-            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
-        if name in self._by_name or name in self._creating:
-            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        self.open_files.reserve_partitions(len(topic.hosted))
-        self._creating[name] = topic
-        self.metric_names.add_topic(name)
+    async def _remove_leftovers(self, work: LongWork, topic: Topic, partitions: int) -> None:
+        """Remove the directories that deleted topics of a new topic's name have left, and their checkpoint entries.
+        Raises OSError."""
+        names = dict.fromkeys(TopicPartition(topic.name, number) for number in range(partitions))
+        names |= dict.fromkeys(self._find_leftover_directories(topic.name))
+        await run_directory_steps(work, self._directory.remove_former_topics(names, topic.topic_id))
+        self.undeleted_partitions -= names.keys()
 
     def _find_leftover_directories(self, name: str) -> list[TopicPartition]:
         """Directories that deleted topics of a name may have left. Raises OSError."""
@@ -260,129 +281,166 @@ class Catalogue:
             return []
         return [partition for partition in self._directory.list_partitions() if partition.topic == name]
 
-    def _open_partitions(
-        self, topic: Topic, partitions: Sequence[HostedPartition], left: Sequence[TopicPartition] = ()
-    ) -> StepGenerator[None]:
-        """Makes the directories and logs of new partitions. In: directories of deleted topics of that name. Raises
+    def _open_partition(self, topic: Topic, number: int, partitions: list[HostedPartition]) -> None:
+        """Make the directory and the log of a new partition, which becomes the last of `partitions`. Raises
         OSError, StorageError."""
-        names = list(dict.fromkeys([*(partition.name for partition in partitions), *left]))
-        yield from self._directory.remove_former_topics(names, topic.topic_id)
-        self.undeleted_partitions -= set(names)
-        yield from open_partitions(partitions)
+        partition = self._partitions.create_partition(topic, number)
+        partitions.append(partition)
+        partition.open()
+        if partition.failure is not None:
+            raise partition.failure
 
-    def _undo_creation(self, topic: Topic) -> StepGenerator[None]:
-        """Removes the directories of a topic whose creation was refused."""
-        yield from self._remove_partitions(topic.hosted)
+    async def _undo_creation(self, work: LongWork, topic: Topic, partitions: int) -> None:
+        """Remove what there is of a topic that is not created. In: how many partitions are reserved."""
+        await self._remove_partitions(work, topic.hosted, partitions)
+        for number in range(partitions):
+            self.unassign_replicas(TopicPartition(topic.name, number))
         del self._creating[topic.name]
         self.metric_names.remove_topic(topic.name)
 
-    def grow_topics(self, wanted: Mapping[Topic, int]) -> StepGenerator[GrownTopics]:
-        """Adds partitions until topics have so many, in steps, with one write of the file for all. Out: by name why
-        a topic has what it had; None for one that has grown.
-
-        Others see new partitions when the file has them.
-        """
-        lists: dict[Topic, list[HostedPartition]] = {topic: [] for topic in wanted}
-        for topic, partitions in wanted.items():
-            yield from self._partitions.add_partitions(topic, lists[topic], len(topic.hosted), partitions)
+    async def grow_topics(self, work: LongWork, wanted: Mapping[Topic, int]) -> GrownTopics:
+        """Reserve and add partitions until topics have so many. Return by name why a topic keeps its partitions;
+        None for one that has grown."""
         results: GrownTopics = {}
-        for topic, added in lists.items():
+        for topic, partitions in wanted.items():
             try:
-                self._reserve_growth(topic, added)
+                self.reserve_growth(topic, partitions)
             except ApiError as refusal:
                 results[topic.name] = refusal
-        opened: dict[Topic, list[HostedPartition]] = {}
-        for topic in [topic for topic in lists if topic.name not in results]:
-            try:
-                yield from self._open_partitions(topic, lists[topic])
-            except (OSError, StorageError) as error:
-                results[topic.name] = yield from self._undo_growth(topic, lists[topic], error)
-            else:
-                opened[topic] = lists[topic]
-        if not opened:
-            return results
-        counts = {topic: len(topic.hosted) + len(added) for topic, added in opened.items()}
-        try:
-            state = yield from self._change_file(lambda before: _apply_growth(before, counts))
-        except (OSError, StorageError) as error:
-            for topic, added in opened.items():
-                results[topic.name] = yield from self._undo_growth(topic, added, error)
-            return results
-        for topic, added in opened.items():
-            if state.has_topic(topic.name, topic.topic_id) and self._growing.get(topic.name) is added:
-                topic.hosted += self._growing.pop(topic.name)
-                results[topic.name] = None
-            else:  # it was deleted meanwhile
-                results[topic.name] = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return results
+            await work.checkpoint()
+        reserved = {topic: count for topic, count in wanted.items() if topic.name not in results}
+        return results | await self.grow_reserved(work, reserved)
 
-    def _reserve_growth(self, topic: Topic, added: list[HostedPartition]) -> None:
-        """Nobody else lets that topic grow, and there are descriptors for it. Raises ApiError."""
+    def reserve_growth(self, topic: Topic, partitions: int) -> None:
+        """Keep others from adding partitions to a topic, which is to have so many, and reserve descriptors for
+        them. The caller calls `grow_reserved` in any case. Raises ApiError."""
         name = topic.name
         if self._by_name.get(name) is not topic or name in self._deleting:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if name in self._growing or not added or len(topic.hosted) != added[0].name.partition:
+        if name in self._growing or partitions <= len(topic.hosted):
             raise ApiError(ErrorCode.REASSIGNMENT_IN_PROGRESS, f"Topic '{name}' is growing already.")
-        self.open_files.reserve_partitions(len(added))
-        self._growing[name] = added
+        self.open_files.reserve_partitions(partitions - len(topic.hosted))
+        self._growing[name] = TopicGrowth(topic, partitions)
 
-    def _undo_growth(
-        self, topic: Topic, added: list[HostedPartition], error: OSError | StorageError
-    ) -> StepGenerator[ApiError | OSError | StorageError]:
-        """Removes partitions by which a topic does not grow; the reason for the client. One that was deleted
-        meanwhile went together with them."""
-        if self._growing.get(topic.name) is not added:
-            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self._growing[topic.name] = []
-        yield from self._remove_partitions(added)
-        del self._growing[topic.name]
+    async def grow_reserved(self, work: LongWork, reserved: Mapping[Topic, int]) -> GrownTopics:
+        """Add partitions to topics whose growth is reserved, until they have so many, with one write of the file
+        for all. Return by name why a topic keeps its partitions; None for one that has grown.
+
+        Others see new partitions when the file has them. A deletion of the topic cancels its growth, and the name
+        stays reserved until the growth has ended."""
+        results: GrownTopics = {}
+        opened: list[TopicGrowth] = []
+        for growth in [self._growing[topic.name] for topic in reserved]:
+            try:
+                await self._open_growth(work, growth)
+            except (OSError, StorageError) as error:
+                results[growth.topic.name] = await self._undo_growth(work, growth, error)
+            else:
+                opened.append(growth)
+        if not opened:
+            return results
+        counts = {growth.topic: growth.end for growth in opened}
+        try:
+            state = await self._change_file(work, lambda before: _apply_growth(before, counts))
+        except (OSError, StorageError) as error:
+            for growth in opened:
+                results[growth.topic.name] = await self._undo_growth(work, growth, error)
+            return results
+        for growth in opened:
+            topic = growth.topic
+            if state.has_topic(topic.name, topic.topic_id) and not growth.is_cancelled:
+                topic.hosted += growth.added
+                del self._growing[topic.name]
+                results[topic.name] = None
+            else:
+                deleted = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                results[topic.name] = await self._undo_growth(work, growth, deleted)
+        return results
+
+    async def _open_growth(self, work: LongWork, growth: TopicGrowth) -> None:
+        """Make the directories and logs of the partitions by which a topic grows. Raises OSError; StorageError,
+        also when the topic is deleted meanwhile."""
+        topic = growth.topic
+        names = [TopicPartition(topic.name, number) for number in range(growth.first, growth.end)]
+        await run_directory_steps(work, self._directory.remove_former_topics(names, topic.topic_id))
+        self.undeleted_partitions -= set(names)
+        for name in names:
+            if growth.is_cancelled:
+                raise FileClosed(str(name), "is deleted")
+            self._open_partition(topic, name.partition, growth.added)
+            await work.checkpoint()
+
+    async def _undo_growth(
+        self, work: LongWork, growth: TopicGrowth, error: ApiError | OSError | StorageError
+    ) -> ApiError | OSError | StorageError:
+        """Remove partitions by which a topic does not grow, unless a deletion of the topic removes them. Return the
+        reason for the client."""
+        if growth.is_cancelled:
+            error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            await self._remove_partitions(work, *growth.cancel())
+        name = growth.topic.name
+        for number in range(growth.first, growth.end):
+            self.unassign_replicas(TopicPartition(name, number))
+        del self._growing[name]
         return error
 
-    def delete_topics(self, topics: Sequence[Topic]) -> StepGenerator[tuple[list[Topic], OSError | None]]:
-        """Deletes topics and their records, in steps. The deletion is done when the file has them no more.
+    async def delete_topics(
+        self, work: LongWork, topics: Sequence[Topic]
+    ) -> tuple[list[Topic], OSError | None]:
+        """Delete topics that exist, and their records. The deletion is done when the file has them no more.
 
-        Out: the deleted topics, without those that another request deletes; why directories of theirs are left.
-        Raises OSError, StorageError: then all of them are as they were."""
+        Return the deleted topics, without those that another request deletes, and why directories of theirs are
+        left. Raises OSError, StorageError: then all of them are as they were."""
         going = [topic for topic in topics if topic.name not in self._deleting]
         self._deleting |= {topic.name for topic in going}
         try:
-            yield from self._change_file(
+            await self._change_file(
+                work,
                 lambda state: state.without_topics(
                     topic.name for topic in going if state.has_topic(topic.name, topic.topic_id)
-                )
+                ),
             )
             parts: list[HostedPartition] = []
+            reserved = 0
             for topic in going:
                 del self._by_name[topic.name]
                 del self._by_id[topic.topic_id]
                 self.metric_names.remove_topic(topic.name)
                 parts += topic.hosted
-                if self._growing.get(topic.name):
-                    parts += self._growing.pop(topic.name)
-            problem = yield from self._remove_partitions(parts)
+                reserved += len(topic.hosted)
+                growth = self._growing.get(topic.name)
+                if growth is not None:
+                    added, added_count = growth.cancel()
+                    parts += added
+                    reserved += added_count
+            problem = await self._remove_partitions(work, parts, reserved)
             if problem is None:
                 self._removed_ids |= {topic.topic_id for topic in going}
         finally:
             self._deleting -= {topic.name for topic in going}
         return going, problem
 
-    def _remove_partitions(self, parts: Sequence[HostedPartition]) -> StepGenerator[OSError | None]:
-        """Closes logs and removes their directories, which needs no space on the disk. Out: the reason where the
-        disk keeps some. A start, or new partitions of these names, remove those."""
-        self.open_files.release_partitions(len(parts))
+    async def _remove_partitions(
+        self, work: LongWork, parts: Sequence[HostedPartition], reserved: int
+    ) -> OSError | None:
+        """Close logs and remove their directories, which needs no space on the disk. Return the reason where the
+        disk keeps some. A start, or new partitions of these names, remove those. In: how many partitions are
+        reserved."""
+        self.open_files.release_partitions(reserved)
         for part in parts:
             part.close_for_deletion()
             if part.log is not None:
-                yield None
+                await work.checkpoint()
         logs = {part.name: part.log for part in parts}
         # Until they are known to be gone: a stop meanwhile is not a clean one.
         self.undeleted_partitions |= {name for name, log in logs.items() if log is not None}
-        failures = yield from self._directory.delete_logs_stepwise(logs)
+        failures = await run_directory_steps(work, self._directory.delete_logs_stepwise(logs))
         self.undeleted_partitions -= logs.keys() - failures.keys()
         return next(iter(failures.values()), None)
 
-    def configure_topic(self, topic: Topic, change: ChangeOverrides) -> StepGenerator[bool]:
-        """Changes a topic's overrides, in steps; whether they are others now. Its logs obey when the file has them.
+    async def configure_topic(self, work: LongWork, topic: Topic, change: ChangeOverrides) -> bool:
+        """Change a topic's overrides. Return whether they are others now. Its logs obey when the file has them.
         Raises ApiError, OSError, StorageError: then nothing has changed."""
         name = topic.name
 
@@ -394,14 +452,15 @@ class Catalogue:
 
         self._configuring.append(name)
         try:
-            yield from self._change_file(change_entry)
+            await self._change_file(work, change_entry)
         finally:
             self._configuring.remove(name)
         entry = self.file.state.topics.get(name)
         if entry is None or entry.topic_id != topic.topic_id or entry.configs == topic.overrides:
             return False
         topic.overrides, topic.values = dict(entry.configs), self.defaults.parse(entry.configs)
-        for part in (*topic.hosted, *self._growing.get(name, ())):
+        growth = self._growing.get(name)
+        for part in (*topic.hosted, *(growth.added if growth is not None else ())):
             if part.log is not None:
                 part.log.config = topic.values.log
         return True
@@ -427,12 +486,12 @@ class Catalogue:
         return topic
 
     def iterate_hosted(self) -> Iterator[HostedPartition]:
-        """Every partition whose log is owned here, and those that are being made."""
+        """Every partition whose log is owned here, and those that are being created."""
         for topics in (self._by_name, self._creating):
             for topic in topics.values():
                 yield from topic.hosted
-        for added in self._growing.values():
-            yield from added
+        for growth in self._growing.values():
+            yield from growth.added
 
     def _load_topic(self, name: str, entry: TopicEntry) -> None:
         topic = Topic(
@@ -443,8 +502,9 @@ class Catalogue:
             [],
             replication_factor=entry.replication_factor,
         )
-        for _ in self._partitions.add_partitions(topic, topic.hosted, 0, entry.partitions):
-            pass
+        topic.hosted += [
+            self._partitions.create_partition(topic, number) for number in range(entry.partitions)
+        ]
         self._index_topic(topic)
         self.open_files.reserved += entry.partitions
         for part in topic.hosted:

@@ -11,9 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from coordinator.topics.api_error import ApiError
-from coordinator.topics.stepwise_work import StepGenerator
-from storage.storage_errors import StorageError
+from coordinator.topics.long_work import LongWork
 from storage.topic_partition import uuid_to_text
 
 CATALOGUE_VERSION: Final = 1
@@ -118,23 +116,16 @@ class CatalogueFile:
         with self._lock:
             self.write(self.state.document())
 
-    def change_state(self, change: StateChange) -> StepGenerator[CatalogueState]:
-        """Makes a change, in a step for another thread. Raises ApiError, OSError, StorageError: then the file and
-        the state are as they were."""
-        result = yield partial(self._apply_change, change)
-        if isinstance(result, Exception):
-            raise result
-        state: CatalogueState = result
-        return state
+    async def change_state(self, work: LongWork, change: StateChange) -> CatalogueState:
+        """Make a change, in another thread. Return the new state. Raises ApiError, OSError, StorageError: then the
+        file and the state are as they were."""
+        return await work.call_in_thread(partial(self._apply_change, change))
 
-    def _apply_change(self, change: StateChange) -> CatalogueState | ApiError | OSError | StorageError:
+    def _apply_change(self, change: StateChange) -> CatalogueState:
         with self._lock:
-            try:
-                state = change(self.state)
-                if state != self.state:
-                    self.write(state.document())
-            except (ApiError, OSError, StorageError) as problem:
-                return problem
+            state = change(self.state)
+            if state != self.state:
+                self.write(state.document())
             self.state = state
             return state
 
@@ -159,8 +150,10 @@ class GroupConfigs:
         """What that group has, by key."""
         return self.by_group.get(group_id, NO_CONFIGS)
 
-    def change_configs(self, group_id: str, change: ChangeConfigs) -> StepGenerator[Mapping[str, str]]:
-        """Changes the configs of a group, in steps; the new ones. Raises ApiError, OSError, StorageError: then the
+    async def change_configs(self, work: LongWork, group_id: str, change: ChangeConfigs) -> Mapping[str, str]:
+        """Change the configs of a group. Return the new ones. Raises ApiError, OSError, StorageError: then the
         group keeps its configs."""
-        state = yield from self._file.change_state(lambda before: before.with_group(group_id, change(before)))
+        state = await self._file.change_state(
+            work, lambda before: before.with_group(group_id, change(before))
+        )
         return state.groups.get(group_id, NO_CONFIGS)

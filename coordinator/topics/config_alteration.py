@@ -17,12 +17,12 @@ from coordinator.config.config_def import ConfigType, InvalidConfig
 from coordinator.config.group_configs import check_group_configs
 from coordinator.config.listener_properties import parse_listener_property
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
-from coordinator.core.outcome import Context, Now
+from coordinator.core.outcome import Context
 from coordinator.topics.api_error import ApiError
 from coordinator.topics.catalogue import Catalogue, ChangeOverrides
 from coordinator.topics.catalogue_file import NO_CONFIGS, CatalogueState
 from coordinator.topics.config_description import ConfigResourceType, check_broker_name
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import (
     Answer,
     ConfigChanged,
@@ -31,7 +31,7 @@ from coordinator.topics.data_plane_answer import (
     TopicChange,
 )
 from coordinator.topics.data_plane_config import MAX_CONFIGS, MAX_CONFIGURED_GROUPS, BrokerConfig
-from coordinator.topics.stepwise_work import StepGenerator, StepMark
+from coordinator.topics.long_work import LongWork
 from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import find_name_error
 from protocol.error_codes import ErrorCode
@@ -80,43 +80,44 @@ RELOADABLE_STORES: Final = frozenset(
 """What listeners have that can be read again."""
 
 
-def answer_incremental_alter_configs(
-    plane: DataPlane, request: IncrementalAlterConfigsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Each resource is changed as a whole or refused; with `validate_only` nothing changes."""
-    responses, changes = yield from _alter_resources(plane, request.resources, context, request.validate_only)
+async def answer_incremental_alter_configs(
+    plane: DataPlane, request: IncrementalAlterConfigsRequest, context: Context, work: LongWork
+) -> Answer:
+    """Change each resource as a whole, or refuse it; with `validate_only` nothing changes."""
+    responses, changes = await _alter_resources(
+        plane, request.resources, context, work, validate_only=request.validate_only
+    )
     return Answer(IncrementalAlterConfigsResponse(responses=responses), changes=changes)
 
 
-def answer_alter_configs(
-    plane: DataPlane, request: AlterConfigsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """The older call: a resource has afterwards the configs that it was sent, and no other."""
-    responses, changes = yield from _alter_resources(
-        plane, request.resources, context, request.validate_only, replace=True
+async def answer_alter_configs(
+    plane: DataPlane, request: AlterConfigsRequest, context: Context, work: LongWork
+) -> Answer:
+    """Replace all configs of each resource by those of the request. This is the older call."""
+    responses, changes = await _alter_resources(
+        plane, request.resources, context, work, validate_only=request.validate_only, replace=True
     )
     return Answer(AlterConfigsResponse(responses=responses), changes=changes)
 
 
-def _alter_resources(
+async def _alter_resources(
     plane: DataPlane,
     resources: Sequence[AlterConfigsResource | ReplacedConfigs],
     context: Context,
-    validate_only: bool,
+    work: LongWork,
     *,
+    validate_only: bool,
     replace: bool = False,
-) -> StepGenerator[tuple[list[AlterConfigsResourceResponse], list[TopicChange]]]:
-    """What became of each resource, and what has changed. `replace`: what is not set now falls away.
-
-    A step for each, and one for each that changes: it is written to the disk.
-    """
+) -> tuple[list[AlterConfigsResourceResponse], list[TopicChange]]:
+    """Alter each resource. Return the responses and the changes. `replace`: remove the configs that are not set
+    now."""
     if not validate_only:
-        yield StepMark.CHANGES
+        work.begin_changes()
     catalogue = plane.catalogue
     counts: Counter[tuple[int, str]] = Counter()
     for resource in resources:
         counts[resource.resource_type, resource.resource_name] += 1
-        yield None
+        await work.checkpoint()
     responses: list[AlterConfigsResourceResponse] = []
     changes: list[TopicChange] = []
     for named in resources:
@@ -134,7 +135,7 @@ def _alter_resources(
             if counts[resource.resource_type, resource.resource_name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             if resource.resource_type == ConfigResourceType.GROUP:
-                yield from _alter_group(plane, resource, changes, replace, validate_only)
+                await _alter_group(plane, work, resource, changes, replace, validate_only)
                 continue
             if resource.resource_type == ConfigResourceType.BROKER:
                 names = _check_broker(plane, resource, context.node.node_id)
@@ -143,7 +144,7 @@ def _alter_resources(
                 continue
             topic, change = _validate_resource(catalogue, resource, replace)
             is_new = catalogue.is_changing(topic.name) or change(topic.overrides) != topic.overrides
-            if not validate_only and is_new and (yield from catalogue.configure_topic(topic, change)):
+            if not validate_only and is_new and await catalogue.configure_topic(work, topic, change):
                 changes.append(ConfigChanged(topic.name, tuple(sorted(topic.overrides.items()))))
         except ApiError as error:
             response.error_code, response.error_message = error.code, error.message
@@ -152,7 +153,7 @@ def _alter_resources(
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 format_error_reason(error),
             )
-        yield None
+        await work.checkpoint()
     return responses, changes
 
 
@@ -219,13 +220,14 @@ def _check_operations(resource: AlterConfigsResource) -> None:
             )
 
 
-def _alter_group(
+async def _alter_group(
     plane: DataPlane,
+    work: LongWork,
     resource: AlterConfigsResource,
     changes: list[TopicChange],
     replace: bool,
     validate_only: bool,
-) -> StepGenerator[None]:
+) -> None:
     """Alter the configs of a group, which need not exist. Raises ApiError, OSError."""
     _check_form(resource)
     group_id, catalogue = resource.resource_name, plane.catalogue
@@ -251,7 +253,7 @@ def _alter_group(
 
     before = catalogue.group_configs.find_configs(group_id)
     if change(catalogue.file.state) != before and not validate_only:
-        configs = yield from catalogue.group_configs.change_configs(group_id, change)
+        configs = await catalogue.group_configs.change_configs(work, group_id, change)
         changes.append(GroupConfigChanged(group_id, tuple(sorted(configs.items()))))
 
 

@@ -15,9 +15,10 @@ from coordinator.config.unsupported_group_configs import SHOWN_WHEN_SET
 from coordinator.core.outcome import Context, Now
 from coordinator.topics.api_error import ApiError
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import Answer
 from coordinator.topics.data_plane_config import BrokerConfig
+from coordinator.topics.long_work import LongWork
 from coordinator.topics.topic_name import find_name_error
 from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_response
@@ -56,10 +57,10 @@ class ConfigResourceType(IntEnum):
     GROUP = 32
 
 
-def answer_describe_configs(
-    plane: DataPlane, request: DescribeConfigsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Each resource is described or refused on its own, in a step of its own."""
+async def answer_describe_configs(
+    plane: DataPlane, request: DescribeConfigsRequest, context: Context, work: LongWork
+) -> Answer:
+    """Describe or refuse each resource on its own."""
     catalogue = plane.catalogue
     described: DescribedConfigs = {}
     results = []
@@ -85,7 +86,7 @@ def answer_describe_configs(
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.message or ""
         results.append(result)
-        yield None
+        await work.checkpoint()
     return Answer(DescribeConfigsResponse(results=results))
 
 

@@ -1,7 +1,8 @@
-"""The data plane: every request about topics and their records, one call each, without waiting.
+"""The data plane: every request about topics and their records.
 
-`handle` takes a decoded request and returns an Answer. Only a Fetch may be delayed; its response is a
-completion of a later call. The server owns the clock, the connections and the thread that syncs; the Answer
+`begin_request` takes a decoded request and returns an Answer, or a coroutine function that answers it while other
+requests run (`long_work.py`). `handle` answers any request in one step. Only a Fetch may be delayed; its response
+is a completion of a later call. The server owns the clock, the connections and the thread that syncs; the Answer
 lists the logs that its response must wait for.
 
 `attach_internal` makes topics of another part of the server (`__consumer_offsets`) visible: they are
@@ -21,6 +22,8 @@ Source: KIP-98, KIP-890, KIP-1228; Kafka's `KafkaApis.handleWriteTxnMarkersReque
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from inspect import iscoroutinefunction
 from pkgutil import resolve_name
 from typing import Any, Final, Protocol
 
@@ -28,6 +31,7 @@ from coordinator import __name__ as root_package
 from coordinator.cluster.partition_ownership import PartitionOwnership, SingleBrokerOwnership
 from coordinator.config.consumer_group_properties import ConsumerGroupProperties
 from coordinator.core.outcome import Context, Now
+from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.cluster_partition import ClusterRecords
 from coordinator.topics.data_plane_answer import (
@@ -43,15 +47,16 @@ from coordinator.topics.data_plane_answer import (
 from coordinator.topics.data_plane_config import BrokerConfig, DataPlaneConfig
 from coordinator.topics.fetch_purgatory import DelayedFetch, FetchPurgatory
 from coordinator.topics.fetch_session import FetchSessionCache
+from coordinator.topics.long_work import (
+    IN_ONE_STEP,
+    AddOrVerify,
+    LongWork,
+    OneStepWork,
+    Work,
+    reject_transaction,
+)
 from coordinator.topics.partition import ReadablePartition
 from coordinator.topics.producer_ids import ProducerIdManager
-from coordinator.topics.stepwise_work import (
-    AddOrVerifyRequest,
-    AddOrVerifyResult,
-    StepGenerator,
-    reject_question,
-    run_steps,
-)
 from coordinator.topics.topic import Topic, random_topic_id
 from coordinator.topics.topic_name import find_name_error, is_internal
 from protocol.apis import ApiKey
@@ -65,12 +70,13 @@ from storage.producers.producer_state_manager import ProducerStateManager
 from storage.storage_errors import StorageError, format_error_reason
 from storage.topic_partition import TopicPartition
 
-AnswerSteps = StepGenerator[Answer]
-"""An answer that takes long: it is there when the steps have been taken, between which others may be answered."""
+LongAnswer = Callable[[LongWork], Work[Answer]]
+"""Answers a request that takes long, while other requests run."""
 Completions = Iterable[tuple[int, object]]
-"""Delayed fetches with their responses, or the steps to them where those take long, each read when it is asked for:
-they need not be in memory all at once."""
-Handler = Callable[["DataPlane", Any, Context, Now], Answer | AnswerSteps]
+"""The waiters of delayed fetches with their responses, or a `LongAnswer` for large ones. Each is read when the
+iteration reaches it, so that they need not be in memory all at once."""
+Handler = Callable[["DataPlane", Any, Context, Now], Answer | LongAnswer]
+LongHandler = Callable[["DataPlane", Any, Context, LongWork], Work[Answer]]
 
 HANDLER_NAMES: Final[Mapping[ApiKey, str]] = {
     ApiKey.PRODUCE: "topics.produce:answer_produce",
@@ -96,7 +102,8 @@ HANDLER_NAMES: Final[Mapping[ApiKey, str]] = {
     ApiKey.ELECT_LEADERS: "topics.replica_reassignment:answer_elect_leaders",
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "topics.log_offsets:answer_offset_for_leader_epoch",
 }
-"""The `Handler` of each API, below the package `coordinator`. Its module is imported at the first request."""
+"""The `Handler` or `LongHandler` of each API, below the package `coordinator`. Its module is imported at the first
+request."""
 
 MAX_SESSION_ID: Final = 2**31 - 1
 
@@ -115,10 +122,10 @@ def _random_session_id() -> int:
 
 
 class DelayedFetchHandler(Protocol):
-    """Whoever answers delayed fetches in the end."""
+    """Answers delayed fetches in the end."""
 
-    def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int) -> AnswerSteps:
-        """The response, with what there is now."""
+    async def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int, work: LongWork) -> Answer:
+        """Return the answer, with the records that there are now."""
 
 
 class DataPlane:
@@ -152,6 +159,7 @@ class DataPlane:
         self.directory = directory
         self.cluster_id = cluster_id
         self.producer_ids = ProducerIdManager(catalogue)
+        catalogue.unassign_replicas = lambda partition: self.ownership.unassign_replicas(partition)
         self.deferred_errors: list[OSError] = []
         """What `open` could not write, and does not need."""
         self.fetcher: DelayedFetchHandler | None = None
@@ -196,16 +204,24 @@ class DataPlane:
         request: object,
         context: Context,
         now: Now,
-        ask: Callable[[AddOrVerifyRequest], AddOrVerifyResult] = reject_question,
+        add_or_verify: AddOrVerify = reject_transaction,
     ) -> Answer:
-        """The answer to one request. In: who answers for the coordinators of transactions. Raises KeyError for a
-        request that is not the data plane's."""
-        answer = self.begin_request(request, context, now)
-        return answer if isinstance(answer, Answer) else run_steps(answer, now, ask)
+        """Answer a request in one step.
 
-    def begin_request(self, request: object, context: Context, now: Now) -> Answer | AnswerSteps:
-        """Return the answer to a request, or the steps to one that takes long: other requests are answered
-        between two steps."""
+        Args:
+            now: the time at which the request arrives; no time passes until the answer.
+            add_or_verify: answers for the coordinators of transactions.
+
+        Raises:
+            KeyError: the data plane does not serve the API.
+        """
+        answer = self.begin_request(request, context, now)
+        if isinstance(answer, Answer):
+            return answer
+        return run_in_one_step(answer(OneStepWork(now, add_or_verify)))
+
+    def begin_request(self, request: object, context: Context, now: Now) -> Answer | LongAnswer:
+        """Return the answer to a request, or the function that answers one that takes long."""
         handler = self._handlers.get(type(request))
         if handler is None:
             handler = self._handlers[type(request)] = _import_handler(type(request))
@@ -250,7 +266,7 @@ class DataPlane:
         self.fetch_purgatory.forget_waiter(waiter)
 
     def complete_fetches(self, woken: Sequence[DelayedFetch], monotonic_ms: int) -> Completions:
-        """The answers to fetches that have left the purgatory, each read when it is asked for."""
+        """Return the answers to fetches that have left the purgatory."""
         fetcher = self.fetcher
         if fetcher is None or not woken:
             return ()
@@ -313,7 +329,7 @@ class DataPlane:
             )
         if partitions == current:
             return None
-        problem = run_steps(self.catalogue.grow_topics({topic: partitions}))[name]
+        problem = run_in_one_step(self.catalogue.grow_topics(IN_ONE_STEP, {topic: partitions}))[name]
         if problem is not None:
             raise problem
         return PartitionsAdded(name, topic.topic_id, partitions)
@@ -358,13 +374,23 @@ class DataPlane:
 
 
 def _build_completion(fetcher: DelayedFetchHandler, delayed: DelayedFetch, monotonic_ms: int) -> object:
-    steps = fetcher.answer_delayed_fetch(delayed, monotonic_ms)
-    return steps if delayed.fetch.is_large else run_steps(steps).response
+    if delayed.fetch.is_large:
+        return partial(fetcher.answer_delayed_fetch, delayed, monotonic_ms)
+    return run_in_one_step(fetcher.answer_delayed_fetch(delayed, monotonic_ms, IN_ONE_STEP)).response
 
 
 def _import_handler(request: type[object]) -> Handler:
-    handler: Handler = resolve_name(f"{root_package}.{HANDLER_NAMES[ApiKey(message_info(request).api_key)]}")
-    return handler
+    handler: Any = resolve_name(f"{root_package}.{HANDLER_NAMES[ApiKey(message_info(request).api_key)]}")
+    if iscoroutinefunction(handler):
+        return partial(_begin_long_answer, handler)
+    short_handler: Handler = handler
+    return short_handler
+
+
+def _begin_long_answer(
+    handler: LongHandler, plane: DataPlane, request: object, context: Context, _: Now
+) -> LongAnswer:
+    return partial(handler, plane, request, context)
 
 
 def write_marker(

@@ -14,14 +14,16 @@ nor wakes them. They are told which of what they get may be of transactions that
 Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-98.
 """
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
 
 from coordinator.cluster.partition_ownership import PartitionOwnership
 from coordinator.core.outcome import Context, Now
 from coordinator.core.response_status import BLOCKED
+from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane, LongAnswer
 from coordinator.topics.data_plane_answer import (
     MAX_REPORTED_MISSING,
     Answer,
@@ -40,6 +42,7 @@ from coordinator.topics.fetch_session import (
     filter_changed,
     next_epoch,
 )
+from coordinator.topics.long_work import IN_ONE_STEP, LongWork
 from coordinator.topics.partition import READ_COMMITTED, ReadablePartition
 from coordinator.topics.partition_leadership import (
     FETCH_LEADER_VERSION,
@@ -47,7 +50,6 @@ from coordinator.topics.partition_leadership import (
     find_current_leader,
     find_endpoints,
 )
-from coordinator.topics.stepwise_work import run_steps
 from coordinator.topics.topic import ZERO_ID
 from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_entry
@@ -74,8 +76,8 @@ PARTITIONS_PER_STEP: Final = 500
 ReadPartitions = list[tuple[TargetKey, PartitionData]]
 
 
-def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer | AnswerSteps:
-    """What there is; or BLOCKED, and the answer comes as a completion of a later call."""
+def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer | LongAnswer:
+    """Answer with the records that there are; or with BLOCKED, and the response is a completion of a later call."""
     fetcher = plane.fetcher
     if fetcher is None:
         fetcher = plane.fetcher = Fetcher(
@@ -87,8 +89,9 @@ def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now:
             plane.ownership,
         )
     assert isinstance(fetcher, Fetcher)
-    steps = fetcher.answer_request(request, context, now.monotonic_ms)
-    return steps if plane.fetch_sessions.is_large(request) else run_steps(steps)
+    if plane.fetch_sessions.is_large(request):
+        return partial(fetcher.answer_request, request, context, now.monotonic_ms)
+    return run_in_one_step(fetcher.answer_request(request, context, now.monotonic_ms, IN_ONE_STEP))
 
 
 class Fetcher:
@@ -114,13 +117,16 @@ class Fetcher:
         self._failures: list[PartitionFailed] = []
         """Partitions that could not be read, each reported once, with the next answer."""
 
-    def answer_request(self, request: FetchRequest, context: Context, monotonic_ms: int) -> AnswerSteps:
-        """The response, or BLOCKED: it comes from `answer_delayed_fetch`."""
+    async def answer_request(
+        self, request: FetchRequest, context: Context, monotonic_ms: int, work: LongWork
+    ) -> Answer:
+        """Return the answer; BLOCKED when `answer_delayed_fetch` gives it later."""
         version = context.api_version
-        fetch = yield from self._sessions.open_context(request, version, self._find_topic_name, monotonic_ms)
+        interruption_count = self._purgatory.interruption_count
+        fetch = await self._sessions.open_context(work, request, version, self._find_topic_name, monotonic_ms)
         if fetch.error is not ErrorCode.NONE:
             return Answer(FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[]))
-        found, size, may_wait, unknown = yield from self._read_partitions(fetch, request, context)
+        found, size, may_wait, unknown = await self._read_partitions(work, fetch, request, context)
         missing = [
             describe_missing_partition(self._catalogue, target.name or "", target.partition, target.topic_id)
             for target in unknown[:MAX_REPORTED_MISSING]
@@ -130,18 +136,19 @@ class Fetcher:
         if may_wait and size < min(request.min_bytes, self._max_bytes):
             delayed = DelayedFetch(request, context, fetch, monotonic_ms + request.max_wait_ms)
             delayed.missing_bytes = max(1, min(delayed.missing_bytes, self._max_bytes))
-            is_satisfied = yield from self._await_records(delayed)
-            if not is_satisfied:
+            is_satisfied = await self._await_records(work, delayed)
+            # While a large fetch was read, a partition may have been deleted, or have got another leader.
+            if not is_satisfied and self._purgatory.interruption_count == interruption_count:
                 self._purgatory.add_fetch(delayed)
                 return Answer(BLOCKED, changes=failures, missing=missing)
-        response = yield from self._build_response(fetch, context, found, monotonic_ms)
+        response = await self._build_response(work, fetch, context, found, monotonic_ms)
         return Answer(response, changes=failures, missing=missing)
 
-    def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int) -> AnswerSteps:
-        """The response to a fetch that is no longer in the purgatory, with what there is now."""
+    async def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int, work: LongWork) -> Answer:
+        """Return the answer to a fetch that has left the purgatory, with the records that there are now."""
         context = delayed.context
-        found, _, _, _ = yield from self._read_partitions(delayed.fetch, delayed.request, context)
-        response = yield from self._build_response(delayed.fetch, context, found, monotonic_ms)
+        found, _, _, _ = await self._read_partitions(work, delayed.fetch, delayed.request, context)
+        response = await self._build_response(work, delayed.fetch, context, found, monotonic_ms)
         return Answer(response)
 
     def _find_topic_name(self, topic_id: bytes) -> str | None:
@@ -164,9 +171,9 @@ class Fetcher:
         partition = self._catalogue.find_partition(target.name, target.partition)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
 
-    def _read_partitions(
-        self, fetch: FetchContext, request: FetchRequest, context: Context
-    ) -> Generator[None, Any, tuple[ReadPartitions, int, bool, list[FetchTarget]]]:
+    async def _read_partitions(
+        self, work: LongWork, fetch: FetchContext, request: FetchRequest, context: Context
+    ) -> tuple[ReadPartitions, int, bool, list[FetchTarget]]:
         """What each partition has, how many bytes of records that is, whether it may be waited for more, and which
         partitions are not there.
 
@@ -182,7 +189,7 @@ class Fetcher:
         size, has_known, has_error = 0, False, False
         is_committed = request.isolation_level == READ_COMMITTED
         for key, target in list(fetch.targets.items()):
-            yield None
+            await work.checkpoint()
             partition = self._find_partition(target, context)
             if isinstance(partition, ErrorCode):
                 data = build_error_entry(
@@ -263,14 +270,14 @@ class Fetcher:
             return _build_refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         return data
 
-    def _await_records(self, delayed: DelayedFetch) -> Generator[None, Any, bool]:
+    async def _await_records(self, work: LongWork, delayed: DelayedFetch) -> bool:
         """Notes what a fetch waits for; whether there is enough already, in batches that one read did not
         reach.
         """
         is_satisfied = False
         is_committed = delayed.request.isolation_level == READ_COMMITTED
         for target in list(delayed.fetch.targets.values()):
-            yield None
+            await work.checkpoint()
             partition = self._find_partition(target, delayed.context)
             if not isinstance(partition, ErrorCode):
                 awaited = AwaitedPartition(
@@ -289,10 +296,15 @@ class Fetcher:
 
     # Answering
 
-    def _build_response(
-        self, fetch: FetchContext, context: Context, found: ReadPartitions, monotonic_ms: int
-    ) -> Generator[None, Any, FetchResponse]:
-        yield None
+    async def _build_response(
+        self,
+        work: LongWork,
+        fetch: FetchContext,
+        context: Context,
+        found: ReadPartitions,
+        monotonic_ms: int,
+    ) -> FetchResponse:
+        await work.checkpoint()
         version = context.api_version
         session_id, error = NO_SESSION, ErrorCode.NONE
         if fetch.session is not None:
@@ -307,8 +319,8 @@ class Fetcher:
             session_id = self._sessions.create_session(
                 fetch.targets, version >= TOPIC_IDS_VERSION, monotonic_ms
             )
-        yield None
-        responses = yield from _group_by_topic(fetch, found, version)
+        await work.checkpoint()
+        responses = await _group_by_topic(work, found, version)
         response = FetchResponse(error_code=error, session_id=session_id, responses=responses)
         leaders = [data.current_leader for _, data in found if data.current_leader is not None]
         if leaders:
@@ -316,20 +328,20 @@ class Fetcher:
         return response
 
 
-def _group_by_topic(
-    fetch: FetchContext, found: Sequence[tuple[TargetKey, PartitionData]], version: int
-) -> Generator[None, Any, list[FetchableTopicResponse]]:
+async def _group_by_topic(
+    work: LongWork, found: Sequence[tuple[TargetKey, PartitionData]], version: int
+) -> list[FetchableTopicResponse]:
     responses: list[FetchableTopicResponse] = []
     last: str | bytes | None = None
     for number, (key, data) in enumerate(found):
         if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
-            yield None
+            await work.checkpoint()
         if key[0] != last:
-            last = key[0]
-            target = fetch.targets[key]
-            by_id = version >= TOPIC_IDS_VERSION
-            name = "" if by_id else target.name or ""
-            responses.append(FetchableTopicResponse(topic=name, topic_id=target.topic_id, partitions=[]))
+            last = topic = key[0]
+            if isinstance(topic, bytes):
+                responses.append(FetchableTopicResponse(topic="", topic_id=topic, partitions=[]))
+            else:
+                responses.append(FetchableTopicResponse(topic=topic, topic_id=ZERO_ID, partitions=[]))
         responses[-1].partitions.append(data)
     return responses
 

@@ -2,7 +2,7 @@
 deadline.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
@@ -126,6 +126,8 @@ class FetchPurgatory:
         self._by_partition: dict[TopicPartition, dict[int, DelayedFetch]] = {}
         self._by_deadline: list[DelayedFetch] = []
         self._partitions = 0
+        self.interruption_count = 0
+        """How many partitions have been deleted, or have got another leader."""
 
     def has_room(self, partitions: int) -> bool:
         """Whether a fetch from so many partitions may wait; it is answered with what there is otherwise."""
@@ -154,9 +156,11 @@ class FetchPurgatory:
             self._remove_fetch(delayed)
         return woken
 
-    def pop_interrupted(self, names: Iterable[TopicPartition]) -> list[DelayedFetch]:
-        """Takes out all that await one of these partitions, which are gone or have failed."""
+    def pop_interrupted(self, names: Sequence[TopicPartition]) -> list[DelayedFetch]:
+        """Remove and return the fetches that await one of these partitions, which are deleted or have another
+        leader."""
         woken = []
+        self.interruption_count += len(names)
         for name in names:
             for delayed in list(self._by_partition.get(name, {}).values()):
                 self._remove_fetch(delayed)

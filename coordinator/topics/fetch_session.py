@@ -11,9 +11,10 @@ As in Kafka partitions that nobody knows are kept as well, since they may come t
 bound on partitions, which Kafka has not: whoever wants more than is left gets no session, and fetches in full.
 """
 
-from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
+from coordinator.topics.long_work import LongWork
 from coordinator.topics.topic import ZERO_ID
 from protocol.error_codes import ErrorCode
 
@@ -168,16 +169,17 @@ class FetchSessionCache:
         named = sum(len(topic.partitions) for topic in request.topics)
         return named + (0 if session is None else len(session.targets)) > LARGE_FETCH
 
-    def open_context(
+    async def open_context(
         self,
+        work: LongWork,
         request: "FetchRequest",
         version: int,
         find_topic_name: Callable[[bytes], str | None],
         now_ms: int,
-    ) -> Generator[None, Any, FetchContext]:
-        """The context of a request, a step for each partition that it names; `find_topic_name` finds a
-        topic's name by its id."""
-        named = yield from _read_named_targets(request, version, find_topic_name)
+    ) -> FetchContext:
+        """Return the context of a request. `find_topic_name` finds a topic's name by its id. No other request runs
+        after the partitions of the request are read."""
+        named = await _read_named_targets(work, request, version, find_topic_name)
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             ended = self._sessions.get(request.session_id)
@@ -277,10 +279,10 @@ class FetchSessionCache:
         return True
 
 
-def _read_named_targets(
-    request: "FetchRequest", version: int, find_topic_name: Callable[[bytes], str | None]
-) -> Generator[None, Any, dict[TargetKey, FetchTarget]]:
-    """The partitions that a request names; of one that comes twice the last counts."""
+async def _read_named_targets(
+    work: LongWork, request: "FetchRequest", version: int, find_topic_name: Callable[[bytes], str | None]
+) -> dict[TargetKey, FetchTarget]:
+    """Return the partitions that a request names; of one that comes twice the last counts."""
     targets: dict[TargetKey, FetchTarget] = {}
     for topic in request.topics:
         by_id = version >= TOPIC_IDS_VERSION
@@ -293,7 +295,7 @@ def _read_named_targets(
                 targets[topic_key, wanted.partition] = FetchTarget(name, topic_id, wanted)
             else:
                 known.update(wanted)
-            yield None
+            await work.checkpoint()
     return targets
 
 

@@ -1,11 +1,13 @@
 """DescribeProducers, and InitProducerId without a transactional id."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from coordinator.core.outcome import Context, Now
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane, LongAnswer
 from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.long_work import LongWork
 from coordinator.topics.topic_name import find_name_error
 from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_response
@@ -25,9 +27,9 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 
 
-def answer_describe_producers(
-    plane: DataPlane, request: DescribeProducersRequest, context: Context, now: Now
-) -> AnswerSteps:
+async def answer_describe_producers(
+    plane: DataPlane, request: DescribeProducersRequest, context: Context, work: LongWork
+) -> Answer:
     """Describe the producers of each partition; a partition that the request repeats is described once, so that the
     answer cannot grow beyond what the partitions hold. As in Kafka only a missing topic has an error message."""
     topics: dict[str, DescribeProducersTopicResponse] = {}
@@ -41,8 +43,8 @@ def answer_describe_producers(
                 continue
             described.add((topic.name, number))
             response.partitions.append(_describe_partition(plane, context, topic.name, number))
-            yield None
-        yield None
+            await work.checkpoint()
+        await work.checkpoint()
     return Answer(DescribeProducersResponse(topics=list(topics.values())))
 
 
@@ -113,20 +115,23 @@ def _build_partition_error(
 
 def answer_init_producer_id(
     plane: DataPlane, request: InitProducerIdRequest, context: Context, now: Now
-) -> Answer | AnswerSteps:
-    """A new id at epoch 0. An id that a producer without transactions already has is replaced, as
-    in Kafka.
-    """
+) -> Answer | LongAnswer:
+    """Give the producer a new id, at epoch 0. As in Kafka it replaces an id that a producer without transactions
+    already has."""
     assert request.transactional_id is None, "for the transaction coordinator"
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return Answer(build_error_response(request, context.api_version, ErrorCode.INVALID_REQUEST))
     producer_id = plane.producer_ids.take_producer_id()
-    return _reserve_and_answer(plane, request, context) if producer_id is None else _build_answer(producer_id)
+    if producer_id is None:
+        return partial(_reserve_and_answer, plane, request, context)
+    return _build_answer(producer_id)
 
 
-def _reserve_and_answer(plane: DataPlane, request: InitProducerIdRequest, context: Context) -> AnswerSteps:
+async def _reserve_and_answer(
+    plane: DataPlane, request: InitProducerIdRequest, context: Context, work: LongWork
+) -> Answer:
     try:
-        producer_id = yield from plane.producer_ids.reserve_producer_id()
+        producer_id = await plane.producer_ids.reserve_producer_id(work)
     except OSError:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return Answer(build_error_response(request, context.api_version, error))

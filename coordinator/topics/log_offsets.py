@@ -3,17 +3,17 @@
 from collections import Counter
 from typing import Final
 
-from coordinator.core.outcome import Context, Now
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.core.outcome import Context
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import (
     MAX_REPORTED_MISSING,
     Answer,
     MissingTopic,
     describe_missing_partition,
 )
+from coordinator.topics.long_work import LongWork, run_thread_steps
 from coordinator.topics.partition import READ_COMMITTED, ReadablePartition
 from coordinator.topics.partition_leadership import check_current_leader_epoch
-from coordinator.topics.stepwise_work import StepGenerator, call_elsewhere
 from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -52,16 +52,16 @@ _FIRST_VERSION: Final = {
 }
 
 
-def answer_list_offsets(
-    plane: DataPlane, request: ListOffsetsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Each partition on its own; one that is asked for twice gets INVALID_REQUEST, once."""
+async def answer_list_offsets(
+    plane: DataPlane, request: ListOffsetsRequest, context: Context, work: LongWork
+) -> Answer:
+    """Answer for each partition on its own; one that is named twice gets INVALID_REQUEST, once."""
     catalogue = plane.catalogue
     is_committed = request.isolation_level == READ_COMMITTED
     counts: Counter[tuple[str, int]] = Counter()
     for topic in request.topics:
         counts.update((topic.name, partition.partition_index) for partition in topic.partitions)
-        yield None
+        await work.checkpoint()
     topics: dict[str, ListOffsetsTopicResponse] = {}
     missing: list[MissingTopic] = []
     done = set()
@@ -75,16 +75,14 @@ def answer_list_offsets(
             if counts[key] > 1 and context.api_version > 0:
                 answer = _build_response(wanted, ErrorCode.INVALID_REQUEST)
             else:
-                answer = yield from _find_list_offset(
-                    plane, context, topic.name, wanted, is_committed, now.wall_ms
-                )
+                answer = await _find_list_offset(plane, context, work, topic.name, wanted, is_committed)
             answers.partitions.append(answer)
             if (
                 answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 and len(missing) < MAX_REPORTED_MISSING
             ):
                 missing.append(describe_missing_partition(catalogue, topic.name, answer.partition_index))
-            yield None
+            await work.checkpoint()
     return Answer(ListOffsetsResponse(topics=list(topics.values())), missing=missing)
 
 
@@ -92,14 +90,14 @@ def _build_response(wanted: ListOffsetsPartition, error: ErrorCode) -> ListOffse
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=error)
 
 
-def _find_list_offset(
+async def _find_list_offset(
     plane: DataPlane,
     context: Context,
+    work: LongWork,
     topic: str,
     wanted: ListOffsetsPartition,
     is_committed: bool,
-    now_ms: int,
-) -> StepGenerator[ListOffsetsPartitionResponse]:
+) -> ListOffsetsPartitionResponse:
     found = _find_log(plane, context, topic, wanted)
     if isinstance(found, ErrorCode):
         return _build_response(wanted, found)
@@ -107,15 +105,15 @@ def _find_list_offset(
     try:
         if context.api_version == 0:
             answer = _build_response(wanted, ErrorCode.NONE)
-            answer.old_style_offsets = _list_segment_offsets(partition, log, wanted, now_ms)
+            answer.old_style_offsets = _list_segment_offsets(partition, log, wanted, work.now().wall_ms)
             return answer
-        place = yield from _find_offset(partition, log, wanted.timestamp, is_committed)
+        place = await _find_offset(work, partition, log, wanted.timestamp, is_committed)
         error = ErrorCode.NONE
     except (StorageError, OSError):
         place, error = None, ErrorCode.KAFKA_STORAGE_ERROR
     if _find_log(plane, context, topic, wanted) != found:
         # The topic was deleted, or the log was opened again, while another thread searched it.
-        return (yield from _find_list_offset(plane, context, topic, wanted, is_committed, now_ms))
+        return await _find_list_offset(plane, context, work, topic, wanted, is_committed)
     answer = _build_response(wanted, error)
     if place is not None:
         answer.timestamp, answer.offset = place
@@ -142,9 +140,9 @@ def _find_log(
     return (partition, log) if error is ErrorCode.NONE else error
 
 
-def _find_offset(
-    partition: ReadablePartition, log: PartitionLog, timestamp: int, is_committed: bool
-) -> StepGenerator[TimestampOffset | None]:
+async def _find_offset(
+    work: LongWork, partition: ReadablePartition, log: PartitionLog, timestamp: int, is_committed: bool
+) -> TimestampOffset | None:
     """Find the offset that a timestamp, or one of the special values, stands for; None where no record that can be
     read has such a time. A search by time goes on in another thread. Raises StorageError, OSError."""
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
@@ -156,7 +154,7 @@ def _find_offset(
     search = (
         log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_offset_for_timestamp(timestamp)
     )
-    found = yield from call_elsewhere(search)
+    found = await run_thread_steps(work, search)
     return None if found is None or found.offset >= _find_end(partition, is_committed) else found
 
 
@@ -189,16 +187,16 @@ def _list_segment_offsets(
     return offsets
 
 
-def answer_offset_for_leader_epoch(
-    plane: DataPlane, request: OffsetForLeaderEpochRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Each partition on its own."""
+async def answer_offset_for_leader_epoch(
+    plane: DataPlane, request: OffsetForLeaderEpochRequest, context: Context, work: LongWork
+) -> Answer:
+    """Answer for each partition on its own."""
     topics = []
     for topic in request.topics:
         result = OffsetForLeaderTopicResult(topic=topic.topic, partitions=[])
         for wanted in topic.partitions:
             result.partitions.append(_find_epoch_end(plane, context, topic.topic, wanted))
-            yield None
+            await work.checkpoint()
         topics.append(result)
     return Answer(OffsetForLeaderEpochResponse(topics=topics))
 

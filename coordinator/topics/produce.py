@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from coordinator.core.outcome import Context, Now
 from coordinator.core.response_status import CLOSE_CONNECTION, NO_RESPONSE
+from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.batch_validation import (
     NO_OFFSET,
     ExaminedBatch,
@@ -24,8 +25,9 @@ from coordinator.topics.batch_validation import (
     examine_batches,
     extract_batch,
 )
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane, LongAnswer
 from coordinator.topics.data_plane_answer import Answer, PartitionFailed, SegmentRolled, TopicChange
+from coordinator.topics.long_work import IN_ONE_STEP, LongWork, OneStepWork
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.partition_leadership import (
     PRODUCE_LEADER_VERSION,
@@ -42,7 +44,6 @@ from coordinator.topics.produce_verification import (
     has_transactional_batch,
     verify_transaction,
 )
-from coordinator.topics.stepwise_work import StepGenerator, StepMark, run_internal_steps, run_steps
 from coordinator.topics.topic import Topic
 from protocol.current_leader import LeaderIdAndEpoch
 from protocol.error_codes import ErrorCode
@@ -59,9 +60,9 @@ from storage.storage_errors import StorageError, format_error_reason
 
 VALID_ACKS: Final = (-1, 0, 1)
 MAX_PARTITIONS_AT_ONCE: Final = 500
-"""Partitions of a request that is answered without a step, and that are looked at in one go."""
+"""Partitions of a request that is answered without a checkpoint, and that are examined in one piece."""
 BYTES_PER_STEP: Final = 64 * 1024
-"""Of small batches so many are looked at in one go."""
+"""Bytes of small batches that are examined in one piece."""
 
 
 class AppendedBatch(NamedTuple):
@@ -77,54 +78,46 @@ class AppendedBatch(NamedTuple):
 
 def answer_produce(
     plane: DataPlane, request: ProduceRequest, context: Context, now: Now
-) -> Answer | AnswerSteps:
-    """Each partition's batch is written or refused on its own. With acks 0 there is no answer, or the connection is
-    closed. Batches that take long to look at are looked at in another thread first."""
-    if sum([1 + len(topic.partition_data) for topic in request.topic_data]) > MAX_PARTITIONS_AT_ONCE:
-        return _produce_in_steps(plane, request, context)
-    if run_steps(has_transactional_batch(request)):
-        return _produce_transactionally(plane, request, context, now)
-    sent = run_steps(_collect_batches(plane, request, context))
+) -> Answer | LongAnswer:
+    """Write or refuse each partition's batch on its own. With acks 0 there is no response, or the connection is
+    closed. Batches that take long to examine are examined in another thread first."""
+    # Other requests run between the partitions of a large request.
+    is_large = sum([1 + len(topic.partition_data) for topic in request.topic_data]) > MAX_PARTITIONS_AT_ONCE
+    if is_large or run_in_one_step(has_transactional_batch(IN_ONE_STEP, request)):
+        return partial(_produce, plane, request, context, is_large=is_large)
+    sent = run_in_one_step(_collect_batches(plane, IN_ONE_STEP, request, context))
     return _examine_at_once(plane, request, context, now, sent, NO_VERIFICATION)
 
 
-def _produce_in_steps(plane: DataPlane, request: ProduceRequest, context: Context) -> AnswerSteps:
-    """Each partition is dealt with by itself, as in Kafka: what others send meanwhile comes between two of them."""
-    yield StepMark.CHANGES
+async def _produce(
+    plane: DataPlane, request: ProduceRequest, context: Context, work: LongWork, *, is_large: bool
+) -> Answer:
+    """Answer a Produce with many partitions, or with batches of a transaction."""
+    work.begin_changes()
     verified = NO_VERIFICATION
-    if (yield from has_transactional_batch(request)):
-        sent, verified = yield from _collect_transactional_batches(plane, request, context)
+    if await has_transactional_batch(work, request):
+        sent, verified = await _collect_transactional_batches(plane, work, request, context)
     else:
-        sent = yield from _collect_batches(plane, request, context)
-    now: Now = yield None
-    return (yield from _examine_in_thread(plane, request, context, now, sent, verified))
+        sent = await _collect_batches(plane, work, request, context)
+    await work.checkpoint()
+    if is_large:
+        return await _examine_in_thread(plane, request, context, sent, verified, work)
+    answer = _examine_at_once(plane, request, context, work.now(), sent, verified)
+    return answer if isinstance(answer, Answer) else await answer(work)
 
 
-def _produce_transactionally(
-    plane: DataPlane, request: ProduceRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Answer a Produce with batches of a transaction and few others, in as few steps as possible."""
-    yield StepMark.CHANGES
-    sent, verified = yield from run_internal_steps(
-        _collect_transactional_batches(plane, request, context), now
-    )
-    later: Now = yield None
-    answer = _examine_at_once(plane, request, context, later, sent, verified)
-    return answer if isinstance(answer, Answer) else (yield from answer)
-
-
-def _collect_transactional_batches(
-    plane: DataPlane, request: ProduceRequest, context: Context
-) -> StepGenerator[tuple[list[ReceivedBatch | ProduceError], VerifiedBatches]]:
-    """What came for each partition, and what the batches of the transaction may begin it with. A transaction
-    without a name is nobody's."""
+async def _collect_transactional_batches(
+    plane: DataPlane, work: LongWork, request: ProduceRequest, context: Context
+) -> tuple[list[ReceivedBatch | ProduceError], VerifiedBatches]:
+    """Return what came for each partition, and what the batches of the transaction may begin it with. Without a
+    transactional id the request has no right to a transaction."""
     if request.transactional_id is None:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return [
             ProduceError(code) for topic in request.topic_data for _ in topic.partition_data
         ], NO_VERIFICATION
-    sent = yield from _collect_batches(plane, request, context)
-    verified = yield from verify_transaction(plane, request, context, sent)
+    sent = await _collect_batches(plane, work, request, context)
+    verified = await verify_transaction(plane, work, request, context, sent)
     return sent, verified
 
 
@@ -135,35 +128,38 @@ def _examine_at_once(
     now: Now,
     sent: list[ReceivedBatch | ProduceError],
     verified: VerifiedBatches,
-) -> Answer | AnswerSteps:
-    """Batches that do not take long to look at are written before anybody else is answered."""
+) -> Answer | LongAnswer:
+    """Examine and write batches before another request runs, unless their examination takes long."""
     try:
         examined = examine_batches(sent, now.wall_ms, DecompressionBudget.for_event_loop(), may_refuse=False)
     except OverBudget:
-        return _examine_in_thread(plane, request, context, now, sent, verified)
+        return partial(_examine_in_thread, plane, request, context, sent, verified)
     batches = zip(sent, examined, strict=True)
-    return run_steps(_append_all(plane, request, context, now, batches, verified), now)
+    return run_in_one_step(_append_all(plane, OneStepWork(now), request, context, batches, verified))
 
 
-def _examine_in_thread(
+async def _examine_in_thread(
     plane: DataPlane,
     request: ProduceRequest,
     context: Context,
-    now: Now,
     sent: list[ReceivedBatch | ProduceError],
     verified: VerifiedBatches,
-) -> AnswerSteps:
-    """A large batch at a time, so that others' come in between. By the end, the time is another one."""
+    work: LongWork,
+) -> Answer:
+    """Examine batches in another thread, a large one at a time, so that those of other requests come in between.
+    Then write them."""
     budget = DecompressionBudget.for_request(
         sum(len(each.batch) for each in sent if isinstance(each, ReceivedBatch))
     )
-    yield StepMark.CHANGES
+    work.begin_changes()
+    arrived_ms = work.now().wall_ms
     examined: list[ExaminedBatch] = []
     for piece in _split_batches(sent):
-        examined += yield partial(examine_batches, piece, now.wall_ms, budget, may_refuse=True)
-    later: Now = yield None
-    batches = zip(sent, examined, strict=True)
-    return (yield from _append_all(plane, request, context, later, batches, verified))
+        examined += await work.call_in_thread(
+            partial(examine_batches, piece, arrived_ms, budget, may_refuse=True)
+        )
+    await work.checkpoint()
+    return await _append_all(plane, work, request, context, zip(sent, examined, strict=True), verified)
 
 
 def _split_batches(sent: list[ReceivedBatch | ProduceError]) -> Iterator[list[ReceivedBatch | ProduceError]]:
@@ -181,16 +177,16 @@ def _split_batches(sent: list[ReceivedBatch | ProduceError]) -> Iterator[list[Re
         yield piece
 
 
-def _collect_batches(
-    plane: DataPlane, request: ProduceRequest, context: Context
-) -> StepGenerator[list[ReceivedBatch | ProduceError]]:
-    """What came for each partition, in the order of the request, or what can be said against it before it is looked
-    at."""
+async def _collect_batches(
+    plane: DataPlane, work: LongWork, request: ProduceRequest, context: Context
+) -> list[ReceivedBatch | ProduceError]:
+    """Return what came for each partition, in the order of the request, or the reason to refuse it before it is
+    examined."""
     sent: list[ReceivedBatch | ProduceError] = []
     for topic_data in request.topic_data:
-        for number, data in enumerate(topic_data.partition_data):
-            if number % PARTITIONS_PER_STEP == 0:
-                yield None
+        for data in topic_data.partition_data:
+            if len(sent) % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+                await work.checkpoint()
             topic = find_topic(plane, topic_data, context.api_version)
             try:
                 topic = _check_partition_exists(topic, data.index, context)
@@ -218,30 +214,34 @@ def _check_partition_exists(topic: Topic | None, index: int, context: Context) -
     return topic
 
 
-def _append_all(
+async def _append_all(
     plane: DataPlane,
+    work: LongWork,
     request: ProduceRequest,
     context: Context,
-    now: Now,
     batches: Iterator[tuple[ReceivedBatch | ProduceError, ExaminedBatch]],
     verified: VerifiedBatches,
-) -> AnswerSteps:
-    """Each batch that was found sound goes to its log, if its topic is still there. A request of few partitions is
-    one step."""
+) -> Answer:
+    """Write each batch that is sound to its log, if its topic is still as it was when the batch was examined."""
     responses: list[TopicProduceResponse] = []
     changes: list[TopicChange] = []
     appended: list[HostedPartition] = []
     durable: list[tuple[PartitionLog, int]] = []
-    has_error = False
+    has_error, count, now = False, 0, work.now()
     for topic_data in request.topic_data:
         response = TopicProduceResponse(
             name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[]
         )
         responses.append(response)
-        now = yield None
-        for number, data in enumerate(topic_data.partition_data, 1):
-            if number % PARTITIONS_PER_STEP == 0:
-                now = yield None
+        count += 1
+        if count % PARTITIONS_PER_STEP == 0:
+            await work.checkpoint()
+            now = work.now()
+        for data in topic_data.partition_data:
+            count += 1
+            if count % PARTITIONS_PER_STEP == 0:
+                await work.checkpoint()
+                now = work.now()
             try:
                 topic = find_topic(plane, topic_data, context.api_version)
                 sent, examined = next(batches)

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from coordinator.core.outcome import Context, Now
 from coordinator.topics.batch_validation import ProduceError, ReceivedBatch
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.long_work import AddOrVerifyRequest, LongWork
 from coordinator.topics.partition import HostedPartition
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult, StepGenerator
 from coordinator.topics.topic import Topic
 from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -36,7 +36,7 @@ TOPIC_IDS_VERSION: Final = 13
 ABORTABLE_VERSION: Final = 11
 IMPLICIT_ADD_VERSION: Final = 12
 PARTITIONS_PER_STEP: Final = 50
-"""Partitions of one topic that are one step."""
+"""Partitions between two checkpoints."""
 
 _CODES: Final = {
     InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -88,22 +88,29 @@ def find_topic(plane: DataPlane, topic_data: TopicProduceData, version: int) -> 
     return plane.catalogue.find_topic(topic_data.name)
 
 
-def has_transactional_batch(request: ProduceRequest) -> StepGenerator[bool]:
-    """Whether any batch is of a transaction."""
+async def has_transactional_batch(work: LongWork, request: ProduceRequest) -> bool:
+    """Return whether any batch is of a transaction."""
+    count = 0
     for topic_data in request.topic_data:
-        for number, data in enumerate(topic_data.partition_data):
-            if number % PARTITIONS_PER_STEP == 0:
-                yield None
+        for data in topic_data.partition_data:
+            count += 1
+            if count % PARTITIONS_PER_STEP == 0:
+                await work.checkpoint()
             if data.records is not None and peek_is_transactional(data.records):
                 return True
     return False
 
 
-def verify_transaction(
-    plane: DataPlane, request: ProduceRequest, context: Context, sent: list[ReceivedBatch | ProduceError]
-) -> StepGenerator[VerifiedBatches]:
-    """Asks the coordinator where that is needed. What must not be written is replaced in `sent` by the reason."""
-    batches = yield from _find_transactional_batches(plane, request, context, sent)
+async def verify_transaction(
+    plane: DataPlane,
+    work: LongWork,
+    request: ProduceRequest,
+    context: Context,
+    sent: list[ReceivedBatch | ProduceError],
+) -> VerifiedBatches:
+    """Have the coordinator add or verify partitions where that is needed. In `sent` the reason of a refusal
+    replaces each batch that must not be written."""
+    batches = await _find_transactional_batches(plane, work, request, context, sent)
     if len({(batch.header.producer_id, batch.header.producer_epoch) for batch in batches}) > 1:
         message = "the transactional batches of a request are of one producer"
         sent[:] = [ProduceError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message) for _ in sent]
@@ -112,7 +119,8 @@ def verify_transaction(
     adds = context.api_version >= IMPLICIT_ADD_VERSION
     held: dict[TopicPartition, HeldVerification] = {}
     unverified: list[_TransactionalBatch] = []
-    now: Now = yield None
+    await work.checkpoint()
+    now = work.now()
     for batch in batches if is_needed or adds else ():
         try:
             begins = _hold_verification(batch, now, adds=adds)
@@ -133,7 +141,7 @@ def verify_transaction(
             adds,
             context.api_version >= ABORTABLE_VERSION,
         )
-        errors: AddOrVerifyResult = yield question
+        errors = await work.add_or_verify_partitions(question)
         for batch in unverified:
             refused = _convert_error(errors[batch.partition.name], question)
             if refused is not None:
@@ -158,14 +166,18 @@ def check_producer(partition: HostedPartition, header: BatchHeader, verified: Ve
         raise ProduceError(code, str(error), log_start_offset=start) from error
 
 
-def _find_transactional_batches(
-    plane: DataPlane, request: ProduceRequest, context: Context, sent: list[ReceivedBatch | ProduceError]
-) -> StepGenerator[list[_TransactionalBatch]]:
+async def _find_transactional_batches(
+    plane: DataPlane,
+    work: LongWork,
+    request: ProduceRequest,
+    context: Context,
+    sent: list[ReceivedBatch | ProduceError],
+) -> list[_TransactionalBatch]:
     """The batches that are of a transaction. Their headers are read as they came: nobody has checked them yet."""
     batches = []
     for place, (topic_data, data) in enumerate(_iterate_partitions(request)):
         if place % PARTITIONS_PER_STEP == 0:
-            yield None
+            await work.checkpoint()
         each = sent[place]
         if isinstance(each, ProduceError) or not peek_is_transactional(each.batch):
             continue

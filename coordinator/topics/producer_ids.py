@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.stepwise_work import StepGenerator, StepMark
+from coordinator.topics.long_work import LongWork
 
 BLOCK_SIZE: Final = 1000
 
@@ -19,44 +19,34 @@ class ProducerIdManager:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._next = self._end = catalogue.producer_ids_reserved
-        self._is_reserving = False
-        self.reserve_block: Callable[[], int | OSError] | None = None
-        """Where others give out ids too: reserves a block that nobody else has, in any thread; the first of it."""
+        self.reserve_block: Callable[[], int] | None = None
+        """Reserves a block in a cluster, in any thread. Returns its first id; raises OSError."""
 
     def take_producer_id(self) -> int | None:
-        """A producer id that no one has had; None where a block has to be reserved first."""
+        """Return an id that no producer has had; None where a block has to be reserved first."""
         if self._next == self._end:
             return None
         self._next += 1
         return self._next - 1
 
-    def reserve_producer_id(self) -> StepGenerator[int]:
-        """Take a producer id in steps, which reserve a block where needed. Raises OSError when the disk
-        refuses; no id is lost then."""
-        yield StepMark.CHANGES
+    async def reserve_producer_id(self, work: LongWork) -> int:
+        """Return an id that no producer has had. Reserve a block where needed: of several requests that need one at
+        the same time, the first reserves it for all.
+
+        Raises OSError when the disk refuses; no id is lost then."""
+        work.begin_changes()
         while (producer_id := self.take_producer_id()) is None:
-            if self._is_reserving:
-                yield _wait_for_reservation
+            if self.reserve_block is None:
+                end = await self._catalogue.reserve_producer_ids(work, self._end, BLOCK_SIZE)
+                # Another request may have given out ids of this block, and reserved the next one.
+                self._end = max(end, self._end)
             else:
-                yield from self._reserve_block()
+                first = await work.call_in_thread(self._reserve_cluster_block)
+                if first is not None:
+                    self._next, self._end = first, first + BLOCK_SIZE
         return producer_id
 
-    def _reserve_block(self) -> StepGenerator[None]:
-        self._is_reserving = True
-        if self.reserve_block is not None:
-            try:
-                first: int | OSError = yield self.reserve_block
-            finally:
-                self._is_reserving = False
-            if isinstance(first, OSError):
-                raise first
-            self._next, self._end = first, first + BLOCK_SIZE
-            return
-        try:
-            self._end = yield from self._catalogue.reserve_producer_ids(BLOCK_SIZE)
-        finally:
-            self._is_reserving = False
-
-
-def _wait_for_reservation() -> None:
-    """What is done elsewhere is done one after the other: this is done when the block is reserved, or is not."""
+    def _reserve_cluster_block(self) -> int | None:
+        """Return the first id of a block of the cluster; None where another request has reserved one meanwhile."""
+        assert self.reserve_block is not None
+        return self.reserve_block() if self._next == self._end else None

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from typing import Final
 
 from coordinator.cluster.partition_ownership import PartitionOwnership
-from coordinator.core.outcome import Context, Now
+from coordinator.core.outcome import Context
 from coordinator.topics.api_error import ApiError, find_timeout_error
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import Answer
-from coordinator.topics.stepwise_work import StepMark
+from coordinator.topics.long_work import LongWork
 from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -32,6 +33,9 @@ from protocol.messages.list_partition_reassignments import (
 )
 from storage.topic_partition import TopicPartition
 
+_LEFT_OUT: Final = (ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+"""Partitions that an election of all leaders does not name."""
+
 
 class ElectionType(IntEnum):
     """The kind of an election, by its number in requests."""
@@ -40,10 +44,10 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-def answer_alter_partition_reassignments(
-    plane: DataPlane, request: AlterPartitionReassignmentsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Each partition on its own, in the order of the request."""
+async def answer_alter_partition_reassignments(
+    plane: DataPlane, request: AlterPartitionReassignmentsRequest, context: Context, work: LongWork
+) -> Answer:
+    """Reassign or refuse each partition on its own, in the order of the request."""
     response = AlterPartitionReassignmentsResponse(
         error_code=ErrorCode.NONE, error_message=None, responses=[]
     )
@@ -55,7 +59,7 @@ def answer_alter_partition_reassignments(
         response.error_code = timeout_error.code
     else:
         response.allow_replication_factor_change = request.allow_replication_factor_change
-    yield StepMark.CHANGES
+    work.begin_changes()
     for topic in request.topics:
         topic_response = ReassignableTopicResponse(name=topic.name, partitions=[])
         response.responses.append(topic_response)
@@ -72,7 +76,7 @@ def answer_alter_partition_reassignments(
                     partition_index=requested.partition_index, error_code=error, error_message=message
                 )
             )
-            yield None
+            await work.checkpoint()
     return Answer(response)
 
 
@@ -123,10 +127,10 @@ def _check_replicas(
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
-def answer_list_partition_reassignments(
-    plane: DataPlane, request: ListPartitionReassignmentsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """All of them, or those among the partitions that are asked for; what is not there is not being reassigned."""
+async def answer_list_partition_reassignments(
+    plane: DataPlane, request: ListPartitionReassignmentsRequest, context: Context, work: LongWork
+) -> Answer:
+    """List the reassignments of all partitions, or of those that the request names and that exist."""
     response = ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=[])
     for name, numbers in _find_requested_partitions(plane, request):
         topic = OngoingTopicReassignment(name=name, partitions=[])
@@ -141,7 +145,7 @@ def answer_list_partition_reassignments(
                         removing_replicas=list(reassignment.removing),
                     )
                 )
-            yield None
+            await work.checkpoint()
         if topic.partitions:
             response.topics.append(topic)
     return Answer(response)
@@ -158,10 +162,11 @@ def _find_requested_partitions(
     return list(by_topic.items())
 
 
-def answer_elect_leaders(
-    plane: DataPlane, request: ElectLeadersRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Each partition on its own. Where all are asked for those are left out that have the leader already."""
+async def answer_elect_leaders(
+    plane: DataPlane, request: ElectLeadersRequest, context: Context, work: LongWork
+) -> Answer:
+    """Elect the leader of each partition on its own. A request for all partitions leaves out those that have their
+    leader already, and those that are deleted meanwhile."""
     requested = _find_partitions_to_elect(plane, request)
     if not requested:
         return Answer(ElectLeadersResponse(replica_election_results=[]))
@@ -175,7 +180,7 @@ def answer_elect_leaders(
     is_all = request.topic_partitions is None
     if is_all and request_error is not None:
         return Answer(response)
-    yield StepMark.CHANGES
+    work.begin_changes()
     for name, numbers in requested:
         topic_result = ReplicaElectionResult(topic=name, partition_result=[])
         response.replica_election_results.append(topic_result)
@@ -187,9 +192,9 @@ def answer_elect_leaders(
                 _elect_leader(plane, name, number, ElectionType(request.election_type))
             except ApiError as error:
                 result.error_code, result.error_message = error.code, error.message
-            if not (is_all and result.error_code == ErrorCode.ELECTION_NOT_NEEDED):
+            if not (is_all and result.error_code in _LEFT_OUT):
                 topic_result.partition_result.append(result)
-            yield None
+            await work.checkpoint()
     return Answer(response)
 
 

@@ -1,7 +1,7 @@
 """Topics, topics to be created, and the factory of their partitions."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
@@ -79,6 +79,29 @@ class Topic:
         return self.is_needed or any(partition.high_watermark > 0 for partition in self.partitions)
 
 
+class TopicGrowth:
+    """The partitions by which a topic grows, until the catalogue's file has them."""
+
+    __slots__ = ("added", "end", "first", "is_cancelled", "topic")
+
+    def __init__(self, topic: Topic, end: int) -> None:
+        """In: how many partitions the topic is to have."""
+        self.topic = topic
+        self.first = len(topic.hosted)
+        self.end = end
+        self.added: list[HostedPartition] = []
+        """Those that are open, and one that cannot be opened."""
+        self.is_cancelled = False
+        """Whether the partitions are being removed, after an error or with the topic."""
+
+    def cancel(self) -> tuple[list[HostedPartition], int]:
+        """Take away the partitions, for their removal. Return them, and how many are reserved."""
+        if self.is_cancelled:
+            return [], 0
+        added, self.added, self.is_cancelled = self.added, [], True
+        return added, self.end - self.first
+
+
 CreatedTopics = dict[str, Topic | ApiError | OSError | StorageError]
 """What became of new topics, by name."""
 
@@ -115,32 +138,18 @@ class PartitionFactory:
         self.open_files = open_files
         """Where their logs are counted."""
 
-    def add_partitions(
-        self, topic: PartitionedTopic, to: list[HostedPartition], first: int, end: int
-    ) -> Iterator[None]:
-        """Appends the partitions from `first` to `end` (excluded), none of them opened yet."""
+    def create_partition(self, topic: PartitionedTopic, number: int) -> HostedPartition:
+        """Create a partition of a topic, which is not opened yet."""
         is_flushed_always = self._config.log_flush is LogFlush.ALWAYS
-        for number in range(first, end):
-            name = TopicPartition(topic.name, number)
-            expiration_ms = self._config.producer_id_expiration_ms
-            if topic.replication_factor > 1 and self._records is not None:
-                to.append(ClusterPartition(name, expiration_ms, self.open_files, self._records))
-            else:
-                open_log = partial(self._open_log, topic, name, is_flushed_always)
-                to.append(HostedPartition(name, open_log, expiration_ms, is_flushed_always, self.open_files))
-            yield
+        expiration_ms = self._config.producer_id_expiration_ms
+        name = TopicPartition(topic.name, number)
+        if topic.replication_factor > 1 and self._records is not None:
+            return ClusterPartition(name, expiration_ms, self.open_files, self._records)
+        open_log = partial(self._open_log, topic, name, is_flushed_always)
+        return HostedPartition(name, open_log, expiration_ms, is_flushed_always, self.open_files)
 
     def _open_log(self, topic: PartitionedTopic, name: TopicPartition, is_journaled: bool) -> PartitionLog:
         return self._directory.open_log(name, topic.values.log, topic.topic_id, is_journaled=is_journaled)
-
-
-def open_partitions(partitions: Iterable[HostedPartition]) -> Iterator[None]:
-    """Opens them. Raises what the disk does, an OSError or a StorageError."""
-    for partition in partitions:
-        partition.open()
-        if partition.failure is not None:
-            raise partition.failure
-        yield
 
 
 def random_topic_id() -> bytes:

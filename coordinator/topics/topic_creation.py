@@ -1,16 +1,16 @@
 """CreateTopics and CreatePartitions."""
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from coordinator.cluster.partition_ownership import ClusterTopicExists, PartitionOwnership
 from coordinator.config.config_def import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
-from coordinator.core.outcome import Context, Now
+from coordinator.core.outcome import Context
 from coordinator.core.shared_types import COORDINATOR_TOPICS
 from coordinator.topics.api_error import ApiError, find_timeout_error
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import (
     Answer,
     PartitionsAdded,
@@ -21,9 +21,9 @@ from coordinator.topics.data_plane_answer import (
     TopicCreated,
 )
 from coordinator.topics.data_plane_config import MAX_CONFIGS, MAX_PARTITIONS
+from coordinator.topics.long_work import LongWork
 from coordinator.topics.open_files import TooManyPartitions
-from coordinator.topics.stepwise_work import StepMark
-from coordinator.topics.topic import CreatedTopics, GrownTopics, NewTopicSpec, Topic
+from coordinator.topics.topic import GrownTopics, NewTopicSpec, Topic
 from coordinator.topics.topic_name import CLUSTER_METADATA, find_name_error
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import (
@@ -47,26 +47,22 @@ class TooFewBrokers(ApiError):
     """A replication factor is above the number of replicas that a topic can have."""
 
 
-def answer_create_topics(
-    plane: DataPlane, request: CreateTopicsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Each topic is created or refused on its own; with `validate_only` nothing changes."""
+async def answer_create_topics(
+    plane: DataPlane, request: CreateTopicsRequest, context: Context, work: LongWork
+) -> Answer:
+    """Create or refuse each topic on its own; with `validate_only` nothing changes."""
     timeout_error = find_timeout_error(request.timeout_ms)
     if timeout_error is not None:
-        return (yield from _refuse_all(request, timeout_error))
+        return await _refuse_all(work, request, timeout_error)
     catalogue = plane.catalogue
     counts: Counter[str] = Counter()
     for topic in request.topics:
         counts[topic.name] += 1
-        yield None
-    outcomes = yield from _validate_topics(plane, request, counts)
-    wanted = [outcome for outcome in outcomes.values() if isinstance(outcome, NewTopicSpec)]
-    created: CreatedTopics = {}
-    if wanted and not request.validate_only:
-        _assign_topics(plane, request, outcomes)
-        yield StepMark.CHANGES
-        created = yield from catalogue.create_topics(wanted)
-        _unassign_topics(plane, [new for new in wanted if isinstance(created[new.name], Exception)])
+        await work.checkpoint()
+    if not request.validate_only:
+        work.begin_changes()
+    outcomes, reserved = await _reserve_topics(plane, work, request, counts)
+    created = await catalogue.create_reserved(work, reserved)
     results: list[CreatableTopicResult] = []
     changes: list[TopicChange] = []
     configs: dict[object, list[CreatableTopicConfigs]] = {}
@@ -84,18 +80,18 @@ def answer_create_topics(
             results.append(_build_created(outcome, topic_id, configs[config_key]))
             if result is not None:
                 changes.append(TopicCreated(name, topic_id, outcome.partitions))
-        yield None
+        await work.checkpoint()
     duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     for name, count in counts.items():
         if count > 1:
             results.append(_build_refused(name, duplicate))
-            yield None
+            await work.checkpoint()
     if counts[CLUSTER_METADATA] == 1:
         prohibited = ApiError(
             ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited."
         )
         results.append(_build_refused(CLUSTER_METADATA, prohibited))
-    changes += build_too_many_changes(created)
+    changes += build_too_many_changes(outcomes)
     changes += _build_replication_changes(plane, request, outcomes, created)
     return Answer(CreateTopicsResponse(topics=results), changes=changes)
 
@@ -118,58 +114,45 @@ def _build_replication_changes(
     return changes
 
 
-def _assign_topics(
-    plane: DataPlane, request: CreateTopicsRequest, outcomes: Mapping[str, ApiError | NewTopicSpec]
-) -> None:
-    for topic in request.topics:
-        if topic.assignments and isinstance(outcomes.get(topic.name), NewTopicSpec):
-            for assignment in topic.assignments:
-                partition = TopicPartition(topic.name, assignment.partition_index)
-                plane.ownership.assign_replicas(partition, assignment.broker_ids)
-
-
-def _unassign_topics(plane: DataPlane, refused: Sequence[NewTopicSpec]) -> None:
-    """Takes back the assignments of topics that were not created, unless another request has created them."""
-    for new in refused:
-        if plane.catalogue.find_topic(new.name) is None and not plane.catalogue.is_changing(new.name):
-            for number in range(new.partitions):
-                plane.ownership.unassign_replicas(TopicPartition(new.name, number))
-
-
-def _refuse_all(request: CreateTopicsRequest, error: ApiError) -> AnswerSteps:
+async def _refuse_all(work: LongWork, request: CreateTopicsRequest, error: ApiError) -> Answer:
     results: list[CreatableTopicResult] = []
     for topic in request.topics:
         results.append(_build_refused(topic.name, error))
-        yield None
+        await work.checkpoint()
     return Answer(CreateTopicsResponse(topics=results))
 
 
-def _validate_topics(
-    plane: DataPlane, request: CreateTopicsRequest, counts: Counter[str]
-) -> Generator[None, None, dict[str, ApiError | NewTopicSpec]]:
-    """By name what each topic is to be, or why it is not to be; those that are named once."""
-    catalogue = plane.catalogue
-    allowed = [
-        topic for topic in request.topics if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA
-    ]
-    # Names are compared with what exists before the request: Kafka lets one request create both a.b and a_b.
-    refusals: dict[str, ApiError | None] = {}
-    for topic in allowed:
-        refusals[topic.name] = _find_creation_error(catalogue, topic.name)
-        yield
+async def _reserve_topics(
+    plane: DataPlane, work: LongWork, request: CreateTopicsRequest, counts: Counter[str]
+) -> tuple[dict[str, ApiError | NewTopicSpec], dict[Topic, int]]:
+    """Validate the topics that the request names once, and reserve them unless it only validates. No other request
+    runs between the validation of a topic and its reservation.
+
+    Return by name the specification of each topic or its refusal, and the reserved topics with their numbers of
+    partitions."""
+    allowed = {
+        topic.name: topic
+        for topic in request.topics
+        if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA
+    }
     outcomes: dict[str, ApiError | NewTopicSpec] = {}
+    reserved: dict[Topic, int] = {}
     remaining = MAX_PARTITIONS
-    for topic in allowed:
-        outcome: ApiError | NewTopicSpec
+    for name, topic in allowed.items():
         try:
-            outcome = refusals[topic.name] or _validate_topic(plane, topic, remaining)
+            _check_name(plane.catalogue, name, allowed)
+            new = _validate_topic(plane, topic, remaining)
+            remaining -= new.partitions
+            outcomes[name] = new
+            if not request.validate_only:
+                reserved[plane.catalogue.reserve_topic(new)] = new.partitions
+                for assignment in topic.assignments:
+                    partition = TopicPartition(name, assignment.partition_index)
+                    plane.ownership.assign_replicas(partition, assignment.broker_ids)
         except ApiError as error:
-            outcome = error.with_traceback(None)  # thousands of them are kept for a while
-        if isinstance(outcome, NewTopicSpec):
-            remaining -= outcome.partitions
-        outcomes[topic.name] = outcome
-        yield
-    return outcomes
+            outcomes[name] = error.with_traceback(None)  # thousands of them are kept for a while
+        await work.checkpoint()
+    return outcomes, reserved
 
 
 def build_too_many_changes(outcomes: Mapping[str, object]) -> list[TopicChange]:
@@ -178,18 +161,19 @@ def build_too_many_changes(outcomes: Mapping[str, object]) -> list[TopicChange]:
     return [PartitionsRefused(len(refusals), str(refusals[0]))] if refusals else []
 
 
-def _find_creation_error(catalogue: Catalogue, name: str) -> ApiError | None:
+def _check_name(catalogue: Catalogue, name: str, siblings: Container[str]) -> None:
+    """Check the name of a new topic. As in Kafka one request may create both a.b and a_b: names are not compared
+    with `siblings`, the other topics of the request. Raises ApiError."""
     illegal = find_name_error(name)
     if illegal is not None:
-        return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
     if catalogue.find_topic(name) is not None or name in COORDINATOR_TOPICS:
-        return ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    other = catalogue.metric_names.find_collision(name)
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = catalogue.metric_names.find_collision(name, siblings)
     if other is not None:
-        return ApiError(
+        raise ApiError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
         )
-    return None
 
 
 def _validate_topic(plane: DataPlane, topic: CreatableTopic, remaining: int) -> NewTopicSpec:
@@ -360,56 +344,68 @@ def _build_configs(catalogue: Catalogue, overrides: Mapping[str, str]) -> list[C
     ]
 
 
-def answer_create_partitions(
-    plane: DataPlane, request: CreatePartitionsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """Each topic grows or is refused on its own; with `validate_only` nothing changes."""
+async def answer_create_partitions(
+    plane: DataPlane, request: CreatePartitionsRequest, context: Context, work: LongWork
+) -> Answer:
+    """Add partitions to each topic, or refuse it on its own; with `validate_only` nothing changes."""
     timeout_error = find_timeout_error(request.timeout_ms)
     if timeout_error is not None:
         refused: list[CreatePartitionsTopicResult] = []
         for entry in request.topics:
             refused.append(_build_growth_result(entry.name, timeout_error))
-            yield None
+            await work.checkpoint()
         return Answer(CreatePartitionsResponse(results=refused))
-    catalogue = plane.catalogue
     counts: Counter[str] = Counter()
     for entry in request.topics:
         counts[entry.name] += 1
-        yield None
+        await work.checkpoint()
     duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results: list[CreatePartitionsTopicResult] = []
     for name, count in counts.items():
         if count > 1:
             results.append(_build_growth_result(name, duplicate))
-            yield None
-    wanted: dict[Topic, int] = {}
+            await work.checkpoint()
+    if not request.validate_only:
+        work.begin_changes()
+    outcomes, reserved = await _reserve_growths(plane, work, request, counts)
+    outcomes |= await plane.catalogue.grow_reserved(work, reserved)
+    changes: list[TopicChange] = [
+        PartitionsAdded(topic.name, topic.topic_id, count)
+        for topic, count in reserved.items()
+        if outcomes[topic.name] is None
+    ]
+    changes += build_too_many_changes(outcomes)
+    for name, outcome in outcomes.items():
+        results.append(_build_growth_result(name, outcome))
+        await work.checkpoint()
+    return Answer(CreatePartitionsResponse(results=results), changes=changes)
+
+
+async def _reserve_growths(
+    plane: DataPlane, work: LongWork, request: CreatePartitionsRequest, counts: Counter[str]
+) -> tuple[GrownTopics, dict[Topic, int]]:
+    """Validate the topics that the request names once, and reserve their growth unless it only validates. No other
+    request runs between the validation of a topic and its reservation.
+
+    Return by name the refusals, None for others, and the topics that grow with their new numbers of partitions."""
     outcomes: GrownTopics = {}
+    reserved: dict[Topic, int] = {}
     for entry in request.topics:
         if counts[entry.name] > 1:
             continue
         outcomes[entry.name] = None
         try:
-            wanted[_validate_growth(plane, entry)] = entry.count
+            topic = _validate_growth(plane, entry)
+            if not request.validate_only:
+                plane.catalogue.reserve_growth(topic, entry.count)
+                reserved[topic] = entry.count
+                for number, assignment in enumerate(entry.assignments or (), len(topic.partitions)):
+                    partition = TopicPartition(topic.name, number)
+                    plane.ownership.assign_replicas(partition, assignment.broker_ids)
         except ApiError as error:
             outcomes[entry.name] = error.with_traceback(None)  # thousands of them are kept for a while
-        yield None
-    changes: list[TopicChange] = []
-    if wanted and not request.validate_only:
-        _assign_new_partitions(plane, request, {topic.name: topic for topic in wanted})
-        yield StepMark.CHANGES
-        grown = yield from catalogue.grow_topics(wanted)
-        _unassign_new_partitions(plane, wanted, grown)
-        outcomes |= grown
-        changes += [
-            PartitionsAdded(topic.name, topic.topic_id, count)
-            for topic, count in wanted.items()
-            if grown[topic.name] is None
-        ]
-        changes += build_too_many_changes(grown)
-    for name, outcome in outcomes.items():
-        results.append(_build_growth_result(name, outcome))
-        yield None
-    return Answer(CreatePartitionsResponse(results=results), changes=changes)
+        await work.checkpoint()
+    return outcomes, reserved
 
 
 def _validate_growth(plane: DataPlane, entry: CreatePartitionsTopic) -> Topic:
@@ -443,25 +439,6 @@ def _validate_growth(plane: DataPlane, entry: CreatePartitionsTopic) -> Topic:
         for assignment in entry.assignments:
             check_assignment(topic.name, assignment.broker_ids, plane.ownership, factor)
     return topic
-
-
-def _assign_new_partitions(
-    plane: DataPlane, request: CreatePartitionsRequest, growing: Mapping[str, Topic]
-) -> None:
-    for entry in request.topics:
-        topic = growing.get(entry.name)
-        for number, assignment in enumerate(() if topic is None else entry.assignments or ()):
-            assert topic is not None
-            partition = TopicPartition(topic.name, len(topic.partitions) + number)
-            plane.ownership.assign_replicas(partition, assignment.broker_ids)
-
-
-def _unassign_new_partitions(plane: DataPlane, wanted: Mapping[Topic, int], grown: GrownTopics) -> None:
-    """Takes back the assignments of partitions that were not added."""
-    for topic, count in wanted.items():
-        if grown[topic.name] is not None:
-            for number in range(len(topic.partitions), count):
-                plane.ownership.unassign_replicas(TopicPartition(topic.name, number))
 
 
 def _build_growth_result(name: str, error: Exception | None) -> CreatePartitionsTopicResult:

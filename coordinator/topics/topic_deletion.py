@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from coordinator.core.outcome import Context, Now
+from coordinator.core.outcome import Context
 from coordinator.topics.api_error import ApiError, find_timeout_error
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import Answer, FilesLeft, TopicChange, TopicDeleted
 from coordinator.topics.data_plane_config import DataPlaneConfig
+from coordinator.topics.long_work import LongWork, run_directory_steps
 from coordinator.topics.partition import HostedPartition
-from coordinator.topics.stepwise_work import StepGenerator, StepMark, write_all
 from coordinator.topics.topic import ZERO_ID, Topic
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_records import (
@@ -34,62 +34,60 @@ HIGH_WATERMARK: Final = -1
 NO_LOW_WATERMARK: Final = -1
 
 
-def answer_delete_topics(
-    plane: DataPlane, request: DeleteTopicsRequest, context: Context, now: Now
-) -> AnswerSteps:
+async def answer_delete_topics(
+    plane: DataPlane, request: DeleteTopicsRequest, context: Context, work: LongWork
+) -> Answer:
     """Delete or refuse each topic on its own, in the order of the request; a duplicate gets one result."""
     catalogue = plane.catalogue
     requested: list[TopicKey] = [(name, ZERO_ID) for name in request.topic_names]
     requested += [(state.name, state.topic_id) for state in request.topics]
     request_error = _find_request_error(plane.config, request.timeout_ms, context.api_version)
     if request_error is not None:
-        return (yield from _refuse_all(requested, request_error))
+        return await _refuse_all(work, requested, request_error)
     counts: Counter[TopicKey] = Counter()
     for key in requested:
         counts[key] += 1
-        yield None
+        await work.checkpoint()
     results: dict[TopicKey, DeletableTopicResult] = {}
     found: dict[TopicKey, Topic] = {}
     for key, count in counts.items():
-        yield None
+        await work.checkpoint()
         outcome = _find_topic(catalogue, context, key, count)
         if isinstance(outcome, Topic):
             found[key] = outcome
         results[key] = _build_deleted(outcome) if isinstance(outcome, Topic) else outcome
     _refuse_named_twice(counts, results, found)
-    yield StepMark.CHANGES
-    deleted, changes, failure = yield from _delete_topics(catalogue, list(found.values()))
+    work.begin_changes()
+    deleted, changes, failure = await _delete_topics(work, catalogue, list(found.values()))
     for key, topic in found.items():
         if topic not in deleted:
-            results[key] = _build_refused(key, failure.code, failure.message)
+            results[key] = _build_unknown(key) if failure is None else _build_storage_error(key, failure)
     interrupted = plane.fetch_purgatory.pop_interrupted(
         [part.name for topic in deleted for part in topic.partitions]
     )
     return Answer(
         DeleteTopicsResponse(responses=list(results.values())),
         changes=changes,
-        completions=plane.complete_fetches(interrupted, now.monotonic_ms),
+        completions=plane.complete_fetches(interrupted, work.now().monotonic_ms),
     )
 
 
-def _delete_topics(
-    catalogue: Catalogue, requested: Sequence[Topic]
-) -> StepGenerator[tuple[list[Topic], list[TopicChange], ApiError]]:
-    """The topics that are deleted, what changed, and why the others are not deleted."""
-    # Another request may have deleted some since they were found.
+async def _delete_topics(
+    work: LongWork, catalogue: Catalogue, requested: Sequence[Topic]
+) -> tuple[list[Topic], list[TopicChange], OSError | StorageError | None]:
+    """Delete topics. Return those that are deleted, the changes, and why the disk has refused the others; None when
+    another request has deleted them."""
     existing = [topic for topic in requested if catalogue.find_topic_by_id(topic.topic_id) is topic]
-    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    missing_error = ApiError(unknown, unknown.message)
     if not existing:
-        return [], [], missing_error
+        return [], [], None
     try:
-        deleted, problem = yield from catalogue.delete_topics(existing)
+        deleted, problem = await catalogue.delete_topics(work, existing)
     except (OSError, StorageError) as error:
-        return [], [], ApiError(ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
+        return [], [], error
     changes: list[TopicChange] = [TopicDeleted(topic.name, topic.topic_id) for topic in deleted]
     if problem is not None:
         changes.append(FilesLeft(format_error_reason(problem)))
-    return deleted, changes, missing_error
+    return deleted, changes, None
 
 
 def _find_request_error(config: DataPlaneConfig, timeout_ms: int, version: int) -> ApiError | None:
@@ -100,11 +98,11 @@ def _find_request_error(config: DataPlaneConfig, timeout_ms: int, version: int) 
     return find_timeout_error(timeout_ms)
 
 
-def _refuse_all(requested: Sequence[TopicKey], error: ApiError) -> AnswerSteps:
+async def _refuse_all(work: LongWork, requested: Sequence[TopicKey], error: ApiError) -> Answer:
     responses: list[DeletableTopicResult] = []
     for key in requested:
         responses.append(_build_refused(key, error.code, error.message))
-        yield None
+        await work.checkpoint()
     return Answer(DeleteTopicsResponse(responses=responses))
 
 
@@ -123,7 +121,7 @@ def _find_topic(
         return _build_refused(key, invalid, f"Duplicate topic {'id' if name is None else 'name'}.")
     topic = catalogue.find_topic_by_id(topic_id) if name is None else catalogue.find_topic(name)
     if topic is None and name is None:
-        return _build_refused(key, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message)
+        return _build_unknown(key)
     described = name if topic is None else topic.name
     assert described is not None
     may_describe = context.may_describe is None or context.may_describe(described)
@@ -131,8 +129,7 @@ def _find_topic(
     if name is not None and not may_describe:
         return _build_refused(key, _DENIED, _DENIED.message)
     if topic is None:
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return _build_refused(key, unknown, unknown.message)
+        return _build_unknown(key)
     if not may_delete:
         return _build_refused((topic.name if may_describe else None, topic_id), _DENIED, _DENIED.message)
     if not topic.hosted:
@@ -171,10 +168,20 @@ def _build_refused(key: TopicKey, code: ErrorCode, message: str | None) -> Delet
     return DeletableTopicResult(name=key[0], topic_id=key[1], error_code=code, error_message=message)
 
 
-def answer_delete_records(
-    plane: DataPlane, request: DeleteRecordsRequest, context: Context, now: Now
-) -> AnswerSteps:
-    """The response, each partition on its own. No log is changed before the disk has where all of them begin.
+def _build_unknown(key: TopicKey) -> DeletableTopicResult:
+    code = ErrorCode.UNKNOWN_TOPIC_ID if key[0] is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return _build_refused(key, code, code.message)
+
+
+def _build_storage_error(key: TopicKey, error: OSError | StorageError) -> DeletableTopicResult:
+    return _build_refused(key, ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
+
+
+async def answer_delete_records(
+    plane: DataPlane, request: DeleteRecordsRequest, context: Context, work: LongWork
+) -> Answer:
+    """Delete the records of each partition on its own. No log is changed before the disk has where all of them
+    begin.
 
     As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
     """
@@ -182,7 +189,7 @@ def answer_delete_records(
     parts: dict[TopicPartition, HostedPartition] = {}
     answers: dict[TopicPartition, DeleteRecordsPartitionResult] = {}
     topics = []
-    yield StepMark.CHANGES
+    work.begin_changes()
     for topic in request.topics:
         result = DeleteRecordsTopicResult(name=topic.name, partitions=[])
         for wanted in {each.partition_index: each for each in topic.partitions}.values():
@@ -198,10 +205,10 @@ def answer_delete_records(
             except ApiError as error:
                 answer.error_code = error.code
             result.partitions.append(answer)
-            yield None
+            await work.checkpoint()
         if result.partitions:
             topics.append(result)
-    if starts and (yield from plane.directory.record_log_starts(starts)) is not None:
+    if starts and await run_directory_steps(work, plane.directory.record_log_starts(starts)) is not None:
         _refuse_results(answers.values())
         return Answer(DeleteRecordsResponse(topics=topics))
     moved: dict[TopicPartition, PartitionLog] = {}
@@ -214,7 +221,7 @@ def answer_delete_records(
     plane.directory.on_log_starts_raised(moved)
     for name, log in moved.items():
         try:
-            yield from write_all([partial(parts[name].store_log_start, log)])
+            await work.call_in_thread(partial(parts[name].store_log_start, log))
         except OSError:
             _refuse_results([answers[name]])
     return Answer(DeleteRecordsResponse(topics=topics))

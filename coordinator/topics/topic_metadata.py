@@ -10,13 +10,14 @@ Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, `DescribeTopicPartitions
 KIP-204, KIP-516, KIP-966.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.cluster.partition_ownership import PartitionOwnership
-from coordinator.core.outcome import Context, Now
+from coordinator.core.outcome import Context
+from coordinator.topics.api_error import ApiError
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import AnswerSteps, DataPlane
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import (
     Answer,
     MissingReason,
@@ -27,14 +28,14 @@ from coordinator.topics.data_plane_answer import (
     TopicCreated,
 )
 from coordinator.topics.data_plane_config import MAX_PARTITIONS, DataPlaneConfig
+from coordinator.topics.long_work import LongWork
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.partition import ReadablePartition
 from coordinator.topics.partition_leadership import NO_LEADER, describe_leadership, find_leader_epoch
-from coordinator.topics.stepwise_work import StepGenerator, StepMark
-from coordinator.topics.topic import ZERO_ID, NewTopicSpec, Topic
+from coordinator.topics.topic import ZERO_ID, CreatedTopics, NewTopicSpec, Topic
 from coordinator.topics.topic_authorization import ON_CLUSTER, ON_TOPIC, OPERATIONS_NOT_REQUESTED
 from coordinator.topics.topic_creation import build_too_many_changes
-from coordinator.topics.topic_name import find_name_error, is_internal, metric_name
+from coordinator.topics.topic_name import find_name_error, is_internal
 from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_response
 from protocol.messages.describe_topic_partitions import (
@@ -61,8 +62,10 @@ AbsentTopics = dict[str, tuple[ErrorCode, MissingReason | None]]
 """Why topics are not there: for the client, and where it is news for people."""
 
 
-def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context, now: Now) -> AnswerSteps:
-    """The answer, and the topics that came into being."""
+async def answer_metadata(
+    plane: DataPlane, request: MetadataRequest, context: Context, work: LongWork
+) -> Answer:
+    """Describe the requested topics, and create those that do not exist where that is allowed."""
     catalogue, config = plane.catalogue, plane.config
     if _is_invalid(request, context.api_version):
         return Answer(_build_refused(request, context.api_version))
@@ -75,7 +78,7 @@ def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context
         for name in [topic.name for topic in catalogue.listed()]:
             topic = catalogue.find_topic(name)
             if topic is not None:
-                topics.append((yield from describer.describe_topic(topic)))
+                topics.append(await describer.describe_topic(work, topic))
     elif ids:
         # When one is asked for by id, names alone are not looked at.
         for topic_id in dict.fromkeys(ids):
@@ -83,25 +86,25 @@ def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context
             if topic is None:
                 topics.append(_describe_unknown_id(topic_id))
                 missing.append(MissingTopic("", MissingReason.UNKNOWN, topic_id=topic_id))
-                yield None
+                await work.checkpoint()
             else:
-                topics.append((yield from describer.describe_topic(topic)))
+                topics.append(await describer.describe_topic(work, topic))
     else:
         names = dict.fromkeys(entry.name or "" for entry in request.topics)
         may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
         absent: AbsentTopics = {}
         if may_create:
-            absent = yield from _create_topics(plane, names, changes)
+            absent = await _create_topics(plane, work, names, changes)
         for name in names:
             topic = catalogue.find_topic(name)
             if topic is not None:
-                topics.append((yield from describer.describe_topic(topic)))
+                topics.append(await describer.describe_topic(work, topic))
                 continue
             error, reason = absent.get(name) or _find_absence(catalogue, config, name, may_create)
             topics.append(describer.describe_absent(name, error))
             if reason is not None:
                 missing.append(MissingTopic(name, reason))
-            yield None
+            await work.checkpoint()
     nodes = [broker.node_for_client(context.node) for broker in plane.ownership.brokers.values()]
     response = MetadataResponse(
         brokers=[
@@ -126,13 +129,13 @@ class _TopicDescriber:
         self._ownership = plane.ownership
         self._operations = ON_TOPIC if with_operations else OPERATIONS_NOT_REQUESTED
 
-    def describe_topic(self, topic: Topic) -> Generator[None, None, MetadataResponseTopic]:
-        """Describe a topic that exists, in steps: it may have any number of partitions."""
+    async def describe_topic(self, work: LongWork, topic: Topic) -> MetadataResponseTopic:
+        """Describe a topic as it is now; it may have any number of partitions."""
         partitions: list[MetadataResponsePartition] = []
         for first in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
             page = topic.partitions[first : first + PARTITIONS_PER_STEP]
             partitions += [_describe_partition(partition, self._ownership) for partition in page]
-            yield
+            await work.checkpoint()
         return MetadataResponseTopic(
             error_code=ErrorCode.NONE,
             name=topic.name,
@@ -206,20 +209,24 @@ def _find_absence(
     return unknown, MissingReason.INTERNAL if is_internal(name) else MissingReason.COLLIDES
 
 
-def _find_topics_to_create(
-    plane: DataPlane, names: Iterable[str]
-) -> Generator[None, None, tuple[list[NewTopicSpec], AbsentTopics]]:
-    """Topics that are not there and may be, as many as one request creates; the others. A broker's own topics are
-    not created by asking for them."""
+async def _reserve_topics(
+    plane: DataPlane, work: LongWork, names: Iterable[str]
+) -> tuple[dict[Topic, int], CreatedTopics, AbsentTopics]:
+    """Reserve the topics that do not exist and may be created, as many as one request creates. Return the reserved
+    topics with their numbers of partitions, the refusals for want of descriptors, and why others are not there.
+
+    A Metadata request creates no internal topic. Of two names that metrics cannot tell apart it creates the first.
+    """
     catalogue, count = plane.catalogue, plane.config.num_partitions
     factor = plane.config.default_replication_factor
+    reserved: dict[Topic, int] = {}
+    refused: CreatedTopics = {}
     absent: AbsentTopics = {}
-    wanted: dict[str, NewTopicSpec] = {}
     # Where CreateTopics refuses so many, a client of Kafka's asks in vain as well.
     if count > MAX_PARTITIONS:
-        return [], absent
+        return reserved, refused, absent
     for name in names:
-        yield
+        await work.checkpoint()
         if catalogue.find_topic(name) is not None or catalogue.is_changing(name):
             continue
         if (
@@ -232,24 +239,27 @@ def _find_topics_to_create(
         replicas = min(factor, most) if plane.config.accept_any_replication_factor else factor
         if not 1 <= replicas <= most:
             absent[name] = ErrorCode.INVALID_REPLICATION_FACTOR, None
-        elif (len(wanted) + 1) * count > MAX_PARTITIONS:
+        elif (len(reserved) + len(refused) + 1) * count > MAX_PARTITIONS:
             absent[name] = ErrorCode.LEADER_NOT_AVAILABLE, None
         else:
-            # Of two names that metrics could not tell apart the first is created.
+            work.begin_changes()
             new = NewTopicSpec(name, count, {}, replication_factor=replicas)
-            wanted.setdefault(metric_name(name), new)
-    return list(wanted.values()), absent
+            try:
+                reserved[catalogue.reserve_topic(new)] = count
+            except ApiError as error:
+                refused[name] = error.with_traceback(None)
+    return reserved, refused, absent
 
 
-def _create_topics(
-    plane: DataPlane, names: Iterable[str], changes: list[TopicChange]
-) -> StepGenerator[AbsentTopics]:
-    """Creates what is not there and may be; why some of that is not there yet, or cannot be."""
-    wanted, absent = yield from _find_topics_to_create(plane, names)
-    if not wanted:
+async def _create_topics(
+    plane: DataPlane, work: LongWork, names: Iterable[str], changes: list[TopicChange]
+) -> AbsentTopics:
+    """Create the topics that do not exist and may be created. Return why some of them are not there yet, or cannot
+    be."""
+    reserved, refused, absent = await _reserve_topics(plane, work, names)
+    if not reserved and not refused:
         return absent
-    yield StepMark.CHANGES
-    created = yield from plane.catalogue.create_topics(wanted)
+    created = refused | await plane.catalogue.create_reserved(work, reserved)
     failed: dict[str, str] = {}
     for name, result in created.items():
         if isinstance(result, TooManyPartitions):
@@ -270,9 +280,9 @@ def _create_topics(
     return absent
 
 
-def answer_describe_topic_partitions(
-    plane: DataPlane, request: DescribeTopicPartitionsRequest, context: Context, now: Now
-) -> AnswerSteps:
+async def answer_describe_topic_partitions(
+    plane: DataPlane, request: DescribeTopicPartitionsRequest, context: Context, work: LongWork
+) -> Answer:
     """One page: no topics asked for means all; a cursor continues at its topic and partition.
 
     A cursor that makes no sense (a topic that was not asked for, a negative partition) is answered for each
@@ -294,12 +304,12 @@ def answer_describe_topic_partitions(
                     requested_topic.name, ErrorCode.INVALID_REQUEST, OPERATIONS_NOT_REQUESTED
                 )
             )
-            yield None
+            await work.checkpoint()
         return Answer(DescribeTopicPartitionsResponse(topics=topics))
     remaining = max(1, min(config.max_request_partition_size_limit, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in names:
-        yield None
+        await work.checkpoint()
         if remaining == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break

@@ -5,6 +5,7 @@ Source: Kafka's `Topic`, `Topic.hasCollision`.
 """
 
 import re
+from collections.abc import Container
 from typing import Final
 
 from coordinator.core.shared_types import COORDINATOR_TOPICS
@@ -65,7 +66,8 @@ class MetricNameRegistry:
         if not names:
             del self._names[metric_name(name)]
 
-    def find_collision(self, name: str) -> str | None:
-        """A topic, other than the one of that name, that metrics could not tell from it; None when there is
-        none."""
-        return next((other for other in self._names.get(metric_name(name), ()) if other != name), None)
+    def find_collision(self, name: str, ignored: Container[str] = ()) -> str | None:
+        """Return a topic that metrics cannot tell from the one of a name; None when there is none. In: topics that
+        are not compared."""
+        others = self._names.get(metric_name(name), ())
+        return next((other for other in others if other != name and other not in ignored), None)

@@ -5,7 +5,7 @@ import socket
 import struct
 from pathlib import Path
 
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -62,7 +62,7 @@ async def test_a_batch_waits_for_the_coordinator_and_others_do_not_wait_for_it(t
             asked.put_nowait(question)
             return verified
 
-        server.topics.verify_transaction = ask
+        server.topics.services.add_or_verify_partitions = ask
         writer.send(produce(), V)
         question = await asked.get()
         partition = TopicPartition("orders", 0)
@@ -82,7 +82,7 @@ async def test_what_nobody_waits_for_is_written_all_the_same(tmp_path: Path) -> 
             asked.put_nowait(question)
             return verified
 
-        server.topics.verify_transaction = ask
+        server.topics.services.add_or_verify_partitions = ask
         async with Client(server) as writer:
             writer.writer.write(writer.frame(produce(acks=0), V))
             question = await asked.get()

@@ -3,7 +3,7 @@
 import asyncio
 
 from coordinator.runtime.coordinator_partition import PartitionState
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.error_codes import ErrorCode
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.broker.harness import Client, heartbeat_request, join_alone, serving
 from tests.broker.test_group_partitions import ONE_PARTITION
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import Broker
+from tests.topics.stepped_request import SteppedRequest
 
 ORDERS = TopicPartition("orders", 0)
 TIMEOUT_S = 60
@@ -202,16 +204,18 @@ def test_of_two_changes_those_are_in_force_that_are_on_the_disk(failing: str) ->
     assert topic is not None
     one, other = {"retention.ms": "1"}, {"segment.ms": "54321"}
     changes = [
-        catalogue.configure_topic(topic, lambda before: {**before, **one}),
-        catalogue.configure_topic(topic, lambda before: {**before, **other}),
+        SteppedRequest(
+            catalogue.configure_topic(broker.create_work(), topic, lambda before: {**before, **one})
+        ),
+        SteppedRequest(
+            catalogue.configure_topic(broker.create_work(), topic, lambda before: {**before, **other})
+        ),
     ]
-    saves = [next(change) for change in changes]
-    for name, change, save in zip(("first", "second"), changes, saves, strict=True):
+    for name, change in zip(("first", "second"), changes, strict=True):
         if failing in (name, "both"):
             files.fail("write_atomically", error=errno.EIO)
-        assert callable(save)
-        with pytest.raises(OSError if failing in (name, "both") else StopIteration):
-            change.send(save())
+        with pytest.raises(OSError, match="Input/output") if failing in (name, "both") else nullcontext():
+            change.finish()
         files.faults.clear()
     wanted = {"first": other, "second": one, "both": {}}[failing]
     assert topic.overrides == wanted

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from coordinator.broker.server import Server
 from coordinator.core.outcome import Context
+from coordinator.core.time_budget import run_in_one_step
 from coordinator.group.topics_image import TopicImage, TopicsImage
-from coordinator.topics.stepwise_work import run_steps
+from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -79,7 +80,7 @@ async def test_offsets_of_a_topic_that_is_gone_at_a_start_stay(tmp_path: Path) -
         catalogue = server.data_plane.catalogue
         topic = catalogue.find_topic("orders")
         assert topic is not None
-        run_steps(catalogue.delete_topics([topic]))
+        run_in_one_step(catalogue.delete_topics(IN_ONE_STEP, [topic]))
     async with serving(tmp_path, ONE_PARTITION, topics=()) as server, Client(server) as client:
         assert await committed(client) == 5
 

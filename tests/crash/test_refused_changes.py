@@ -5,7 +5,7 @@ after an error everything is as it was, after a success everything is as asked, 
 and after a power cut. When there is space again, the same change goes through.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from itertools import combinations, product
 from random import Random
 from typing import Any
@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from coordinator.config.properties import Config
-from coordinator.core.outcome import Context
 from coordinator.core.shared_types import LogFlush
-from coordinator.topics.data_plane_answer import Answer
 from coordinator.topics.partition import ReadablePartition
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -33,12 +31,9 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.schema import ZERO_UUID
-from storage.offset_checkpoint import CheckpointDraft
-from storage.storage_errors import catch_os_error
 from tests.storage.faulty_files import FaultyFiles
 from tests.storage.full_disk import FullDisk
-from tests.topics.broker import NODE, Broker, batch
-from tests.topics.versions import newest
+from tests.topics.broker import Broker, batch
 
 CONFIG = Config(log_flush=LogFlush.ALWAYS)
 TOPIC, GROUP = 2, 32
@@ -46,7 +41,6 @@ REFUSED = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 Change = Callable[[], object]
 """The request for a change."""
-Steps = Generator[Any, Any, Answer]
 
 
 def create() -> object:
@@ -98,31 +92,9 @@ def delete_records() -> object:
 CHANGES = [create, grow, delete, configure, configure_group, reserve_producer_ids]
 
 
-def begin(broker: Broker, change: Change) -> Steps:
-    """The steps of a change, none of them taken yet."""
-    request = change()
-    context = Context(1, newest(type(request)), "test", "/127.0.0.1", node=NODE)
-    steps = broker.plane.begin_request(request, context, broker.now)
-    assert not isinstance(steps, Answer)
-    return steps
-
-
-def take(steps: Steps, result: Any) -> Any:
-    """Takes one step; its result. Raises StopIteration with the answer."""
-    step = steps.send(result)
-    if isinstance(step, CheckpointDraft):
-        return catch_os_error(step.write)
-    return step() if callable(step) else None
-
-
 def ask(broker: Broker, change: Change) -> int:
-    """Makes a change; the error code of the answer."""
-    steps, result = begin(broker, change), None
-    while True:
-        try:
-            result = take(steps, result)
-        except StopIteration as end:
-            return error_of(end.value.response)
+    """Make a change. Return the error code of the answer."""
+    return error_of(broker.begin(change()).finish().response)
 
 
 def error_of(response: Any) -> int:
@@ -235,21 +207,19 @@ def test_a_name_can_be_used_again_where_checkpoints_could_not_be_written() -> No
 def test_of_two_changes_at_the_same_time_only_a_refused_one_has_no_effect(
     pair: tuple[Change, Change],
 ) -> None:
-    """Their steps come in any order, and the disk refuses any one call."""
+    """They run between each other's awaits in any order, and the disk refuses any one call."""
     for seed in range(20):
         random = Random(seed)
         broker, files = prepared()
-        waiting = {change: begin(broker, change) for change in pair}
-        results: dict[Change, Any] = dict.fromkeys(pair)
+        waiting = {change: broker.begin(change()) for change in pair}
         files.arm(random.randrange(1, 80), stays_full=random.random() < 0.5)
         errors: dict[Change, int] = {}
         while waiting:
             change = random.choice(list(waiting))
-            try:
-                results[change] = take(waiting[change], results[change])
-            except StopIteration as end:
-                errors[change] = error_of(end.value.response)
-                del waiting[change]
+            if waiting[change].is_ended:
+                errors[change] = error_of(waiting.pop(change).finish().response)
+            else:
+                waiting[change].advance()
         expected, _ = prepared()
         for change, error in errors.items():
             assert error in (ErrorCode.NONE, *REFUSED, *gone(pair)), seed

@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 
 from coordinator.broker.server import Server
-from coordinator.topics.stepwise_work import run_steps
+from coordinator.core.time_budget import run_in_one_step
+from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.apis import APIS, ApiKey
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -110,7 +111,7 @@ async def test_a_topic_that_is_deleted_meanwhile_is_not_committed(server: Server
     catalogue = server.data_plane.catalogue
     topic = catalogue.find_topic("orders")
     assert topic is not None
-    run_steps(catalogue.delete_topics([topic]))
+    run_in_one_step(catalogue.delete_topics(IN_ONE_STEP, [topic]))
     assert errors(await client.receive())["orders"] == UNKNOWN
     assert await committed(server) == []
 

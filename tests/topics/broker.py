@@ -10,7 +10,7 @@ from coordinator.core.response_status import BLOCKED, DeferredResponse, NoRespon
 from coordinator.core.shared_types import Node
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import Answer
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.codec import codec
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import (
@@ -31,6 +31,7 @@ from storage.data_directory import DataDirectory
 from storage.files import Files, OsFiles
 from storage.metadata_files import MetaProperties
 from storage.record import Record
+from tests.topics.stepped_request import SteppedRequest, SteppedWork
 from tests.topics.versions import newest
 
 NOW_MS = 1_800_000_000_000
@@ -98,13 +99,25 @@ class Broker:
 
     def send(self, request: object, version: int | None = None) -> Answer:
         """What the data plane answers to a request as it arrives over the wire."""
+        self.answer = self.plane.handle(*self._receive(request, version), self.now, self._ask)
+        return self.answer
+
+    def begin(self, request: object, version: int | None = None) -> SteppedRequest[Answer]:
+        """Run a request that takes long to its first await."""
+        answer = self.plane.begin_request(*self._receive(request, version), self.now)
+        assert not isinstance(answer, Answer)
+        return SteppedRequest(answer(self.create_work()))
+
+    def create_work(self) -> SteppedWork:
+        """Return work that stops at each await."""
+        return SteppedWork(lambda: self.now, self._ask)
+
+    def _receive(self, request: object, version: int | None) -> tuple[Any, Context]:
         at = newest(type(request)) if version is None else version
         wire = codec(type(request), at)
         self.waiter += 1
         context = Context(self.waiter, at, "test", "/127.0.0.1", node=NODE)
-        decoded = wire.decode(wire.encode(request))
-        self.answer = self.plane.handle(decoded, context, self.now, self._ask)
-        return self.answer
+        return wire.decode(wire.encode(request)), context
 
     @property
     def now(self) -> Now:

@@ -3,8 +3,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coordinator.config.properties import Config
+from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.fetch_session import EVICTION_MS
-from coordinator.topics.stepwise_work import run_steps
+from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 from tests.topics.broker import Broker
@@ -122,7 +123,7 @@ def test_a_topic_that_comes_back_under_its_name_is_another_one(filled: Broker) -
     request = fetch_request({A: 3}, session=(0, 0))
     request.topics[0].topic_id = topic.topic_id
     session = filled.ask(request, FetchResponse).session_id
-    run_steps(filled.plane.catalogue.delete_topics([topic]))
+    run_in_one_step(filled.plane.catalogue.delete_topics(IN_ONE_STEP, [topic]))
     gone = filled.ask(fetch_request({}, session=(session, 1)), FetchResponse)
     assert gone.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     filled.create("orders")

@@ -2,8 +2,6 @@ from functools import partial
 
 import pytest
 
-from coordinator.core.outcome import Context
-from coordinator.topics.data_plane import AnswerSteps
 from coordinator.topics.data_plane_answer import Answer
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -18,7 +16,8 @@ from protocol.schema import ZERO_UUID
 from storage.batch import encode_batch
 from storage.record import Record
 from tests.executed_code import count_bytecodes
-from tests.topics.broker import NODE, NOW_MS, Broker, batch
+from tests.topics.broker import NOW_MS, Broker, batch
+from tests.topics.stepped_request import SteppedRequest
 from tests.topics.versions import all_of
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -118,14 +117,14 @@ def test_version_0_lists_where_segments_begin(broker: Broker) -> None:
     assert look_up(broker, MAX_TIMESTAMP, version=0).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def begin_search(broker: Broker, timestamp: int, topic: str = "orders") -> AnswerSteps:
-    """The steps of a request about one partition, of which the first was taken."""
+def begin_search(broker: Broker, timestamp: int, topic: str = "orders") -> SteppedRequest[Answer]:
+    """Run a request about one partition to the first function for another thread."""
     wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
-    steps = broker.plane.begin_request(request, Context(1, 11, "test", "/127.0.0.1", node=NODE), broker.now)
-    assert not isinstance(steps, Answer)
-    assert next(steps) is None
-    return steps
+    search = broker.begin(request)
+    while search.step is None:
+        search.advance()
+    return search
 
 
 def delete_topic(broker: Broker) -> None:
@@ -134,46 +133,42 @@ def delete_topic(broker: Broker) -> None:
     )
 
 
-def finish(steps: AnswerSteps, result: object) -> ListOffsetsPartitionResponse:
-    try:
-        while True:
-            step = steps.send(result)
-            result = step() if callable(step) else None
-    except StopIteration as end:
-        answer: ListOffsetsPartitionResponse = end.value.response.topics[0].partitions[0]
-        return answer
+def found(answer: Answer) -> ListOffsetsPartitionResponse:
+    response = answer.response
+    assert isinstance(response, ListOffsetsResponse)
+    return response.topics[0].partitions[0]
 
 
 @pytest.mark.parametrize("timestamp", [NOW_MS + 1, MAX_TIMESTAMP])
 def test_the_records_of_a_large_batch_are_not_read_on_the_event_loop(broker: Broker, timestamp: int) -> None:
     costs = []
+    look_up(broker, LATEST, topic="none")  # the first request imports the handler
     for topic, count in (("small", 1), ("large", 1_000)):
         broker.create(topic)
         records = [Record(-1, NOW_MS + (number == count - 1), None, b"", ()) for number in range(count)]
         broker.produce(topic, encode_batch(records))
-        steps = begin_search(broker, timestamp, topic)
-        step, cost_before = count_bytecodes(partial(next, steps))
-        assert callable(step)
-        answer, cost_after = count_bytecodes(partial(finish, steps, step()))
-        assert (answer.timestamp, answer.offset) == (NOW_MS + 1, count - 1)
+        search, cost_before = count_bytecodes(partial(begin_search, broker, timestamp, topic))
+        resume = search.perform()
+        answer, cost_after = count_bytecodes(
+            lambda resume=resume, search=search: (resume(), search.finish())[1]
+        )
+        assert (found(answer).timestamp, found(answer).offset) == (NOW_MS + 1, count - 1)
         costs.append(cost_before + cost_after)
     assert costs[0] == costs[1]
 
 
 def test_a_topic_that_is_deleted_during_a_search(filled: Broker) -> None:
-    steps = begin_search(filled, NOW_MS + 11)
-    step = next(steps)
-    assert callable(step)
+    resume = (search := begin_search(filled, NOW_MS + 11)).perform()
     delete_topic(filled)
-    assert finish(steps, step()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    resume()
+    assert found(search.finish()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_topic_that_is_created_again_during_a_search(filled: Broker) -> None:
-    steps = begin_search(filled, NOW_MS + 11)
-    step = next(steps)
-    assert callable(step)
+    resume = (search := begin_search(filled, NOW_MS + 11)).perform()
     delete_topic(filled)
     filled.create("orders")
     filled.produce("orders", batch(time_ms=NOW_MS + 40))
-    answer = finish(steps, step())
+    resume()
+    answer = found(search.finish())
     assert (answer.error_code, answer.timestamp, answer.offset) == (ErrorCode.NONE, NOW_MS + 40, 0)

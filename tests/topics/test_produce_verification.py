@@ -8,7 +8,7 @@ from coordinator.config.properties import Config
 from coordinator.core.outcome import Context
 from coordinator.core.response_status import CLOSE_CONNECTION, NO_RESPONSE
 from coordinator.topics.data_plane_answer import Answer
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.produce import ProduceRequest, ProduceResponse

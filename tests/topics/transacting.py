@@ -1,7 +1,7 @@
 """Producers with transactions, and the markers that end them."""
 
 from coordinator.topics.data_plane_answer import MarkerWritten
-from coordinator.topics.stepwise_work import AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_producers import (
     DescribeProducersPartitionResponse,

@@ -236,7 +236,9 @@ class EtcdCluster:
         """To parts that are open."""
         self._server = server
         plane = server.data_plane
-        self.catalogue.attach_catalogue(plane.catalogue, server.directory, server.on_topics_changed)
+        self.catalogue.attach_catalogue(
+            plane.catalogue, server.directory, server.run_queue, server.on_topics_changed
+        )
         plane.producer_ids.reserve_block = self.catalogue.reserve_producer_ids
         self.transactions.attach(server.transactions, server.brokers.listeners[self._config.node_id])
         self.owned_partitions.attach_server(server)
@@ -297,10 +299,10 @@ class EtcdCluster:
             self.catalogue.declare_until_created(await self.catalogue.declare_topics(topics, factor), factor)
         )
         if self._settings.initial_topics:
-            from coordinator.broker.initial_topic_creation import create_shared_topics
+            from coordinator.broker.initial_topic_creation import create_missing_topics
 
             initial, plane = self._settings.initial_topics, self._server.data_plane
-            changes = await create_shared_topics(plane, initial, self.catalogue.run_steps)
+            changes = await create_missing_topics(self.catalogue.create_work(), plane, initial)
             self._server.on_topics_changed(changes)
         await _wait_until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()

@@ -1,15 +1,15 @@
 """The catalogue of a server that shares it with the other daemons of a cluster.
 
 The keys are the truth; `topics.json` is this daemon's copy. What a client asks of this daemon is written to the
-keys as one step of its work, in a thread. What other daemons did is taken up as they are seen to have done it: the
-same steps, which then find nothing to write.
+keys in a thread, as a part of its work. What other daemons did is taken up as they are seen to have done it: by the
+same work, which then finds nothing to write.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.key_value_store import KeyChanges, KeyValueStore, KeyValueStoreError
@@ -18,6 +18,8 @@ from coordinator.cluster.partition_ownership import ClusterChangeRefused
 from coordinator.cluster.shared_topic import SharedTopic
 from coordinator.core import clock
 from coordinator.core.daemon_log import OngoingFailures, format_repeats
+from coordinator.core.outcome import Now
+from coordinator.core.time_budget import RunQueue, TimeBudget
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane_answer import (
     ConfigChanged,
@@ -28,7 +30,12 @@ from coordinator.topics.data_plane_answer import (
     TopicCreated,
     TopicDeleted,
 )
-from coordinator.topics.stepwise_work import StepGenerator
+from coordinator.topics.long_work import (
+    AddOrVerifyRequest,
+    AddOrVerifyResult,
+    LongWork,
+    reject_transaction,
+)
 from coordinator.topics.topic import NewTopicSpec, Topic
 from storage.data_directory import CATALOGUE, DataDirectory
 from storage.offset_checkpoint import CheckpointDraft
@@ -41,6 +48,8 @@ _RETRY_S: Final = 0.2
 _REFRESH_TIMEOUT_S: Final = 5.0
 _DECLARE_ATTEMPTS: Final = 10
 """So often a topic is tried to be made at a start."""
+
+T = TypeVar("T")
 
 OnCatalogueChanged = Callable[[Sequence[TopicChange]], None]
 
@@ -56,12 +65,13 @@ class SharedCatalogue:
         self._revision = 0
         self._catalogue: Catalogue
         self._on_changed: OnCatalogueChanged
+        self._run_queue: RunQueue
         self._tasks: list[asyncio.Task[None]] = []
         self._failures = OngoingFailures("Cluster")
         self._logged_problems: set[tuple[str, str]] = set()
         """Topics that cannot be made yet, and why."""
-        self._running_step: asyncio.Future[Any] | None = None
-        """The last thing that a thread was asked to do."""
+        self._thread_call: asyncio.Future[Any] | None = None
+        """The last call of a function in a thread."""
         self._is_due = asyncio.Event()
         self._is_adopted = asyncio.Event()
         """Set each time that what was due was taken up, as far as it could be."""
@@ -94,10 +104,14 @@ class SharedCatalogue:
     # While it serves
 
     def attach_catalogue(
-        self, catalogue: Catalogue, directory: DataDirectory, on_changed: OnCatalogueChanged
+        self,
+        catalogue: Catalogue,
+        directory: DataDirectory,
+        run_queue: RunQueue,
+        on_changed: OnCatalogueChanged,
     ) -> None:
-        """Has a catalogue write to the keys. In: who is told of what other daemons changed."""
-        self._catalogue, self._on_changed = catalogue, on_changed
+        """Have a catalogue write to the keys. In: a callback for the changes by other daemons."""
+        self._catalogue, self._run_queue, self._on_changed = catalogue, run_queue, on_changed
         catalogue.file.write = partial(self._write_catalogue, directory)
 
     def _write_catalogue(self, directory: DataDirectory, document: Mapping[str, Any]) -> None:
@@ -131,15 +145,15 @@ class SharedCatalogue:
         except (KeyValueStoreError, TimeoutError) as error:
             raise ClusterChangeRefused(f"etcd did not take it: {format_error_reason(error)}") from error
 
-    def reserve_producer_ids(self) -> int | OSError:
-        """A block of producer ids; in a thread."""
+    def reserve_producer_ids(self) -> int:
+        """Reserve a block of producer ids, in a thread other than the event loop's. Return its first id; raises
+        OSError."""
         try:
             reserved = asyncio.run_coroutine_threadsafe(self.keys.reserve_producer_ids(), self._loop)
             return reserved.result(_TIMEOUT_S)
-        except OSError as error:
-            return error
         except (KeyValueStoreError, TimeoutError) as error:
-            return ClusterChangeRefused(f"etcd gave no producer ids: {format_error_reason(error)}")
+            reason = format_error_reason(error)
+            raise ClusterChangeRefused(f"etcd gave no producer ids: {reason}") from error
 
     def start(self) -> None:
         """Begins to watch, and to take up what is seen."""
@@ -153,8 +167,8 @@ class SharedCatalogue:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if self._running_step is not None:  # it goes on in its thread, whoever waits
-            await asyncio.wait([self._running_step])
+        if self._thread_call is not None:  # it goes on in its thread
+            await asyncio.wait([self._thread_call])
 
     async def declare_topics(self, topics: Sequence[tuple[str, int]], factor: int) -> list[tuple[str, int]]:
         """Makes sure that there are topics of at least so many partitions, whoever makes them. In: how many
@@ -291,8 +305,8 @@ class SharedCatalogue:
         for group_id in {*self.keys.group_configs, *catalogue.group_configs.by_group}:
             configs = self.keys.group_configs.get(group_id, {})
             if dict(catalogue.group_configs.find_configs(group_id)) != configs:
-                await self.run_steps(
-                    catalogue.group_configs.change_configs(group_id, partial(_return_configs, configs))
+                await catalogue.group_configs.change_configs(
+                    self.create_work(), group_id, partial(_return_configs, configs)
                 )
                 self._on_changed([GroupConfigChanged(group_id, tuple(sorted(configs.items())))])
         return is_done
@@ -312,49 +326,71 @@ class SharedCatalogue:
         if len(topic.hosted) < shared.partitions:
             await self._grow_topic(topic, shared.partitions)
         if topic.overrides != dict(shared.configs):
-            await self.run_steps(
-                self._catalogue.configure_topic(topic, partial(_return_configs, shared.configs))
+            await self._catalogue.configure_topic(
+                self.create_work(), topic, partial(_return_configs, shared.configs)
             )
             self._on_changed([ConfigChanged(topic.name, tuple(sorted(shared.configs.items())))])
 
     async def _create_topic(self, new: NewTopicSpec) -> None:
-        made = (await self.run_steps(self._catalogue.create_topics([new])))[new.name]
+        made = (await self._catalogue.create_topics(self.create_work(), [new]))[new.name]
         if isinstance(made, OSError | StorageError):
             raise made
         if isinstance(made, Topic):
             self._on_changed([TopicCreated(new.name, made.topic_id, new.partitions)])
 
     async def _grow_topic(self, topic: Topic, partitions: int) -> None:
-        problem = (await self.run_steps(self._catalogue.grow_topics({topic: partitions})))[topic.name]
+        grown = await self._catalogue.grow_topics(self.create_work(), {topic: partitions})
+        problem = grown[topic.name]
         if isinstance(problem, OSError | StorageError):
             raise problem
         if problem is None:
             self._on_changed([PartitionsAdded(topic.name, topic.topic_id, partitions)])
 
     async def _delete_topic(self, topic: Topic) -> None:
-        deleted, problem = await self.run_steps(self._catalogue.delete_topics([topic]))
+        deleted, problem = await self._catalogue.delete_topics(self.create_work(), [topic])
         changes: list[TopicChange] = [TopicDeleted(each.name, each.topic_id) for each in deleted]
         if problem is not None:
             changes.append(FilesLeft(format_error_reason(problem)))
         self._on_changed(changes)
 
-    async def run_steps(self, steps: StepGenerator[Any]) -> Any:
-        """Take all steps of some work, with other work of the event loop between them. Return the result."""
-        result: Any = None
-        while True:
-            try:
-                step = steps.send(result)
-            except StopIteration as end:
-                return end.value
-            if isinstance(step, CheckpointDraft):
-                self._running_step = self._loop.run_in_executor(None, catch_os_error, step.write)
-                result = await asyncio.shield(self._running_step)
-            elif callable(step):
-                self._running_step = self._loop.run_in_executor(None, step)
-                result = await asyncio.shield(self._running_step)
-            else:
-                await asyncio.sleep(0)
-                result = clock.now()
+    def create_work(self) -> LongWork:
+        """Return the work of one change of the catalogue."""
+        return _CatalogueWork(self._run_queue, self)
+
+    async def call_in_thread(self, function: Callable[[], T]) -> T:
+        """Call a function in a thread, which finishes it even when this task is cancelled. Return its result;
+        raises its error."""
+        call = self._loop.run_in_executor(None, function)
+        self._thread_call = call
+        return await asyncio.shield(call)
+
+
+class _CatalogueWork(TimeBudget):
+    """The `LongWork` of a change of the catalogue that no client has requested."""
+
+    __slots__ = ("_catalogue",)
+
+    def __init__(self, run_queue: RunQueue, catalogue: SharedCatalogue) -> None:
+        super().__init__(run_queue)
+        self._catalogue = catalogue
+
+    async def call_in_thread(self, function: Callable[[], T]) -> T:
+        """Call a function in a thread. Return its result; raises its error."""
+        result = await self._catalogue.call_in_thread(function)
+        self.begin_slice()
+        return result
+
+    async def write_offset_checkpoint(self, draft: CheckpointDraft) -> None:
+        """Write a checkpoint of offsets to the disk. Raises OSError."""
+        await self.call_in_thread(draft.write)
+
+    async def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> AddOrVerifyResult:
+        """Raise AssertionError: a change of the catalogue has no transaction."""
+        return reject_transaction(request)
+
+    def now(self) -> Now:
+        """Return the present time."""
+        return clock.now()
 
 
 def _return_configs(configs: Mapping[str, str], _: object) -> Mapping[str, str]:

@@ -4,9 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.apis import deferred_answers
-from coordinator.core import clock
-from coordinator.core.time_budget import SLICE_NS
+from coordinator.core import time_budget
 from coordinator.topics import produce
 from coordinator.topics.cluster_partition import ClusterPartition
 from protocol.error_codes import ErrorCode
@@ -24,23 +22,11 @@ from tests.cluster.daemon.records import batch, create, leader, partition_of, re
 LOST, KEPT = "lost", "kept"
 
 
-class OneStepAtATime:
-    """A clock by which each step takes longer than a slice."""
-
-    def __init__(self) -> None:
-        self._now_ns = 0
-
-    def monotonic_ns(self) -> int:
-        self._now_ns += SLICE_NS * 2 // 3
-        return self._now_ns
-
-    now = staticmethod(clock.now)
-
-
 @pytest.fixture(autouse=True)
-def _in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def _with_a_turn_at_each_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(produce, "MAX_PARTITIONS_AT_ONCE", 0)
-    monkeypatch.setattr(deferred_answers, "clock", OneStepAtATime())
+    monkeypatch.setattr(produce, "PARTITIONS_PER_STEP", 1)
+    monkeypatch.setattr(time_budget, "SLICE_NS", -1)
 
 
 def lose_after(

@@ -1,12 +1,10 @@
 """What others see of topics that are being changed, and what a crash in between leaves."""
 
 import errno
-from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from coordinator.core.outcome import Context, Now
 from coordinator.topics import topic_metadata
 from coordinator.topics.data_plane_answer import Answer
 from protocol.error_codes import ErrorCode
@@ -16,32 +14,21 @@ from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRes
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.schema import ZERO_UUID
 from tests.storage.faulty_files import FaultyFiles
-from tests.topics.broker import NODE, Broker
+from tests.topics.broker import Broker
+from tests.topics.stepped_request import SteppedRequest
 
-Steps = Generator[Any, Any, Answer]
 
-
-def begin(broker: Broker, request: object, until: str) -> Steps:
-    """Takes the steps of a request until there is a directory."""
-    context = Context(1, 5, "test", "/127.0.0.1", node=NODE)
-    steps = broker.plane.begin_request(request, context, Now(broker.monotonic_ms, broker.now_ms))
-    assert not isinstance(steps, Answer)
-    result = None
+def begin(broker: Broker, request: object, until: str) -> SteppedRequest[Answer]:
+    """Run a request until there is a directory."""
+    begun = broker.begin(request)
     while not broker.files.exists(f"{broker.path}/{until}"):
-        step = steps.send(result)
-        result = step() if callable(step) else None
-    return steps
+        begun.advance()
+    return begun
 
 
-def finish(steps: Steps) -> Any:
-    """Takes the steps that are left; the response."""
-    result = None
-    while True:
-        try:
-            step = steps.send(result)
-        except StopIteration as end:
-            return end.value.response
-        result = step() if callable(step) else None
+def finish(begun: SteppedRequest[Answer]) -> Any:
+    """Run a request to its end. Return its response."""
+    return begun.finish().response
 
 
 def creation(name: str, partitions: int) -> CreateTopicsRequest:
@@ -64,22 +51,22 @@ def remove(broker: Broker, name: str) -> int:
 
 
 def test_a_topic_that_is_being_made_is_nobody_elses(broker: Broker) -> None:
-    steps = begin(broker, creation("orders", 5), "orders-2")
+    begun = begin(broker, creation("orders", 5), "orders-2")
     assert broker.plane.catalogue.find_topic("orders") is None
     assert asked(broker, "orders") == [ErrorCode.LEADER_NOT_AVAILABLE]
     assert broker.create_result("orders").error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert remove(broker, "orders") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     broker.create("others")
-    assert finish(steps).topics[0].error_code == ErrorCode.NONE
+    assert finish(begun).topics[0].error_code == ErrorCode.NONE
     assert asked(broker, "orders") == [ErrorCode.NONE]
 
 
-def test_a_crash_between_two_steps_leaves_no_part_of_a_topic() -> None:
+def test_a_crash_at_an_await_leaves_no_part_of_a_topic() -> None:
     files = FaultyFiles()
     broker = Broker("/data", files=files)
-    steps = begin(broker, creation("orders", 5), "orders-2")
+    begun = begin(broker, creation("orders", 5), "orders-2")
     broker.crash()
-    steps.close()
+    begun.close()
     broker.open()
     assert broker.plane.catalogue.find_topic("orders") is None
     assert not [name for name in files.listdir("/data") if name.startswith("orders")]
@@ -89,9 +76,9 @@ def test_a_topic_may_be_deleted_while_it_grows(broker: Broker) -> None:
     broker.create("orders", 2)
     more = CreatePartitionsTopic(name="orders", count=8)
     request = CreatePartitionsRequest(topics=[more], timeout_ms=1000, validate_only=False)
-    steps = begin(broker, request, "orders-4")
+    begun = begin(broker, request, "orders-4")
     assert remove(broker, "orders") == ErrorCode.NONE
-    assert finish(steps).results[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert finish(begun).results[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not [name for name in broker.files.listdir(broker.path) if name.startswith("orders")]
     assert broker.create("orders", 3)
 
@@ -99,10 +86,10 @@ def test_a_topic_may_be_deleted_while_it_grows(broker: Broker) -> None:
 def test_what_cannot_be_undone_for_want_of_descriptors_is_answered_and_mended() -> None:
     files = FaultyFiles()
     broker = Broker("/data", files=files)
-    steps = begin(broker, creation("orders", 5), "orders-2")
+    begun = begin(broker, creation("orders", 5), "orders-2")
     for operation in ("open", "write", "write_atomically", "fsync_directory", "listdir", "mkdir"):
         files.fail(operation, error=errno.EMFILE, times=10_000)
-    assert finish(steps).topics[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert finish(begun).topics[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert broker.plane.catalogue.find_topic("orders") is None
     after = Broker("/data", files=files.crash())
     assert after.plane.list_failed_partitions() == {}

@@ -1,0 +1,79 @@
+"""The long work of the data plane on an event loop: its turns, its thread, its checkpoints, its transactions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from coordinator.core import clock
+from coordinator.core.outcome import Now
+from coordinator.core.time_budget import RunQueue, TimeBudget
+from coordinator.runtime.worker_threads import ExecutorShare, WorkerThreads
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
+from storage.offset_checkpoint import CheckpointDraft
+
+T = TypeVar("T")
+
+
+class DataPlaneServices:
+    """Everything that long work of the data plane waits for. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        threads: WorkerThreads,
+        run_queue: RunQueue,
+        write_checkpoint: Callable[[CheckpointDraft], Awaitable[None]],
+    ) -> None:
+        """In: `write_checkpoint` writes a checkpoint, and raises OSError."""
+        self.loop = loop
+        self.run_queue = run_queue
+        self.write_checkpoint = write_checkpoint
+        self.add_or_verify_partitions: Callable[[AddOrVerifyRequest], asyncio.Future[AddOrVerifyResult]]
+        """Asks the transaction coordinator. Set by the owner of the coordinator."""
+        self._batches = ExecutorShare(threads.batch_executor)
+
+    def create_work(self) -> "DataPlaneWork":
+        """Return the work of one request or job, whose slice begins now."""
+        return DataPlaneWork(self)
+
+    def call_in_thread(self, function: Callable[[], T]) -> "asyncio.Future[T]":
+        """Call a function in the thread for batches, after all earlier ones."""
+        future: asyncio.Future[T] = asyncio.wrap_future(self._batches.submit(function), loop=self.loop)
+        future.add_done_callback(_retrieve_error)
+        return future
+
+    def close(self) -> None:
+        """Drop the functions that have not begun."""
+        self._batches.cancel()
+
+
+class DataPlaneWork(TimeBudget):
+    """The `LongWork` of one request or job on an event loop."""
+
+    __slots__ = ("_services",)
+
+    def __init__(self, services: DataPlaneServices) -> None:
+        super().__init__(services.run_queue)
+        self._services = services
+
+    async def call_in_thread(self, function: Callable[[], T]) -> T:
+        """Call a function in the thread for batches. Return its result; raises its error."""
+        return await self._services.call_in_thread(function)
+
+    async def write_offset_checkpoint(self, draft: CheckpointDraft) -> None:
+        """Write a checkpoint of offsets to the disk. Raises OSError."""
+        await self._services.write_checkpoint(draft)
+
+    async def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> AddOrVerifyResult:
+        """Have the coordinator of a transaction add partitions to it, or verify them."""
+        return await self._services.add_or_verify_partitions(request)
+
+    def now(self) -> Now:
+        """Return the present time."""
+        return clock.now()
+
+
+def _retrieve_error(future: "asyncio.Future[T]") -> None:
+    """Keep asyncio from reporting the error of a function whose request was stopped."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,150 @@
+"""The work of a request that takes long, as the data plane sees it.
+
+A long handler is a coroutine with a `LongWork`. It does everything that waits through this object: for its turn
+on the event loop, for another thread, for the disk, for the coordinator of a transaction. The data plane itself
+knows no event loop. Tests and the start of a daemon run the same coroutines at once, with a `OneStepWork`.
+
+Other requests run during each await. After it the handler looks up again what it relies on (topic, partition,
+leader, log), or holds only values that cannot go stale.
+"""
+
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from coordinator.core.outcome import Now
+from coordinator.core.time_budget import Budget
+from protocol.error_codes import ErrorCode
+from storage.data_directory import DirectorySteps
+from storage.offset_checkpoint import CheckpointDraft
+from storage.topic_partition import TopicPartition
+
+T = TypeVar("T")
+
+Work: TypeAlias = Coroutine[Any, Any, T]
+"""A coroutine that returns a `T`. Only a driver sees the values that pass through it."""
+
+AddOrVerifyResult: TypeAlias = Mapping[TopicPartition, ErrorCode]
+"""The answer of a transaction coordinator for each partition: NONE, or the reason of its refusal."""
+
+
+class AddOrVerifyRequest(NamedTuple):
+    """A request to the coordinator of a transaction, see Kafka's `AddPartitionsToTxnManager`.
+
+    `adds`: the coordinator adds the partitions to the transaction; else it verifies that the transaction has them.
+    `is_abortable`: the producer knows the error TRANSACTION_ABORTABLE.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Sequence[TopicPartition]
+    adds: bool
+    is_abortable: bool
+
+
+AddOrVerify: TypeAlias = Callable[[AddOrVerifyRequest], AddOrVerifyResult]
+"""A transaction coordinator that answers at once."""
+
+
+class LongWork(Budget, Protocol):
+    """The work of one request. Other requests run during each await."""
+
+    async def call_in_thread(self, function: Callable[[], T]) -> T:
+        """Call a function in another thread. Return its result; raises its error."""
+
+    async def write_offset_checkpoint(self, draft: CheckpointDraft) -> None:
+        """Write a checkpoint of offsets to the disk. Raises OSError."""
+
+    async def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> AddOrVerifyResult:
+        """Have the coordinator of a transaction add partitions to it, or verify them."""
+
+    def begin_changes(self) -> None:
+        """Note that the work changes data from now on: it runs to its end, also after the client has
+        disconnected."""
+
+    def now(self) -> Now:
+        """Return the present time."""
+
+
+def reject_transaction(request: AddOrVerifyRequest) -> AddOrVerifyResult:
+    """Stand in for the transaction coordinator where there is no transaction. Raises AssertionError."""
+    raise AssertionError(f"no transaction coordinator for {request}")
+
+
+class OneStepWork:
+    """The `LongWork` of a coroutine that runs in one step: it never waits for anything but the disk."""
+
+    __slots__ = ("_add_or_verify", "_now")
+
+    def __init__(self, now: Now | None = None, add_or_verify: AddOrVerify = reject_transaction) -> None:
+        """In: the time, which stands still; None for work that needs no time."""
+        self._now = now
+        self._add_or_verify = add_or_verify
+
+    async def checkpoint(self) -> None:
+        """Do nothing."""
+
+    async def call_in_thread(self, function: Callable[[], T]) -> T:
+        """Call a function in this thread."""
+        return function()
+
+    async def write_offset_checkpoint(self, draft: CheckpointDraft) -> None:
+        """Write a checkpoint of offsets to the disk. Raises OSError."""
+        draft.write()
+
+    async def add_or_verify_partitions(self, request: AddOrVerifyRequest) -> AddOrVerifyResult:
+        """Have the coordinator answer at once."""
+        return self._add_or_verify(request)
+
+    def begin_changes(self) -> None:
+        """Do nothing: work in one step always runs to its end."""
+
+    def now(self) -> Now:
+        """Return the time at which the work began."""
+        assert self._now is not None, "this work was begun without a time"
+        return self._now
+
+
+IN_ONE_STEP: Final = OneStepWork()
+"""For work that needs neither the time nor a transaction coordinator."""
+
+
+async def run_directory_steps(work: LongWork, steps: DirectorySteps[T]) -> T:
+    """Run the steps of a change of the data directory. Return their result.
+
+    A step is a checkpoint to write, a function for another thread, or None; it is sent the OSError that the write
+    or the function has ended with. Raises what the steps raise.
+    """
+    error: OSError | None = None
+    with closing(steps):
+        while True:
+            try:
+                step = steps.send(error)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            error = None
+            if step is None:
+                await work.checkpoint()
+            elif isinstance(step, CheckpointDraft):
+                try:
+                    await work.write_offset_checkpoint(step)
+                except OSError as problem:
+                    error = problem
+            else:
+                error = await work.call_in_thread(step)
+
+
+async def run_thread_steps(work: LongWork, steps: Generator[Callable[[], Any], Any, T]) -> T:
+    """Call each function that a generator yields in another thread, and send it the result. Return the result of
+    the generator. Raises the error of a function, which ends the steps, or of the generator."""
+    result: Any = None
+    with closing(steps):
+        while True:
+            try:
+                function = steps.send(result)
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            result = await work.call_in_thread(function)
