@@ -48,18 +48,20 @@ class OffsetCheckpointFile:
         self._path = path
         self._draft_count = self._written_draft = 0
         self._removed: set[TopicPartition] = set()
-        self._pending: list[Mapping[TopicPartition, int]] = []
+        self._pending: list[dict[TopicPartition, int]] = []
         self.offsets = read_offsets(files, path)
         """What it is to hold from the next time on that it is written."""
 
     @contextmanager
     def include_pending(self, offsets: Mapping[TopicPartition, int]) -> Iterator[None]:
-        """Within the block the file is to hold at least these offsets. They may be refused yet."""
-        self._pending.append(offsets)
+        """Have the file hold at least these offsets within the block, without those of logs that are deleted
+        meanwhile. They may be refused yet."""
+        pending = dict(offsets)
+        self._pending.append(pending)
         try:
             yield
         finally:
-            self._pending = [each for each in self._pending if each is not offsets]
+            self._pending = [each for each in self._pending if each is not pending]
 
     def _add_pending(self) -> Mapping[TopicPartition, int]:
         """What is to be written now."""
@@ -72,7 +74,8 @@ class OffsetCheckpointFile:
     def remove_entries(self, partitions: Iterable[TopicPartition]) -> None:
         """Removes the entries of deleted logs; the file keeps them until it is next written."""
         for partition in partitions:
-            if self.offsets.pop(partition, None) is not None:
+            entries = [each.pop(partition, None) for each in (self.offsets, *self._pending)]
+            if any(entry is not None for entry in entries):
                 self._removed.add(partition)
 
     def has_removed_entries(self, partitions: Iterable[TopicPartition]) -> bool:

@@ -1,19 +1,21 @@
 """Compacts logs while the broker serves, one at a time, the dirtiest first, and finds the logs that are
 compacted.
 
-A pass works in slices of a few milliseconds on the event loop, with pauses several times as long; disk
-operations run in a thread. Serving is not disturbed, and a pass takes its time. Source: Kafka's `LogCleaner`.
+A pass has a background budget: slices of two milliseconds on the event loop, with a pause of four times as long and
+a turn in the run queue after each. Disk operations run in a thread. So a pass takes at most a fifth of the loop.
+Source: Kafka's `LogCleaner`.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from coordinator.broker.checkpoint_writer import CheckpointWriter
 from coordinator.core import clock
 from coordinator.core.daemon_log import OngoingFailures, format_repeats
+from coordinator.core.time_budget import SLICE_NS, RunQueue, TimeBudget
 from coordinator.runtime.runtime import Runtime
 from coordinator.topics.partition import HostedPartition
 from storage.compaction.compaction import (
@@ -31,8 +33,8 @@ from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("LogCleaner")
 
-SLICE_NS: Final = 2_000_000
-PAUSE_S: Final = 0.008
+BACKGROUND_SLICE_NS: Final = SLICE_NS * 2 // 5
+PAUSE_S: Final = 4 * BACKGROUND_SLICE_NS / 1e9
 
 
 class CompactableLog(NamedTuple):
@@ -43,6 +45,24 @@ class CompactableLog(NamedTuple):
     readable_offset: int
     """Where consumers may read up to."""
     is_last_of_producer: IsLastOfProducer
+
+
+class BackgroundBudget(TimeBudget):
+    """The budget of work that leaves most of the event loop to requests."""
+
+    __slots__ = ("_pause",)
+
+    def __init__(self, run_queue: RunQueue, pause: Callable[[float], Awaitable[None]]) -> None:
+        """In: `pause` waits for so many seconds. It raises an error to end the work."""
+        super().__init__(run_queue)
+        self._pause = pause
+
+    async def checkpoint(self) -> None:
+        """Pause, and wait for a turn, when this work has used its slice."""
+        if clock.monotonic_ns() - self._started_ns > BACKGROUND_SLICE_NS:
+            await self._pause(PAUSE_S)
+            await self._run_queue.wait_turn()
+            self.begin_slice()
 
 
 class _Stopping(Exception):
@@ -59,15 +79,25 @@ class LogCleaner:
         logs: Callable[[], Iterable[CompactableLog]],
         backoff_ms: int,
         failures: OngoingFailures,
+        run_queue: RunQueue,
     ) -> None:
-        """In: where the progress is recorded, and who writes it down; the logs that are to be compacted, asked for
-        anew each time; how long to rest when there is nothing to do; who counts what the disk refuses."""
+        """Create a cleaner.
+
+        Args:
+            directory: drafts the checkpoints of the progress.
+            checkpoints: writes them.
+            logs: lists the logs to compact as they are now.
+            backoff_ms: how long to rest when there is nothing to do.
+            failures: counts the refusals of the disk.
+            run_queue: gives turns on the event loop.
+        """
         self.passes = 0
         self.bytes_removed = 0
         self._directory = directory
         self._checkpoints = checkpoints
         self._logs = logs
         self._failures = failures
+        self._run_queue = run_queue
         self._backoff_s = backoff_ms / 1000
         self._uncleanable: set[PartitionLog] = set()
         self._unclosed_transactions: dict[PartitionLog, int] = {}
@@ -219,9 +249,9 @@ class LogCleaner:
         return True
 
     async def _run_steps(self, steps: CompactionSteps) -> None:
-        """Runs a pass to its end, in slices. Raises what it raises, and _Stopping."""
+        """Run a pass to its end. Raises its errors, and _Stopping."""
         loop = asyncio.get_running_loop()
-        began_ns = clock.monotonic_ns()
+        budget = BackgroundBudget(self._run_queue, self._pause)
         try:
             step = next(steps)
             while True:
@@ -231,9 +261,8 @@ class LogCleaner:
                     except OSError as error:
                         step = steps.throw(error)
                         continue
-                elif clock.monotonic_ns() - began_ns > SLICE_NS:
-                    await self._pause(PAUSE_S)
-                    began_ns = clock.monotonic_ns()
+                else:
+                    await budget.checkpoint()
                 step = next(steps)
         except StopIteration:
             return

@@ -187,6 +187,7 @@ class Server:
             ),
             max(1, config.log_cleaner_backoff_ms),
             self.disk_failures,
+            self.run_queue,
         )
         self.routes_by_broker = self._create_routes()
         if self.cluster is not None:

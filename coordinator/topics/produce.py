@@ -25,7 +25,7 @@ from coordinator.topics.batch_validation import (
     examine_batches,
     extract_batch,
 )
-from coordinator.topics.data_plane import DataPlane, LongAnswer
+from coordinator.topics.data_plane import Completions, DataPlane, LongAnswer
 from coordinator.topics.data_plane_answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.long_work import IN_ONE_STEP, LongWork, OneStepWork
 from coordinator.topics.partition import HostedPartition
@@ -229,10 +229,10 @@ async def _append_all(
     durable: list[tuple[PartitionLog, int]] = []
     has_error, count, now = False, 0, work.now()
     for topic_data in request.topic_data:
-        response = TopicProduceResponse(
+        topic_response = TopicProduceResponse(
             name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[]
         )
-        responses.append(response)
+        responses.append(topic_response)
         count += 1
         if count % PARTITIONS_PER_STEP == 0:
             await work.checkpoint()
@@ -250,7 +250,7 @@ async def _append_all(
                 topic = _check_partition_exists(topic, data.index, context)
                 partition = topic.hosted[data.index]
                 if topic.values is not sent.values or not plane.is_leader(partition.name, context):
-                    # It was looked at by rules that have changed meanwhile, or the leader has. It is sent again.
+                    # The configs by which it was examined have changed, or the leader. The client retries.
                     raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 written = _append_batch(partition, examined, verified, now, changes)
             except ProduceError as error:
@@ -258,31 +258,50 @@ async def _append_all(
                 # Its traceback would keep this frame, and with it all that was sent.
                 refused = _build_refused(data.index, error.with_traceback(None))
                 _add_current_leader(plane, topic, refused, context)
-                response.partition_responses.append(refused)
+                topic_response.partition_responses.append(refused)
                 continue
             if not written.is_duplicate:
                 appended.append(partition)
             if partition.is_flushed_always:
                 durable.append((written.log, written.end_offset))
-            response.partition_responses.append(_build_accepted(data.index, written))
-    # What was deleted between two steps need not last.
-    durable = [(log, offset) for log, offset in durable if not log.is_deleted]
-    if request.acks == 0:
-        unawaited = [log for log, _ in durable]
-        answer = Answer(CLOSE_CONNECTION if has_error else NO_RESPONSE, unawaited=unawaited, changes=changes)
-    else:
-        produced = ProduceResponse(responses=responses)
-        if has_error:
-            produced.node_endpoints = find_endpoints(
-                _iterate_leaders(responses), plane.ownership, context.node
-            )
-        answer = Answer(produced, durable=durable, changes=changes)
+            topic_response.partition_responses.append(_build_accepted(data.index, written))
+    response = ProduceResponse(responses=responses)
+    answer = _build_answer(plane, request, context, response, durable, has_error=has_error)
+    answer.changes = changes
     if appended and len(plane.fetch_purgatory):
-        # Those whose records must reach the disk first are woken by `on_high_watermark_advanced`.
-        names = [part.name for part in appended if not part.is_flushed_always]
-        woken = [delayed for name in names for delayed in plane.fetch_purgatory.pop_satisfied(name)]
-        answer.completions = plane.complete_fetches(woken, now.monotonic_ms)
+        answer.completions = _complete_fetches(plane, appended, now)
     return answer
+
+
+def _complete_fetches(plane: DataPlane, appended: list[HostedPartition], now: Now) -> Completions:
+    """Complete the fetches that new records satisfy. `on_high_watermark_advanced` completes those whose records
+    must reach the disk first."""
+    names = [part.name for part in appended if not part.is_flushed_always]
+    woken = [delayed for name in names for delayed in plane.fetch_purgatory.pop_satisfied(name)]
+    return plane.complete_fetches(woken, now.monotonic_ms)
+
+
+def _build_answer(
+    plane: DataPlane,
+    request: ProduceRequest,
+    context: Context,
+    response: ProduceResponse,
+    durable: list[tuple[PartitionLog, int]],
+    *,
+    has_error: bool,
+) -> Answer:
+    """Return the answer with the response; with acks 0 without it, or one that closes the connection. In: logs that
+    have to be durable up to an offset."""
+    if durable:
+        # The records of a topic that was deleted at a checkpoint need not be durable.
+        durable = [(log, offset) for log, offset in durable if not log.is_deleted]
+    if request.acks == 0:
+        return Answer(CLOSE_CONNECTION if has_error else NO_RESPONSE, unawaited=[log for log, _ in durable])
+    if has_error:
+        response.node_endpoints = find_endpoints(
+            _iterate_leaders(response.responses), plane.ownership, context.node
+        )
+    return Answer(response, durable=durable)
 
 
 def _add_current_leader(

@@ -1,9 +1,9 @@
 """DeleteTopics and DeleteRecords."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator.core.outcome import Context
 from coordinator.topics.api_error import ApiError, find_timeout_error
@@ -23,7 +23,7 @@ from protocol.messages.delete_records import (
 )
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from storage.log import PartitionLog
-from storage.storage_errors import StorageError, catch_os_error, format_error_reason
+from storage.storage_errors import StorageError, catch_storage_error, format_error_reason
 from storage.topic_partition import TopicPartition
 
 TopicKey = tuple[str | None, bytes]
@@ -177,6 +177,18 @@ def _build_storage_error(key: TopicKey, error: OSError | StorageError) -> Deleta
     return _build_refused(key, ErrorCode.KAFKA_STORAGE_ERROR, format_error_reason(error))
 
 
+class _RecordDeletion(NamedTuple):
+    """A partition whose log is to begin at another offset, and its result in the response."""
+
+    partition: HostedPartition
+    start: int
+    result: DeleteRecordsPartitionResult
+
+    def refuse(self, error: ErrorCode) -> None:
+        """Have the response refuse the deletion."""
+        self.result.error_code, self.result.low_watermark = error, NO_LOW_WATERMARK
+
+
 async def answer_delete_records(
     plane: DataPlane, request: DeleteRecordsRequest, context: Context, work: LongWork
 ) -> Answer:
@@ -185,51 +197,64 @@ async def answer_delete_records(
 
     As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
     """
-    starts: dict[TopicPartition, int] = {}
-    parts: dict[TopicPartition, HostedPartition] = {}
-    answers: dict[TopicPartition, DeleteRecordsPartitionResult] = {}
+    deletions: dict[TopicPartition, _RecordDeletion] = {}
     topics = []
     work.begin_changes()
     for topic in request.topics:
-        result = DeleteRecordsTopicResult(name=topic.name, partitions=[])
+        topic_result = DeleteRecordsTopicResult(name=topic.name, partitions=[])
         for wanted in {each.partition_index: each for each in topic.partitions}.values():
-            answer = DeleteRecordsPartitionResult(
+            result = DeleteRecordsPartitionResult(
                 partition_index=wanted.partition_index,
                 low_watermark=NO_LOW_WATERMARK,
                 error_code=ErrorCode.NONE,
             )
             try:
                 partition = _find_partition(plane, context, topic.name, wanted.partition_index)
-                starts[partition.name] = answer.low_watermark = _find_new_start(partition, wanted.offset)
-                parts[partition.name], answers[partition.name] = partition, answer
+                result.low_watermark = start = _find_new_start(partition, wanted.offset)
+                deletions[partition.name] = _RecordDeletion(partition, start, result)
             except ApiError as error:
-                answer.error_code = error.code
-            result.partitions.append(answer)
+                result.error_code = error.code
+            topic_result.partitions.append(result)
             await work.checkpoint()
-        if result.partitions:
-            topics.append(result)
-    if starts and await run_directory_steps(work, plane.directory.record_log_starts(starts)) is not None:
-        _refuse_results(answers.values())
-        return Answer(DeleteRecordsResponse(topics=topics))
-    moved: dict[TopicPartition, PartitionLog] = {}
-    for name, start in starts.items():
-        log = parts[name].log
-        if log is not None and not log.is_deleted:
-            # Retention tries again to remove a segment that the disk keeps: the records are deleted all the same.
-            catch_os_error(partial(log.delete_records_before, start))
-            moved[name] = log
-    plane.directory.on_log_starts_raised(moved)
-    for name, log in moved.items():
-        try:
-            await work.call_in_thread(partial(parts[name].store_log_start, log))
-        except OSError:
-            _refuse_results([answers[name]])
+        if topic_result.partitions:
+            topics.append(topic_result)
+    await _delete_records(plane, context, work, deletions)
     return Answer(DeleteRecordsResponse(topics=topics))
 
 
-def _refuse_results(answers: Iterable[DeleteRecordsPartitionResult]) -> None:
-    for answer in answers:
-        answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK
+async def _delete_records(
+    plane: DataPlane, context: Context, work: LongWork, deletions: dict[TopicPartition, _RecordDeletion]
+) -> None:
+    """Record where logs are to begin, and delete their records before that."""
+    for name, deletion in list(deletions.items()):
+        if plane.catalogue.find_partition(*name) is not deletion.partition:  # deleted at a checkpoint
+            deletion.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            del deletions[name]
+    if not deletions:
+        return
+    starts = {name: deletion.start for name, deletion in deletions.items()}
+    if await run_directory_steps(work, plane.directory.record_log_starts(starts)) is not None:
+        for deletion in deletions.values():
+            deletion.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
+        return
+    moved: dict[TopicPartition, PartitionLog] = {}
+    for name, deletion in deletions.items():
+        log = deletion.partition.log
+        if log is None or not plane.is_leader(name, context):
+            deletion.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif not log.is_deleted:
+            # Retention tries again to remove a segment that the disk keeps: the records are deleted all the same.
+            error = catch_storage_error(partial(log.delete_records_before, deletion.start))
+            if isinstance(error, StorageError):
+                deletion.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
+            else:
+                moved[name] = log
+    plane.directory.on_log_starts_raised(moved)
+    for name, log in moved.items():
+        try:
+            await work.call_in_thread(partial(deletions[name].partition.store_log_start, log))
+        except OSError:
+            deletions[name].refuse(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 def _find_partition(plane: DataPlane, context: Context, name: str, number: int) -> HostedPartition:

@@ -171,7 +171,7 @@ async def test_a_stop_waits_for_one_pass_and_not_for_every_log(monkeypatch: pyte
 
     monkeypatch.setattr(log_cleaner, "Compaction", stopped_by_the_first)
     # A pass that is over before it has to let others in does not look whether it is to stop.
-    monkeypatch.setattr(log_cleaner, "SLICE_NS", 10**12)
+    monkeypatch.setattr(log_cleaner, "BACKGROUND_SLICE_NS", 10**12)
     several = {**OFFSETS, "offsets.topic.num.partitions": "4", "log.cleaner.enable": "false"}
     async with serving(None, several) as server, Client(server) as client:
         for group in GROUPS:

@@ -9,10 +9,16 @@ from coordinator.topics import topic_metadata
 from coordinator.topics.data_plane_answer import Answer
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.schema import ZERO_UUID
+from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import Broker
 from tests.topics.stepped_request import SteppedRequest
@@ -103,3 +109,57 @@ def test_more_new_topics_than_one_request_makes_are_made_by_the_next(
     later = ErrorCode.LEADER_NOT_AVAILABLE
     assert asked(broker, "a", "b", "c", "d", "e") == [0, 0, later, later, later]
     assert asked(broker, "a", "b", "c", "d", "e") == [0, 0, 0, 0, later]
+
+
+def test_a_topic_that_is_created_again_keeps_its_records_when_those_of_the_former_one_were_being_deleted() -> (
+    None
+):
+    files = FaultyFiles()
+    broker = Broker("/data", files=files)
+    broker.create("orders")
+    broker.fill("orders", 5)
+    part = DeleteRecordsPartition(partition_index=0, offset=3)
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name="orders", partitions=[part])], timeout_ms=1000
+    )
+    begun = broker.begin(request)
+    while begun.step is None:
+        begun.advance()
+    assert remove(broker, "orders") == ErrorCode.NONE
+    broker.create("orders")
+    finish(begun)
+    broker.fill("orders", 4)
+    after = Broker("/data", files=files.kill())
+    found = after.plane.catalogue.find_partition("orders", 0)
+    assert found is not None
+    assert found.log is not None
+    assert (found.log.log_start_offset, found.high_watermark) == (0, 4)
+
+
+def test_a_name_is_not_free_before_the_growth_of_its_deleted_topic_has_ended() -> None:
+    """The growth removes directories of other topics that have the names of its partitions."""
+    broker = Broker("/data", files=FaultyFiles())
+    broker.create("orders", 2)
+    more = CreatePartitionsTopic(name="orders", count=4)
+    begun = broker.begin(CreatePartitionsRequest(topics=[more], timeout_ms=1000, validate_only=False))
+    while broker.plane.catalogue.open_files.reserved < 4:
+        begun.advance()
+    assert remove(broker, "orders") == ErrorCode.NONE
+    assert broker.create_result("orders", 4).error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert finish(begun).results[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.create("orders", 4)
+    assert {str(name) for name in broker.plane.list_logs()} == {f"orders-{number}" for number in range(4)}
+
+
+def test_the_assignment_of_a_refused_topic_does_not_move_the_topic_that_has_its_name() -> None:
+    broker = Broker("/data", files=FaultyFiles())
+    assigned: list[TopicPartition] = []
+    ownership: Any = broker.plane.ownership
+    ownership.assign_replicas = lambda partition, _: assigned.append(partition)
+    request = creation("orders", -1)
+    request.topics[0].replication_factor = -1
+    request.topics[0].assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=[1])]
+    begun = broker.begin(request)
+    broker.create("orders")
+    assert finish(begun).topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert not assigned
