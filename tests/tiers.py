@@ -70,6 +70,12 @@ EXTENDED: Final = (
     "tests/simulation/test_seeds.py::test_further_seed",
     "tests/simulation/test_transaction_seeds.py::test_further_seed",
     "tests/tools/",
+    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[a",
+    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[c",
+    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[d",
+    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[g",
+    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[p",
+    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[r",
 )
 """Beginnings of the node ids of tests in the extended tier."""
 
@@ -101,12 +107,6 @@ REPRESENTATIVES: Final = (
     ),
     "tests/pipeline/test_build.py::test_a_stopped_build_leaves_the_tables_that_it_finished",
     "tests/tools/test_consumer_groups.py",
-    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[a",
-    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[c",
-    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[d",
-    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[g",
-    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[p",
-    "tests/topics/test_interleaved_requests.py::test_an_interleaved_request_leaves_what_one_order_leaves[r",
 )
 """Beginnings of the node ids of tests that `make test` runs although `EXTENDED` has them: one of each slow kind."""
 

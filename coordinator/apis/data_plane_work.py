@@ -33,7 +33,7 @@ class DataPlaneServices:
         self._batches = ExecutorShare(threads.batch_executor)
 
     def create_work(self) -> "DataPlaneWork":
-        """Return the work of one request or job, whose slice begins now."""
+        """Return the work of one request or job. Its slice begins now."""
         return DataPlaneWork(self)
 
     def call_in_thread(self, function: Callable[[], T]) -> "asyncio.Future[T]":
@@ -74,6 +74,6 @@ class DataPlaneWork(TimeBudget):
 
 
 def _retrieve_error(future: "asyncio.Future[T]") -> None:
-    """Keep asyncio from reporting the error of a function whose request was stopped."""
+    """Keep asyncio from reporting the error of a function after its request was stopped."""
     if not future.cancelled():
         future.exception()

@@ -291,7 +291,7 @@ class Catalogue:
             raise partition.failure
 
     async def _undo_creation(self, work: LongWork, topic: Topic, partitions: int) -> None:
-        """Remove what there is of a topic that is not created. In: how many partitions are reserved."""
+        """Remove the rest of a topic after its creation has failed. In: the number of its reserved partitions."""
         await self._remove_partitions(work, topic.hosted, partitions)
         for number in range(partitions):
             self.unassign_replicas(TopicPartition(topic.name, number))
@@ -486,7 +486,7 @@ class Catalogue:
         return topic
 
     def iterate_hosted(self) -> Iterator[HostedPartition]:
-        """Every partition whose log is owned here, and those that are being created."""
+        """Return the partitions with logs of this daemon, also of topics and growths in progress."""
         for topics in (self._by_name, self._creating):
             for topic in topics.values():
                 yield from topic.hosted

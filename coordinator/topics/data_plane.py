@@ -125,7 +125,7 @@ class DelayedFetchHandler(Protocol):
     """Answers delayed fetches in the end."""
 
     async def answer_delayed_fetch(self, delayed: DelayedFetch, monotonic_ms: int, work: LongWork) -> Answer:
-        """Return the answer, with the records that there are now."""
+        """Return the answer, with the present records."""
 
 
 class DataPlane:

@@ -77,7 +77,7 @@ ReadPartitions = list[tuple[TargetKey, PartitionData]]
 
 
 def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer | LongAnswer:
-    """Answer with the records that there are; or with BLOCKED, and the response is a completion of a later call."""
+    """Answer with the present records; or with BLOCKED, and the response is a completion of a later call."""
     fetcher = plane.fetcher
     if fetcher is None:
         fetcher = plane.fetcher = Fetcher(

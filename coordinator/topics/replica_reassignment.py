@@ -130,7 +130,7 @@ def _check_replicas(
 async def answer_list_partition_reassignments(
     plane: DataPlane, request: ListPartitionReassignmentsRequest, context: Context, work: LongWork
 ) -> Answer:
-    """List the reassignments of all partitions, or of those that the request names and that exist."""
+    """List the reassignments of all partitions, or of the partitions in the request."""
     response = ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=[])
     for name, numbers in _find_requested_partitions(plane, request):
         topic = OngoingTopicReassignment(name=name, partitions=[])

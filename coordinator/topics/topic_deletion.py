@@ -178,7 +178,7 @@ def _build_storage_error(key: TopicKey, error: OSError | StorageError) -> Deleta
 
 
 class _RecordDeletion(NamedTuple):
-    """A partition whose log is to begin at another offset, and its result in the response."""
+    """A partition, the offset at which its log is to begin, and its result in the response."""
 
     partition: HostedPartition
     start: int

@@ -65,7 +65,7 @@ AbsentTopics = dict[str, tuple[ErrorCode, MissingReason | None]]
 async def answer_metadata(
     plane: DataPlane, request: MetadataRequest, context: Context, work: LongWork
 ) -> Answer:
-    """Describe the requested topics, and create those that do not exist where that is allowed."""
+    """Describe the requested topics, and create missing ones where that is allowed."""
     catalogue, config = plane.catalogue, plane.config
     if _is_invalid(request, context.api_version):
         return Answer(_build_refused(request, context.api_version))

@@ -20,7 +20,7 @@ def _stop(step: Step) -> Generator[Step, Any, Any]:
 
 
 class SteppedWork:
-    """A `LongWork` whose coroutine a `SteppedRequest` drives."""
+    """The `LongWork` of a `SteppedRequest`."""
 
     def __init__(self, now: Callable[[], Now], add_or_verify: AddOrVerify) -> None:
         self._add_or_verify = add_or_verify
