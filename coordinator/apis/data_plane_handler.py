@@ -7,7 +7,6 @@ from typing import Any
 
 from coordinator.apis.data_plane_work import DataPlaneServices, DataPlaneWork
 from coordinator.apis.produce_purgatory import LogListeners, ProducePurgatory
-from coordinator.apis.request_task import RequestTasks
 from coordinator.core import clock
 from coordinator.core.outcome import Context
 from coordinator.core.reply import Reply
@@ -66,8 +65,6 @@ class DataPlaneHandler:
         """The responses that wait until records are durable."""
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
-        self.request_tasks = RequestTasks(services.run_queue, arrival)
-        """The requests that have suspended."""
 
     def handle(self, request: Any, context: RequestContext, rights: TopicRights = ALL_TOPIC_RIGHTS) -> object:
         """Answer a request. In: the rights that the data plane itself has to check."""
@@ -86,7 +83,7 @@ class DataPlaneHandler:
         answer = self._data_plane.begin_request(request, machine_context, self.arrival.now)
         if not isinstance(answer, Answer):
             work = self.services.create_work()
-            return self.request_tasks.run(
+            return self.services.request_tasks.run(
                 self._answer_request(answer, work, context),
                 context.defer,
                 work,
@@ -169,14 +166,17 @@ class DataPlaneHandler:
             if callable(response):
                 work = self.services.create_work()
                 reply.complete_with(
-                    self.request_tasks.run, self._answer_large_fetch(response, work), reply.reopen, work
+                    self.services.request_tasks.run,
+                    self._answer_large_fetch(response, work),
+                    reply.reopen,
+                    work,
                 )
             else:
                 reply.send(response)
 
     async def _answer_large_fetch(self, answer_fetch: LongAnswer, work: DataPlaneWork) -> object:
         """Return the response of a large fetch. One append may complete many: each waits for its turn first."""
-        await self.services.run_queue.wait_turn()
+        await self.services.request_tasks.run_queue.wait_turn()
         return (await answer_fetch(work)).response
 
     def _drop_fetch(self, waiter: int) -> None:

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from coordinator.apis.request_task import RequestTasks
 from coordinator.core import clock
 from coordinator.core.outcome import Now
-from coordinator.core.time_budget import RunQueue, TimeBudget
+from coordinator.core.time_budget import TimeBudget
 from coordinator.runtime.worker_threads import ExecutorShare, WorkerThreads
 from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from storage.offset_checkpoint import CheckpointDraft
@@ -21,12 +22,13 @@ class DataPlaneServices:
         self,
         loop: asyncio.AbstractEventLoop,
         threads: WorkerThreads,
-        run_queue: RunQueue,
+        request_tasks: RequestTasks,
         write_checkpoint: Callable[[CheckpointDraft], Awaitable[None]],
     ) -> None:
         """In: `write_checkpoint` writes a checkpoint, and raises OSError."""
         self.loop = loop
-        self.run_queue = run_queue
+        self.request_tasks = request_tasks
+        """The requests of all APIs that have suspended."""
         self.write_checkpoint = write_checkpoint
         self.add_or_verify_partitions: Callable[[AddOrVerifyRequest], asyncio.Future[AddOrVerifyResult]]
         """Asks the transaction coordinator. Set by the owner of the coordinator."""
@@ -53,7 +55,7 @@ class DataPlaneWork(TimeBudget):
     __slots__ = ("_services",)
 
     def __init__(self, services: DataPlaneServices) -> None:
-        super().__init__(services.run_queue)
+        super().__init__(services.request_tasks.run_queue)
         self._services = services
 
     async def call_in_thread(self, function: Callable[[], T]) -> T:

@@ -246,7 +246,9 @@ class Server:
         """By node id."""
         self.topics = DataPlaneHandler(
             self.data_plane,
-            DataPlaneServices(self.loop, self._threads, self.run_queue, self.checkpoints.write_checkpoint),
+            DataPlaneServices(
+                self.loop, self._threads, self.request_tasks, self.checkpoints.write_checkpoint
+            ),
             self._threads.flusher,
             self.arrival,
             self.engine.next_waiter,
@@ -380,7 +382,7 @@ class Server:
             await states.write_final_states(last)
         await self.flusher.drain(self._find_awaited_logs())
         self._close_threads()
-        self.topics.request_tasks.stop()
+        self.request_tasks.stop()
         failed = [*self.data_plane.list_failed_partitions(), *self.data_plane.catalogue.undeleted_partitions]
         failed += self.engine.list_failed_partitions()
         if self.cluster is None:

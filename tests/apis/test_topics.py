@@ -171,7 +171,7 @@ async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
         memory = server.connections.memory
         async with Client(server) as first:
             first.send(large, 9)
-            while not len(server.topics.request_tasks):
+            while not len(server.request_tasks):
                 await one_turn()
             if is_cut_off:
                 reset = struct.pack("ii", 1, 0)

@@ -44,7 +44,7 @@ async def test_what_is_looked_at_is_written_though_its_connection_was_cut() -> N
         async with Client(server) as hasty:
             hasty.send(produce(900, GZIP), 9)
             await hasty.writer.drain()
-            while not len(server.topics.request_tasks) and await end_offset(friend) < 900:
+            while not len(server.request_tasks) and await end_offset(friend) < 900:
                 pass
             for connection in list(server.connections.open):
                 if connection.unanswered_requests:
@@ -52,4 +52,4 @@ async def test_what_is_looked_at_is_written_though_its_connection_was_cut() -> N
         async with asyncio.timeout(60):
             while await end_offset(friend) < 900:
                 pass
-        assert not len(server.topics.request_tasks)
+        assert not len(server.request_tasks)

@@ -144,7 +144,7 @@ class House:
         assert not self._failures.found, self._failures.found
         assert connection not in self._server.connections.open
         # What has begun to change something goes on, and keeps the memory of its request until then.
-        while len(self._server.topics.request_tasks):
+        while len(self._server.request_tasks):
             self._loop.run_until_complete(self._turns())
         assert self._server.connections.memory.reserved_bytes == 0
 
