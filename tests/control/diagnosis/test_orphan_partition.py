@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator.control.diagnosis.violation import OracleName, Severity
+from coordinator.core.time_budget import UnlimitedBudget, run_in_one_step
 from coordinator.group.topics_image import TopicImage, TopicsImage
 from coordinator.topics.data_plane_answer import PartitionsAdded
 from tests.control.diagnosis.virtual_oracles import VirtualOracleContext
@@ -44,6 +45,19 @@ def test_whoever_rebalances_meanwhile_has_time_again(story: WatchedStory) -> Non
         "given A=orders:0 session=30m", "advance 4s", "join A", "sync A A=orders:0,orders:1", "advance 1h"
     )
     assert orphans(story) == []
+
+
+def test_a_check_that_waited_while_the_group_rebalanced_finds_nothing(story: WatchedStory) -> None:
+    """It has a view of the generation before."""
+    story.watch.held_checks = []
+    story.play("given A=orders:0 session=30m", "advance 5s")
+    check = story.watch.held_checks[-1]
+    story.play("join A", "sync A A=orders:0,orders:1", "advance 5s")
+    run_in_one_step(check(UnlimitedBudget()))
+    assert orphans(story) == []
+    story.play("join A", "sync A A=orders:0", "advance 5s")
+    run_in_one_step(story.watch.held_checks[-1](UnlimitedBudget()))
+    assert orphans(story) == ["orders-1"]
 
 
 def test_who_owns_a_partition_has_its_rebalance_timeout_to_hand_it_over(story: WatchedStory) -> None:

@@ -22,6 +22,8 @@ class VirtualOracleContext:
         self.config = OracleConfig(oracle_orphan_ms=5_000, oracle_stuck_ms=30_000, oracle_commits=False)
         self.topics = topics
         self.findings: list[OracleFinding] = []
+        self.held_checks: list[LongCheck] | None = None
+        """Long checks that wait for their turn; None: they run at once."""
         self._shard = shard
         self._now = now
         self._due: dict[tuple[OracleName, str], int] = {}
@@ -73,4 +75,7 @@ class VirtualOracleContext:
         self._due.pop((oracle, group_id), None)
 
     def run_long_check(self, check: LongCheck) -> None:
-        run_in_one_step(check(UnlimitedBudget()))
+        if self.held_checks is None:
+            run_in_one_step(check(UnlimitedBudget()))
+        else:
+            self.held_checks.append(check)
