@@ -18,7 +18,9 @@ from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import GroupView
 from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.leave_group import LeaveGroupRequest
 from tests.broker.harness import Client, heartbeat_request, join_alone
+from tests.control.checkpoints import CheckpointRequests
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 from tests.control.faults.lab import Lab
 
@@ -309,6 +311,40 @@ async def test_the_deadlines_of_one_group_cost_the_others_nothing(
     )
     assert [fired.timer for fired in advanced.fired if fired.timer != "retention"] == ["session"] * count
     assert looks <= 20 * count
+
+
+async def test_groups_change_at_every_checkpoint_of_an_advance(
+    server: Server, control: ControlPlane, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups come and go at the checkpoints. Members that live stay, and dead ones go."""
+    (alice,) = await members_of(stack, server, "alice")
+    async with Client(server) as client:
+        for number in range(5):
+            await join_alone(client, f"dead-{number}")
+    await until(lambda: len(server.connections.open) == 1)
+    rounds = itertools.count()
+    created: list[str] = []
+    client = await stack.enter_async_context(Client(server, client_id="late"))
+    leave = LeaveGroupRequest(group_id="late")
+
+    async def change_groups() -> None:
+        if created:
+            await client.call(leave, 2)
+            await control.groups.delete_group(created.pop(), None)
+        if next(rounds) < 20:
+            created.append("late")
+            member_id, _ = await join_alone(client, "late")
+            leave.member_id = member_id
+
+    requests = CheckpointRequests(change_groups).install(monkeypatch)
+    advanced = await control.clock_commands.advance_clock(
+        None, SESSION_MS, silent=None, settle_ms=10_000, description="advance 45s", actor=None
+    )
+    assert requests.count > 15
+    sessions = [fired.group_id for fired in advanced.fired if fired.timer == "session"]
+    assert sorted(sessions) == [f"dead-{number}" for number in range(5)]
+    assert there(control) == {"alice"}
+    assert ErrorCode.UNKNOWN_MEMBER_ID not in alice.told
 
 
 async def test_time_that_has_passed_is_told_also_where_the_group_is_given_up_in_the_middle(
