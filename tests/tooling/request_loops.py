@@ -218,7 +218,8 @@ class _Visitor(ast.NodeVisitor):
 
     def visit(self, node: ast.AST) -> None:
         """Visit a node and those in it."""
-        self._visitors.get(type(node), self.generic_visit)(node)
+        visit: Callable[[Any], object] = self._visitors.get(type(node), self.generic_visit)
+        visit(node)
 
     # Scopes
 

@@ -219,10 +219,11 @@ def second_slices(source: Source) -> Iterator[str]:
     nor compare a duration with its own number of nanoseconds."""
     if not source.path.startswith("coordinator/") or source.path in (TIME_BUDGET, SLICE_OF_ITS_OWN):
         return
-    for node in source.find(ast.Assign, ast.AnnAssign):
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            if re.fullmatch(r"\w*SLICE_(NS|US|MS|S)", dotted(target)):
-                yield f"{source.path}:{node.lineno}: {dotted(target)}"
+    targets = [target for node in source.find(ast.Assign) for target in node.targets]
+    targets += [node.target for node in source.find(ast.AnnAssign)]
+    for target in targets:
+        if re.fullmatch(r"\w*SLICE_(NS|US|MS|S)", dotted(target)):
+            yield f"{source.path}:{target.lineno}: {dotted(target)}"
     for compared in source.find(ast.Compare):
         sides = [compared.left, *compared.comparators]
         called = [
