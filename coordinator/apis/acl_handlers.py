@@ -182,7 +182,7 @@ class AclHandler:
         )
 
     async def _change_acls(self, added: AbstractSet[AclBinding], removed: AbstractSet[AclBinding]) -> None:
-        """Change the ACLs that there are now: credentials, and in a cluster ACLs as well, may have changed since
+        """Change the current ACLs: credentials, and in a cluster ACLs as well, may have changed since
         the request began. It runs in a task of asyncio, which the timeouts of a cluster need. Raises OSError."""
         state = self._store.state
         await self._store.change_state(replace(state, acls=(state.acls | added) - removed))

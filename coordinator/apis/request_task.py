@@ -273,7 +273,7 @@ class RequestTasks:
         self._tasks.discard(task)
 
     def stop(self) -> None:
-        """Stop all requests where they are, also those that change data. The next start completes their changes,
+        """Stop all requests where they are, even in the middle of a change. The next start completes such a change,
         as after a crash."""
         for task in list(self._tasks):
             task.stop()

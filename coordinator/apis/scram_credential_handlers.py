@@ -129,7 +129,7 @@ class ScramCredentialHandler:
         return plan.create_response()
 
     async def _apply_plan(self, plan: _AlterationPlan) -> None:
-        """Change the credentials that there are now: ACLs, and in a cluster credentials as well, may have changed
+        """Apply a plan to the current credentials: ACLs, and in a cluster credentials as well, may have changed
         since the request began. It runs in a task of asyncio, which the timeouts of a cluster need. Raises
         OSError."""
         state = self._store.state

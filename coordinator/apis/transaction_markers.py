@@ -7,7 +7,7 @@ A marker that cannot be written is retried after a pause, as long as its partiti
 transaction must end. A deleted partition needs no marker. A partition that knows a newer epoch of the
 producer or of the coordinator fences the transaction, which is then not ended there.
 Thousands of transactions may end together, each in many partitions. Markers are written a few of one transaction
-at a time, for a slice in the next iteration of the loop; what is left then waits in the run queue. This is a
+at a time, for a slice in the next iteration of the loop; the rest then waits in the run queue. This is a
 `QueuedWorker` and no coroutine: it belongs to no request and never waits in the middle of its work.
 Source: Kafka's `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`,
 `KafkaApis.handleWriteTxnMarkersRequest`, `GroupCoordinatorService.completeTransaction`.

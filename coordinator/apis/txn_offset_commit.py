@@ -81,7 +81,7 @@ class TxnOffsetCommitHandler:
         error = ErrorCode.NONE
         if known and request.group_id and self._router.serves(partition):
             error = await self._verify(request, partition, context, budget)
-        # From here to the commit there is no checkpoint.
+        # No checkpoint from here to the commit: the topics must still exist there.
         request.topics = self._resolver.refuse_deleted_topics(known, refused, by_id)
         if request.topics:
             if error is ErrorCode.NONE:

@@ -390,7 +390,7 @@ CREDENTIAL = ScramCredential(b"salt", b"stored", b"server", 4096)
 
 
 async def change_while_examining(monkeypatch: pytest.MonkeyPatch, server: Server, **changes: Any) -> None:
-    """Let others change ACLs or credentials while a handler has a thread examine what there is."""
+    """Let another request change ACLs or credentials while a thread examines the earlier state."""
 
     async def run(work: Callable[[], object], _: int) -> object:
         result, store = work(), server.security.store

@@ -1,7 +1,7 @@
-"""Requests between whose checkpoints another request is processed.
+"""Long requests with another request at each of their checkpoints.
 
-Each case is played with the other request before, after and at each checkpoint of the request. What a client sees
-must be that of one of the two orders: a request is long, but it never mixes what was before with what came after.
+Each case runs with the other request before, after and at each checkpoint of the long request. The responses and
+the final state must be those of one of the two orders.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ READ_ALL: Final = (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.WRITE,
 
 
 class Stage(NamedTuple):
-    """A server, an admin, a client with rights on the topics and groups of this play alone, and their names."""
+    """A server, an admin, a client with rights on the topics and groups of one run alone, and their names."""
 
     server: Server
     admin: Client
@@ -110,7 +110,7 @@ Action = Callable[[Stage], Awaitable[object]]
 
 
 class Case(NamedTuple):
-    """A request, the other request, and what is seen in the end."""
+    """A long request, the other request, and the state that both leave."""
 
     request: Callable[[Stage], tuple[Any, int]]
     other: Action
@@ -266,8 +266,8 @@ CASES: Final = {
 }
 
 
-class Theatre:
-    """Plays cases on one server, each on topics and groups of its own."""
+class CaseRunner:
+    """Runs cases on one server, each on topics and groups of its own."""
 
     def __init__(self, server: Server, admin: Client, alice: Client) -> None:
         self._server = server
@@ -291,8 +291,8 @@ class Theatre:
             await case.prepare(stage)
         return stage
 
-    async def play(self, case: Case, *, order: str, interruption: Interruption, at: int = 0) -> str:
-        """Return what is seen of one play, without its names and ids."""
+    async def run(self, case: Case, *, order: str, interruption: Interruption, at: int = 0) -> str:
+        """Return the response and the final state of one run, without names and ids."""
         stage = await self.set_up(case)
         request, version = case.request(stage)
         ids = {stage.topic_id(base): base for base in TOPICS}
@@ -321,12 +321,12 @@ async def test_what_a_client_sees_is_that_of_one_of_the_two_orders(
 ) -> None:
     case = CASES[name]
     async with admin_and_alice(monkeypatch) as (server, admin, alice):
-        theatre = Theatre(server, admin, alice)
-        before = await theatre.play(case, order="before", interruption=interruption)
-        after = await theatre.play(case, order="after", interruption=interruption)
+        runner = CaseRunner(server, admin, alice)
+        before = await runner.run(case, order="before", interruption=interruption)
+        after = await runner.run(case, order="after", interruption=interruption)
         assert before != after, "the other request matters"
         for at in count():
-            during = await theatre.play(case, order="during", interruption=interruption, at=at)
+            during = await runner.run(case, order="during", interruption=interruption, at=at)
             if not during:
                 break
             assert during in (before, after), f"at checkpoint {at}"
