@@ -6,7 +6,8 @@ from typing import Final
 from storage.batch import HEADER_BYTES
 from storage.record import varint_size
 
-_NULL_LENGTH: Final = -1
+_NULL_BYTES: Final = 1
+"""Of the length of a key or value that is null."""
 _FIXED_BYTES: Final = 3
 """Of a record without headers that has the time of the batch: attributes, the delta of the time, and no headers."""
 
@@ -22,15 +23,8 @@ def calculate_batch_size_of_lengths(lengths: Iterable[tuple[int | None, int | No
     """The same, of the lengths of keys and values; None for one that is null."""
     size = HEADER_BYTES
     for offset_delta, (key, value) in enumerate(lengths):
-        body = (
-            _FIXED_BYTES
-            + varint_size(offset_delta)
-            + _calculate_field_size(key)
-            + _calculate_field_size(value)
-        )
+        body = _FIXED_BYTES + varint_size(offset_delta)
+        body += _NULL_BYTES if key is None else varint_size(key) + key
+        body += _NULL_BYTES if value is None else varint_size(value) + value
         size += varint_size(body) + body
     return size
-
-
-def _calculate_field_size(length: int | None) -> int:
-    return varint_size(_NULL_LENGTH) if length is None else varint_size(length) + length

@@ -185,10 +185,10 @@ class OffsetStore:
     ) -> EndedTransaction[OffsetKey, OffsetCommitValue]:
         """The marker at the end of a producer's transaction; of one that has no offsets here, nothing follows. Out:
         the offsets that are committed now, and those that were committed in vain."""
-        places = list(self.pending.by_producer.get(producer_id, ()))
         pending = self.pending
+        places = list(pending.by_producer.get(producer_id, ())) if len(pending.by_producer) > 1 else ()
         ended = pending.end_transaction(producer_id, is_committed=is_committed)
-        if pending:
+        if pending.by_producer:
             self._waiting.remove_values(place for place in places if not pending.find_producers(place))
         else:
             self._waiting = OffsetMap()

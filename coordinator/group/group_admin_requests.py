@@ -163,6 +163,13 @@ def _describe_consumer_group(
     group: ConsumerGroup, default_assignor: str, image: TopicsImage
 ) -> ConsumerGroupDescribeResponseGroup:
     durable = group.durable
+    sorted_names: dict[frozenset[str], list[str]] = {}
+    members = []
+    for member in durable.members.values():
+        names = member.subscribed_topic_names
+        if names not in sorted_names:
+            sorted_names[names] = image.sort_names(names)
+        members.append(_describe_consumer_member(group, member, sorted_names[names], image))
     return ConsumerGroupDescribeResponseGroup(
         error_code=ErrorCode.NONE,
         group_id=group.group_id,
@@ -170,17 +177,19 @@ def _describe_consumer_group(
         group_epoch=durable.epoch,
         assignment_epoch=durable.assignment_epoch,
         assignor_name=find_preferred_assignor(durable, default_assignor),
-        members=[_describe_consumer_member(group, member, image) for member in durable.members.values()],
+        members=members,
     )
 
 
 def _describe_consumer_member(
-    group: ConsumerGroup, member: ConsumerMember, image: TopicsImage
+    group: ConsumerGroup, member: ConsumerMember, sorted_names: list[str], image: TopicsImage
 ) -> ConsumerGroupDescribeResponseMember:
-    owned: dict[bytes, list[int]] = {}
-    for partitions in (member.assigned, member.pending):
-        for topic_id, of_topic in partitions.items():
-            owned.setdefault(topic_id, []).extend(of_topic)
+    owned: Mapping[bytes, Iterable[int]] = member.assigned
+    if member.pending:
+        owned = {topic_id: list(of_topic) for topic_id, of_topic in member.assigned.items()}
+        for topic_id, of_topic in member.pending.items():
+            owned[topic_id] = [*owned.get(topic_id, ()), *of_topic]
+    described: dict[bytes, ConsumerGroupDescribeResponseTopicPartitions] = {}
     return ConsumerGroupDescribeResponseMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -188,27 +197,34 @@ def _describe_consumer_member(
         member_epoch=member.member_epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_names=sorted_names,
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_describe_assignment(owned, image),
-        target_assignment=_describe_assignment(group.durable.find_target(member.member_id), image),
+        assignment=_describe_assignment(owned, image, described),
+        target_assignment=_describe_assignment(group.durable.find_target(member.member_id), image, described),
         member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
     )
 
 
 def _describe_assignment(
-    partitions: Mapping[bytes, Iterable[int]], image: TopicsImage
+    partitions: Mapping[bytes, Iterable[int]],
+    image: TopicsImage,
+    described: dict[bytes, ConsumerGroupDescribeResponseTopicPartitions],
 ) -> ConsumerGroupDescribeResponseAssignment:
-    """Topics that are gone are left out."""
-    return ConsumerGroupDescribeResponseAssignment(
-        topic_partitions=[
-            ConsumerGroupDescribeResponseTopicPartitions(
-                topic_id=topic_id, topic_name=image.by_id[topic_id].name, partitions=sorted(of_topic)
+    """Describe the partitions of topics that exist. `described` has the topics that are described already: most
+    members have their target, and one description of a topic serves both."""
+    topics, find_topic = [], image.by_id.get
+    for topic_id, of_topic in partitions.items():
+        topic = find_topic(topic_id)
+        if topic is None:
+            continue
+        numbers = sorted(of_topic)
+        description = described.get(topic_id)
+        if description is None or description.partitions != numbers:
+            description = described[topic_id] = ConsumerGroupDescribeResponseTopicPartitions(
+                topic_id=topic_id, topic_name=topic.name, partitions=numbers
             )
-            for topic_id, of_topic in partitions.items()
-            if topic_id in image.by_id
-        ]
-    )
+        topics.append(description)
+    return ConsumerGroupDescribeResponseAssignment(topic_partitions=topics)
 
 
 def delete_groups(

@@ -31,8 +31,8 @@ class ShardGroups:
     `commit_kinds` is what is known of how offsets came. `consumers` has those of the consumer protocol, `overrides`
     the configs that groups have of their own, there or not; `pending_targets` those groups of either kind
     whose requests wait for a target. `new_topics_version` is that of the last image that brought a new topic.
-    `groups_to_expire` are the groups that the pass of retention has yet to look at, `topics_to_delete` are
-    deleted topics by group whose offsets are still there, `offsets_to_delete` those offsets of the first group."""
+    `groups_to_expire` lists the groups that the present pass of retention has not reached. `topics_to_delete` lists
+    deleted topics by group, and `offsets_to_delete` the offsets of deleted topics that the next calls remove."""
 
     __slots__ = (
         "_times",

@@ -1,14 +1,20 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.core.outcome import Fact
 from coordinator.group.durable_groups import DurableGroups
-from coordinator.group.group_record_codec import GroupRecordCodec, encode_offset
+from coordinator.group.group_record_codec import GroupRecordCodec, compute_value_size, encode_offset
 from protocol.records.group_record_schemas import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    CurrentTopicPartitions,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    TargetTopicPartitions,
 )
 from protocol.records.group_record_serde import (
     OFFSET_COMMIT,
@@ -91,3 +97,43 @@ def test_a_key_from_before_0_9_is_the_same_key() -> None:
     key = encode_key(OffsetCommitKey(group="g", topic="t", partition=0))
     assert codec.canonical_key(key) == codec.canonical_key(b"\0\0" + key[2:]) == key
     assert codec.canonical_key(b"\0\x0a" + key[2:]) is None
+
+
+NUMBERS = st.integers(0, 300).map(lambda count: list(range(count)))
+IDS = st.binary(min_size=16, max_size=16)
+TARGETS = st.builds(
+    ConsumerGroupTargetAssignmentMemberValue,
+    topic_partitions=st.lists(
+        st.builds(TargetTopicPartitions, topic_id=IDS, partitions=NUMBERS), max_size=140
+    ),
+)
+OWNED = st.lists(
+    st.builds(
+        CurrentTopicPartitions, topic_id=IDS, partitions=NUMBERS, assignment_epochs=st.none() | NUMBERS
+    ),
+    max_size=140,
+)
+CURRENT = st.builds(
+    ConsumerGroupCurrentMemberAssignmentValue,
+    member_epoch=INT32,
+    previous_member_epoch=INT32,
+    state=st.sampled_from([0, 1, 2]),
+    assigned_partitions=OWNED,
+    partitions_pending_revocation=OWNED,
+)
+
+
+@settings(max_examples=30)
+@given(TARGETS)
+def test_the_size_of_a_target_is_that_of_its_bytes(value: ConsumerGroupTargetAssignmentMemberValue) -> None:
+    fact = Fact(ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"), value)
+    assert compute_value_size(fact) == len(encode_value(value, 0))
+
+
+@settings(max_examples=30)
+@given(CURRENT)
+def test_the_size_of_an_assignment_is_that_of_its_bytes(
+    value: ConsumerGroupCurrentMemberAssignmentValue,
+) -> None:
+    fact = Fact(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"), value)
+    assert compute_value_size(fact) == len(encode_value(value, 0))

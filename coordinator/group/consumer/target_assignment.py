@@ -21,13 +21,11 @@ from coordinator.group.modern.java_order import (
     ordered_names,
 )
 from coordinator.group.modern.partition_assignors import ASSIGNORS, Assignment, GroupSpec, MemberSpec
-from coordinator.group.topics_image import TopicsImage
+from coordinator.group.topics_image import MOST_OF_IMAGE, TopicsImage
 
 TARGET_WORK: Final = "consumer group target"
 INLINE_MAX: Final = 20_000
 """Members times partitions up to which a target is computed in the call: some milliseconds."""
-MOST_OF_IMAGE: Final = 8
-"""A subscription of more than an eighth as many names as there are topics is picked from the order of all."""
 
 
 class TargetWork(NamedTuple):

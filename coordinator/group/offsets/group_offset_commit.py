@@ -2,11 +2,9 @@
 OffsetMetadataManager.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
-from operator import itemgetter
 from sys import intern
 from typing import Any, Final, TypeAlias
 
@@ -429,7 +427,9 @@ def end_transaction(
     """Answer an EndTransaction with NONE, once its marker is durable. An offset is committed unless the record of
     the one that is there is the later one."""
     offsets, producer_id = groups.durable.offsets, request.producer_id
-    counts = Counter(map(itemgetter(0), offsets.pending.by_producer.get(producer_id, ())))
+    counts: dict[str, int] = {}
+    for group_id, _, _ in offsets.pending.by_producer.get(producer_id, ()):
+        counts[group_id] = counts.get(group_id, 0) + 1
     ended = groups.durable.end_transaction(producer_id, is_committed=request.is_committed)
     groups.commit_kinds.record_transactional_commit(place for place, _ in ended.committed)
     skipped: dict[str, Offsets] = {}

@@ -63,6 +63,4 @@ def test_a_step(
 def test_a_member_in_a_state_of_a_later_version_has_to_begin_anew() -> None:
     member = ConsumerMember("m", member_epoch=1, state=MemberState.UNKNOWN)
     with pytest.raises(GroupApiError):
-        reconcile_member(
-            member, ReconciliationGoal(2, {}, lambda _: True, lambda *_: False, True, False), None
-        )
+        reconcile_member(member, ReconciliationGoal(2, {}, lambda _: True, lambda _: {}, True, False), None)
