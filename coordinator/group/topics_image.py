@@ -22,7 +22,7 @@ MOST_OF_IMAGE: Final = 8
 """A subscription of more than an eighth as many names as there are topics is picked from an order of all."""
 MIN_PICKED: Final = 100
 MAX_TOPIC_HASHES: Final = 65_536
-"""The capacity of the cache of topic hashes: each change of a member needs the hashes of all topics of its group."""
+"""The capacity of the cache of topic hashes. A change of a member needs the hash of each topic of its group."""
 
 
 class TopicImage(NamedTuple):
