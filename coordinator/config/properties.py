@@ -119,8 +119,8 @@ class Config(
         "Access to changes of groups over HTTP. A token that is set is always needed. Without a token, `auto` "
         "allows changes only if the port is bound to this machine only; `true` does the same, but groupd refuses "
         "to start if the port is bound to more; `open` allows changes on every address. `false` allows no changes. "
-        "Faults that crash the process need `true` or `open`. With authorizer.class.name `auto` needs a token for reads "
-        "and changes. groupd's own.",
+        "Faults that crash the process need `true` or `open`. With authorizer.class.name `auto` needs a token for "
+        "reads and changes. groupd's own.",
         one_of("auto", "true", "false", "open"),
     )
     control_token: str = kafka_property(

@@ -7,7 +7,7 @@ that break the rule, so that a rule which no longer sees anything fails here too
 import ast
 import re
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import pytest
 
 import tests
+from tests.tooling.prose import count_habits, folder_of, python_prose, short_docstrings
 
 ROOT = Path(tests.__file__).parents[1]
 DAEMON = ("protocol", "storage", "coordinator")
@@ -98,10 +99,13 @@ Rule = Callable[[Source], Iterator[str]]
 
 @dataclass(frozen=True)
 class Examination:
-    """What all files together have: the lines that break each rule, and the files of each class of the product."""
+    """The results of all files: the lines that break each rule, the files of each class of the product, and by
+    folder the habits of its prose and, of the product, the docstrings that are too short."""
 
     problems: dict[Rule, list[str]]
     classes: dict[str, list[str]]
+    habits: Counter[str]
+    short_docstrings: Counter[str]
 
 
 def python_files() -> list[Path]:
@@ -116,7 +120,7 @@ def examine_files() -> Examination:
 
     Syntax trees are not kept: hundreds of megabytes would slow down the garbage collector of every later test.
     """
-    found = Examination({rule: [] for rule in RULES}, defaultdict(list))
+    found = Examination({rule: [] for rule in RULES}, defaultdict(list), Counter(), Counter())
     files = python_files()
     assert len(files) > 50
     for path in files:
@@ -125,6 +129,10 @@ def examine_files() -> Examination:
             problems += rule(source)
         for name in defined_classes(source):
             found.classes[name].append(source.path)
+        folder = folder_of(source.path)
+        found.habits[folder] += sum(map(count_habits, python_prose(source.nodes, source.text)))
+        if source.path.split("/")[0] in PRODUCT:
+            found.short_docstrings[folder] += len(short_docstrings(source.nodes))
     return found
 
 
@@ -400,6 +408,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (modules_without_layer, "coordinator/shapes/square.py", ""),
 ]
 RULES = sorted({rule for rule, _, _ in BROKEN}, key=lambda rule: rule.__name__)
+
+pytestmark = pytest.mark.xdist_group(name="tidy")
+"""One process examines all files."""
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
