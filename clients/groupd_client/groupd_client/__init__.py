@@ -53,7 +53,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`AsyncGroupd` needs aiohttp: it is imported when somebody asks for it."""
+    """Import `AsyncGroupd` at its first use, because it needs aiohttp."""
     if name == "AsyncGroupd":
         from groupd_client.asynchronous import AsyncGroupd
 

@@ -1,5 +1,5 @@
-"""`AsyncGroupd`: the same for asyncio, over aiohttp. Methods and values are those of `Groupd`; everything that
-asks the daemon is awaited, also what is a property there."""
+"""`AsyncGroupd`: the client for asyncio, over aiohttp. It has the methods and values of `Groupd`. Every call to
+the daemon is awaited; properties of `Groupd` with such a call are methods here."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -20,14 +20,14 @@ Send = Callable[[ApiEndpoint, Operation], Awaitable[Any]]
 
 
 class AsyncTransport:
-    """Sends the requests that an `ApiEndpoint` creates: over connections that stay between `open` and `close`, and
-    over one for each operation otherwise, so that nothing is left in any event loop."""
+    """Sends the requests of an `ApiEndpoint`. Between `open` and `close` it keeps connections; otherwise each
+    operation uses its own, so that none stays open in an event loop."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
     async def run(self, through: ApiEndpoint, operation: Operation) -> Any:
-        """The answer. Raises Problem and Unreachable."""
+        """Send a request and return the response. Raises Problem and Unreachable."""
         __tracebackhide__ = True
         if self._session is not None:
             return await self._send_request(self._session, through, operation)
@@ -57,11 +57,11 @@ class AsyncTransport:
         return endpoint.read_answer(operation, response.status, kind, data)
 
     def open(self) -> None:
-        """Keeps connections, in the event loop that runs."""
+        """Keep connections in the running event loop."""
         self._session = self._session or aiohttp.ClientSession()
 
     async def close(self) -> None:
-        """Closes them."""
+        """Close the kept connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -77,42 +77,42 @@ class AsyncBroker:
         return await self._send(self._endpoint, operation)
 
     async def description(self) -> Value:
-        """As it is now."""
+        """Return the current description."""
         found: Value = await self._run(operations.describe_namespace(self._endpoint.namespace or "default"))
         return found
 
     async def advertise(self, **addresses: str) -> None:
-        """Has clients that connect from now on be told another address."""
+        """Set the advertised addresses for later requests."""
         await self._run(operations.advertise(self._endpoint.namespace or "default", addresses))
 
     async def topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> Value:
-        """Makes a topic."""
+        """Create a topic. Raises NameTaken."""
         created: Value = await self._run(operations.make_topic(name, partitions, config))
         return created
 
     async def topics(self) -> list[Any]:
-        """Those that are not the broker's own."""
+        """Return all topics except internal ones."""
         found: list[Any] = (await self._run(operations.topics())).topics
         return found
 
     async def delete_topic(self, name: str) -> None:
-        """Deletes a topic."""
+        """Delete a topic by its name."""
         await self._run(operations.delete_topic(name))
 
     def group(self, group_id: str) -> AsyncGroup:
-        """A group, which need not be there yet."""
+        """Return a group, which need not exist yet."""
         return AsyncGroup(group_id, self._run)
 
     async def groups(self, *, state: str | None = None, prefix: str | None = None) -> list[Any]:
-        """All groups, or some."""
+        """Return the groups, optionally by state and prefix of the id."""
         found: list[Any] = (await self._run(operations.groups(state, prefix))).groups
         return found
 
     @property
     def clock(self) -> AsyncClock:
-        """The clock of all groups that have none of their own."""
+        """The clock of all groups without one of their own."""
         return AsyncClock(None, self._run)
 
     @asynccontextmanager
@@ -126,13 +126,13 @@ class AsyncBroker:
         do: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> AsyncIterator[AsyncFault]:
-        """A fault for as long as the block; arguments are those of `Broker.fault`."""
+        """Create a fault for the block, with the arguments of `Broker.fault`."""
         created = await self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
         async with AsyncFault(created.name, self._run) as fault:
             yield fault
 
     async def remove_faults(self) -> None:
-        """All of them."""
+        """Remove all faults and release their held requests."""
         await self._run(Operation("DELETE", ("faults",)))
 
     async def violations(
@@ -152,19 +152,19 @@ class AsyncBroker:
         return found
 
     async def text(self, *path: str, **query: Any) -> str:
-        """Something of the API as people read it."""
+        """Return a resource as text for people."""
         answer: str = await self._run(operations.read_text(*path, **query))
         return answer
 
     async def call(
         self, method: str, *path: str, body: Mapping[str, Any] | None = None, lasts_s: float = 0, **query: Any
     ) -> Any:
-        """Any operation of the API."""
+        """Call any operation of the API."""
         return await self._run(Operation(method, path, query, body, lasts_s))
 
 
 class AsyncGroupd(AsyncBroker):
-    """A daemon, for asyncio. In an `async with` it keeps its connections."""
+    """A daemon, for asyncio. It keeps its connections in an `async with` block."""
 
     def __init__(self, url: str | None = None, *, token: str | None = None, actor: str | None = None) -> None:
         self._transport = AsyncTransport()
@@ -178,22 +178,22 @@ class AsyncGroupd(AsyncBroker):
         config: Mapping[str, Any] | None = None,
         durable: bool = False,
     ) -> "AsyncNamespace":
-        """Makes a broker of its own, which is gone at the end of an `async with`."""
+        """Create a separate broker; an `async with` block removes it at its end."""
         created = await self._run(operations.make_namespace(name, topics, config, durable=durable))
         return AsyncNamespace(replace(self._endpoint, namespace=created.name), self._transport.run, created)
 
     async def namespaces(self) -> list[Any]:
-        """What brokers there are, its own first."""
+        """Return all brokers, the daemon's own first."""
         found: list[Any] = (await self._run(operations.namespaces())).namespaces
         return found
 
     async def open_namespace(self, name: str) -> "AsyncNamespace":
-        """A namespace that is there. Raises NoSuchNamespace."""
+        """Return an existing namespace. Raises NoSuchNamespace."""
         found = await self._run(operations.describe_namespace(name))
         return AsyncNamespace(replace(self._endpoint, namespace=name), self._transport.run, found)
 
     async def close(self) -> None:
-        """Closes its connections; the daemon goes on."""
+        """Close all connections; the daemon continues."""
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -213,13 +213,13 @@ class AsyncNamespace(AsyncBroker):
 
     @property
     def name(self) -> str:
-        """As the daemon knows it."""
+        """The name of the namespace."""
         name: str = self._described.name
         return name
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to first: HOST:PORT."""
+        """The bootstrap address for clients: HOST:PORT."""
         address: str = self._described.bootstrap
         return address
 
@@ -227,11 +227,11 @@ class AsyncNamespace(AsyncBroker):
         self._described = await self._run(operations.advertise(self.name, addresses))
 
     async def reset(self) -> None:
-        """Has it be as it was when it was made."""
+        """Reset the namespace to its initial state."""
         self._described = await self._run(operations.reset_namespace(self.name))
 
     async def remove(self) -> None:
-        """Nothing is left of it."""
+        """Remove the namespace and all its data."""
         await self._run(operations.remove_namespace(self.name))
 
     async def __aenter__(self) -> Self:

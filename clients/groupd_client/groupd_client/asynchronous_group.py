@@ -1,5 +1,4 @@
-"""A group, its clock, a fault, a stand-in, for asyncio, as `groupd_client.group` and `groupd_client.fault` have
-them."""
+"""Groups, clocks, faults and stand-ins for asyncio, as in `groupd_client.group` and `groupd_client.fault`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -22,24 +21,24 @@ class AsyncFault:
         self._run = run
 
     async def status(self) -> Value:
-        """How often it hit."""
+        """Return the current state and counts."""
         found: Value = await self._run(operations.fault("GET", self.name))
         return found
 
     async def wait(self, hit: int = 1, within: Span = operations.DEFAULT_WAIT) -> Value:
-        """Waits until it has hit so often. Raises NotMet."""
+        """Wait until the fault has `hit` hits. Raises NotMet."""
         __tracebackhide__ = True
         found: Value = await self._run(operations.wait_for_hit(self.name, hit, within))
         return found
 
     async def release(self, *, only_oldest: bool = False) -> Value:
-        """Lets go of what it holds."""
+        """Release the held requests of the fault."""
         body = {"one": "oldest"} if only_oldest else {}
         found: Value = await self._run(operations.fault("POST", self.name, "release", body=body))
         return found
 
     async def remove(self) -> None:
-        """Removes it, where it is there still."""
+        """Remove the fault if it still exists."""
         try:
             await self._run(operations.fault("DELETE", self.name))
         except Problem as problem:
@@ -62,11 +61,11 @@ class AsyncGroup:
         self._run = run
 
     async def description(self) -> Value:
-        """As it is now."""
+        """Return the current description."""
         return await self._request("GET")
 
     async def state(self) -> str:
-        """Kafka's name of its state; Dead where there is no such group."""
+        """Kafka's name of the current state; Dead if the group does not exist."""
         try:
             state: str = (await self.description()).state
         except NoSuchGroup:
@@ -74,16 +73,16 @@ class AsyncGroup:
         return state
 
     async def offsets(self) -> list[Any]:
-        """What it has committed, with lag."""
+        """Return the committed offsets, with lag."""
         found: list[Any] = (await self._request("GET", "offsets")).offsets
         return found
 
     async def committed(self) -> dict[str, int]:
-        """Offsets by partition ("orders-0")."""
+        """Return the committed offsets by partition ("orders-0")."""
         return read_committed(await self.offsets())
 
     async def ledger(self) -> list[Value]:
-        """Why it rebalanced, oldest first; nothing of a group that nobody knows."""
+        """Return the rebalances of the group, oldest first; none if the group does not exist."""
         operation = operations.group_operation("GET", self.group_id, "ledger", last=MOST_ENTRIES)
         try:
             found: list[Value] = (await self._run(operation)).entries
@@ -92,13 +91,13 @@ class AsyncGroup:
         return found
 
     async def explain(self) -> Value:
-        """What it waits for now."""
+        """Return the current waits of the group."""
         return await self._request("GET", "explain")
 
     async def wait(
         self, *, within: Span = operations.DEFAULT_WAIT, **conditions: Unpack[Conditions]
     ) -> Value:
-        """Waits until all of this is so at once. Raises NotMet."""
+        """Wait until all conditions hold at once. Raises NotMet."""
         __tracebackhide__ = True
         found: Value = await self._run(operations.wait(self.group_id, conditions, within))
         return found
@@ -111,7 +110,7 @@ class AsyncGroup:
 
     @asynccontextmanager
     async def no_rebalance(self) -> AsyncIterator[None]:
-        """The group must not rebalance in the block. Raises NotMet."""
+        """Check that the group does not rebalance in the block. Raises NotMet."""
         before = {entry.seq for entry in await self.ledger()}
         yield
         broken = [entry for entry in await self.ledger() if entry.seq not in before]
@@ -123,20 +122,20 @@ class AsyncGroup:
 
     @property
     def clock(self) -> "AsyncClock":
-        """Its own clock."""
+        """The clock of this group."""
         return AsyncClock(self.group_id, self._run)
 
     async def expire(self, reference: str) -> Value:
-        """Ends the session of a member now."""
+        """Expire the session of a member now."""
         return await self._request("POST", "members", reference, "expire")
 
     async def send_away(self, reference: str, reason: str | None = None) -> Value:
-        """Sends a member away, as Kafka's Admin does."""
+        """Remove a member, as Kafka's Admin client does."""
         body = {} if reason is None else {"reason": reason}
         return await self._request("POST", "members", reference, "remove", body=body)
 
     async def disconnect(self, reference: str) -> Value:
-        """Closes the connections of a member, without a word."""
+        """Close the connections of a member."""
         return await self._request("POST", "members", reference, "disconnect")
 
     async def failover(
@@ -147,25 +146,25 @@ class AsyncGroup:
         settle: Span = operations.DEFAULT_SETTLE,
         to: int | None = None,
     ) -> Value:
-        """Moves its coordinator."""
+        """Move the coordinator of the group."""
         found: Value = await self._run(
             operations.failover(self.group_id, not_coordinator, loading, settle, to)
         )
         return found
 
     async def set_offsets(self, offsets: Mapping[str, int | str], *, dry_run: bool = False) -> Value:
-        """Sets offsets of a group without members."""
+        """Set offsets of a group without members."""
         return await self._request("PUT", "offsets", body={"offsets": offsets, "dry_run": dry_run})
 
     async def expire_offsets(self, at: int | str, *, topics: Sequence[str] = ()) -> Value:
-        """Has retention look at its offsets as if it were later."""
+        """Run the offset expiry check as of a later time."""
         return await self._request("POST", "offsets", "expire", body={"at": at, "topics": list(topics)})
 
     async def delete(self) -> None:
         await self._request("DELETE")
 
     async def stand_in(self, client_id: str, topics: Sequence[str], **more: Any) -> "AsyncStandIn":
-        """Has groupd play a member, which joins from now on."""
+        """Create a member that groupd plays."""
         await self._request(
             "POST", "stand-ins", body={"client_id": client_id, "topics": list(topics), **more}
         )
@@ -182,25 +181,25 @@ class AsyncClock:
         self._run = run
 
     async def state(self) -> Value:
-        """Whether it is frozen, and its next deadlines."""
+        """Return the state of the clock and its next deadlines."""
         found: Value = await self._run(operations.clock(self._group_id, "GET"))
         return found
 
     async def freeze(self, *, except_gone: bool = False) -> Value:
-        """Holds it."""
+        """Stop the clock of the group."""
         body = {"frozen": True, "except": "gone"} if except_gone else {"frozen": True}
         found: Value = await self._run(operations.clock(self._group_id, "PUT", body=body))
         return found
 
     async def run(self) -> Value:
-        """Lets it run again."""
+        """Start the stopped clock again."""
         found: Value = await self._run(operations.clock(self._group_id, "PUT", body={"frozen": False}))
         return found
 
     async def advance(
         self, by: Span, *, silent: Sequence[str] | None = None, settle: Span = operations.DEFAULT_SETTLE
     ) -> Value:
-        """Has so much time pass. Raises ClockStopped."""
+        """Advance the clock by a duration. Raises ClockStopped."""
         operation = operations.advance(self._group_id, by, None if silent is None else list(silent), settle)
         found: Value = await self._run(operation)
         return found
@@ -208,13 +207,13 @@ class AsyncClock:
     async def step(
         self, *, silent: Sequence[str] | None = None, settle: Span = operations.DEFAULT_SETTLE
     ) -> Value:
-        """Has time pass until something happens."""
+        """Advance the clock to its next deadline."""
         operation = operations.step(self._group_id, None if silent is None else list(silent), settle)
         found: Value = await self._run(operation)
         return found
 
     async def reset(self) -> None:
-        """It is as late as it is, from now on."""
+        """Return the clock to the time of the process."""
         await self._run(operations.clock(self._group_id, "DELETE"))
 
 
@@ -225,19 +224,19 @@ class AsyncStandIn:
         self._run = run
 
     async def leave(self) -> Value:
-        """Goes, and says so."""
+        """Leave the group with LeaveGroup."""
         return await self._request("POST", "leave")
 
     async def stall(self) -> Value:
-        """Says nothing any more."""
+        """Stop sending requests, as a paused process."""
         return await self._request("POST", "stall")
 
     async def rejoin(self) -> Value:
-        """Is a member again."""
+        """Join the group again."""
         return await self._request("POST", "rejoin")
 
     async def remove(self) -> None:
-        """Leaves, and is forgotten."""
+        """Leave the group and delete the stand-in."""
         await self._request("DELETE")
 
     async def _request(self, method: str, *path: str) -> Value:

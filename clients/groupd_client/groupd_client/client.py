@@ -1,4 +1,4 @@
-"""`Groupd`: a daemon, asked over HTTP by a program that waits for the answer."""
+"""`Groupd`: the synchronous client of a daemon."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,13 +17,13 @@ _CONNECTIONS: Final = 8
 
 
 class Transport:
-    """Sends the requests that an `ApiEndpoint` creates. May be used in several threads."""
+    """Sends the requests of an `ApiEndpoint`. Several threads may use it."""
 
     def __init__(self) -> None:
         self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS)
 
     def run(self, through: ApiEndpoint, operation: Operation) -> Any:
-        """The answer. Raises Problem and Unreachable."""
+        """Send a request and return the response. Raises Problem and Unreachable."""
         __tracebackhide__ = True
         request = through.create_request(operation)
         timeout = urllib3.Timeout(connect=_CONNECT_S, read=request.timeout_s)
@@ -47,22 +47,23 @@ class Transport:
         )
 
     def close(self) -> None:
-        """Closes its connections."""
+        """Close all open connections."""
         self._pool.clear()
 
 
 class Groupd(Broker):
-    """A daemon; what a broker can be asked is asked of its own one. Use it in a `with`, or `close` it."""
+    """A daemon. The operations of a broker act on the daemon's own broker. Use it in a `with` block, or `close`
+    it."""
 
     def __init__(self, url: str | None = None, *, token: str | None = None, actor: str | None = None) -> None:
-        """In: where its HTTP port is (http://127.0.0.1:9080 by itself); what it has as control.token; who asks, in
-        words for its log and its ledger. Raises ValueError for what is no URL."""
+        """`url` is the HTTP address, by default http://127.0.0.1:9080; `token` its control.token; `actor` a
+        name of this client for the log and the ledger. Raises ValueError for an invalid URL."""
         self._transport = Transport()
         super().__init__(parse_endpoint(url, token, actor), self._transport.run)
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """The URL of the daemon."""
         return self._endpoint.url
 
     def namespace(
@@ -73,24 +74,24 @@ class Groupd(Broker):
         config: Mapping[str, Any] | None = None,
         durable: bool = False,
     ) -> Namespace:
-        """Makes a broker of its own, on a port of its own, with files in memory. In: a name, or groupd finds one;
-        partitions by topic; properties, by Kafka's names. Raises NameTaken, BadRequest. As a context manager it is
-        gone at the end of the block."""
+        """Create a separate broker on its own port, with files in memory. `name` is chosen by groupd if None;
+        `topics` has the number of partitions by topic; `config` has properties by Kafka's names. A context
+        manager removes the broker at the end of the block. Raises NameTaken, BadRequest."""
         created = self._run(operations.make_namespace(name, topics, config, durable=durable))
         return Namespace(replace(self._endpoint, namespace=created.name), self._transport.run, created)
 
     def namespaces(self) -> list[Any]:
-        """What brokers there are, its own first."""
+        """Return all brokers, the daemon's own first."""
         found: list[Any] = self._run(operations.namespaces()).namespaces
         return found
 
     def open_namespace(self, name: str) -> Namespace:
-        """A namespace that is there. Raises NoSuchNamespace."""
+        """Return an existing namespace. Raises NoSuchNamespace."""
         found = self._run(operations.describe_namespace(name))
         return Namespace(replace(self._endpoint, namespace=name), self._transport.run, found)
 
     def close(self) -> None:
-        """Closes its connections; the daemon goes on."""
+        """Close all connections; the daemon continues."""
         self._transport.close()
 
     def __enter__(self) -> Self:

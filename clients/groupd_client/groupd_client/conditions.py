@@ -1,4 +1,4 @@
-"""What a group is to be, for waits and checks."""
+"""Conditions on a group, for waits and checks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
@@ -7,13 +7,17 @@ from groupd_client.operation import Span
 
 
 class Conditions(TypedDict, total=False):
-    """All that is named must be so at once.
+    """Conditions on a group, all of which must hold at once.
 
-    `members` is a number or {"min": 2, "max": 4}; `clients` and `absent` are client, instance or member ids;
-    `owned` are topics of which each partition has exactly one owner, `owner` says who has one ({"orders-3":
-    "alice"}); `committed` are offsets at least; `lag_max` is for each partition of `topics`; "
-    "`generation` is {"min": 3}; `rebalanced` an entry of the
-    ledger that ended after the event `after`; `quiet` how long there was no rebalance.
+    - `members`: a number, or {"min": 2, "max": 4}.
+    - `clients`, `absent`: client, instance or member ids.
+    - `owned`: topics; each of their partitions has exactly one owner.
+    - `owner`: the owners of partitions, {"orders-3": "alice"}.
+    - `committed`: minimum committed offsets, by partition.
+    - `lag_max`: the maximum lag of each partition of `topics`.
+    - `generation`: {"min": 3}.
+    - `rebalanced`: a ledger entry that ended after the event `after`.
+    - `quiet`: the time without a rebalance.
     """
 
     state: str

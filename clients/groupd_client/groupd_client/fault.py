@@ -1,4 +1,4 @@
-"""A fault: made, waited for, released, removed."""
+"""Injected faults of a broker."""
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -18,7 +18,7 @@ def fault_rule(
     do: Mapping[str, Any] | None,
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The fault as the API takes it. `for` is no name that Python lets pass: `duration`."""
+    """Return the rule of a fault for the API. `duration` is the API's `for`, a reserved word in Python."""
     rule = {"name": name, "use": use, "match": match, "on": on, "do": do, **more}
     if "duration" in rule:
         rule["for"] = rule.pop("duration")
@@ -26,7 +26,7 @@ def fault_rule(
 
 
 class Fault:
-    """A fault of a broker. As a context manager it is removed at the end of the block."""
+    """A fault of a broker. A context manager removes it at the end of the block."""
 
     def __init__(self, name: str, run: Callable[[Operation], Any]) -> None:
         self.name = name
@@ -34,24 +34,24 @@ class Fault:
 
     @property
     def status(self) -> Value:
-        """`state`, and how often it `matched`, `hit`, and how much it is `holding`."""
+        """The current `state`, and the counts `matched`, `hit` and `holding`."""
         found: Value = self._run(operations.fault("GET", self.name))
         return found
 
     def wait(self, hit: int = 1, within: Span = operations.DEFAULT_WAIT) -> Value:
-        """Waits until it has hit so often. Raises NotMet."""
+        """Wait until the fault has `hit` hits. Raises NotMet."""
         __tracebackhide__ = True
         found: Value = self._run(operations.wait_for_hit(self.name, hit, within))
         return found
 
     def release(self, *, only_oldest: bool = False) -> Value:
-        """Lets go of what it holds."""
+        """Release the held requests of the fault."""
         body = {"one": "oldest"} if only_oldest else {}
         found: Value = self._run(operations.fault("POST", self.name, "release", body=body))
         return found
 
     def remove(self) -> None:
-        """Removes it; what it holds goes on."""
+        """Remove the fault and release its held requests."""
         self._run(operations.fault("DELETE", self.name))
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""A group, and what belongs to it: members, its clock, its ledger, stand-ins."""
+"""A group with its members, clock, ledger and stand-ins."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ MOST_ENTRIES = 1000
 
 
 class Group:
-    """A group of a broker, which need not be there yet."""
+    """A group of a broker, which need not exist yet."""
 
     def __init__(self, group_id: str, run: Run) -> None:
         self.group_id = group_id
@@ -27,12 +27,12 @@ class Group:
 
     @property
     def description(self) -> Value:
-        """As it is now: `state`, `members`, `generation_id`, ... Raises NoSuchGroup."""
+        """The current description: `state`, `members`, `generation_id`, ... Raises NoSuchGroup."""
         return self._request("GET")
 
     @property
     def state(self) -> str:
-        """Kafka's name of its state; Dead where there is no such group."""
+        """Kafka's name of the current state; Dead if the group does not exist."""
         try:
             state: str = self.description.state
         except NoSuchGroup:
@@ -41,33 +41,34 @@ class Group:
 
     @property
     def members(self) -> list[Any]:
-        """Its members as they are now."""
+        """The current members of the group. Raises NoSuchGroup."""
         found: list[Any] = self.description.members
         return found
 
     @property
     def offsets(self) -> list[Any]:
-        """What it has committed, partition by partition, with lag. Raises NoSuchGroup."""
+        """The committed offsets by partition, with lag. Raises NoSuchGroup."""
         found: list[Any] = self._request("GET", "offsets").offsets
         return found
 
     def committed(self) -> dict[str, int]:
-        """Offsets by partition ("orders-0")."""
+        """Return the committed offsets by partition ("orders-0")."""
         return read_committed(self.offsets)
 
     @property
     def ledger(self) -> "Ledger":
-        """Why it rebalanced, oldest first: `group.ledger[-1].cause`."""
+        """The rebalances of the group, oldest first: `group.ledger[-1].cause`."""
         return Ledger(self.group_id, self._run)
 
     def explain(self) -> Value:
-        """What it waits for now, and what would end that; `.text` is all of it in words."""
+        """Return the current waits of the group and the events that end them; `.text` is the explanation as
+        text."""
         return self._request("GET", "explain")
 
     # Waiting
 
     def wait(self, *, within: Span = operations.DEFAULT_WAIT, **conditions: Unpack[Conditions]) -> Value:
-        """Waits until all of this is so at once. Raises NotMet with the reason when it is not in time."""
+        """Wait until all conditions hold at once. Raises NotMet with the reason on timeout."""
         __tracebackhide__ = True
         found: Value = self._run(operations.wait(self.group_id, conditions, within))
         return found
@@ -80,7 +81,7 @@ class Group:
 
     @contextmanager
     def no_rebalance(self) -> Iterator[None]:
-        """The group must not rebalance in the block. Raises NotMet with what the ledger says of it."""
+        """Check that the group does not rebalance in the block. Raises NotMet with the ledger's entries."""
         __tracebackhide__ = True
         before = {entry.seq for entry in self.ledger}
         yield
@@ -93,11 +94,11 @@ class Group:
 
     @property
     def clock(self) -> "Clock":
-        """Its own clock."""
+        """The clock of this group."""
         return Clock(self.group_id, self._run)
 
     def member(self, reference: str) -> "Member":
-        """A member, by member id, or by the instance or client id that it alone has."""
+        """Return a member by its member id, or by its instance or client id if that is unique."""
         return Member(self.group_id, reference, self._run)
 
     def failover(
@@ -108,31 +109,33 @@ class Group:
         settle: Span = operations.DEFAULT_SETTLE,
         to: int | None = None,
     ) -> Value:
-        """Moves its coordinator: everybody is told NOT_COORDINATOR, then that it loads, for so long. In: how
-        long the answer waits for the members to be back; the broker, of several, that coordinates it then."""
+        """Move the coordinator of the group. Requests get NOT_COORDINATOR for `not_coordinator`, then
+        COORDINATOR_LOAD_IN_PROGRESS for `loading`. The call returns when the members are back, after `settle`
+        at the latest. `to` is the id of the new coordinator."""
         found: Value = self._run(operations.failover(self.group_id, not_coordinator, loading, settle, to))
         return found
 
     def set_offsets(self, offsets: Mapping[str, int | str], *, dry_run: bool = False) -> Value:
-        """Sets offsets of a group without members: {"orders-0": 41}."""
+        """Set offsets of a group without members: {"orders-0": 41}."""
         return self._request("PUT", "offsets", body={"offsets": offsets, "dry_run": dry_run})
 
     def expire_offsets(self, at: int | str, *, topics: Sequence[str] = ()) -> Value:
-        """Has retention look at its offsets as if it were later: "+8d"."""
+        """Run the offset expiry check as of a later time: "+8d"."""
         return self._request("POST", "offsets", "expire", body={"at": at, "topics": list(topics)})
 
     def delete(self) -> None:
         self._request("DELETE")
 
     def stand_in(self, client_id: str, topics: Sequence[str], **more: Any) -> "StandIn":
-        """Has groupd play a member, which joins from now on. In: `group_instance_id`, `group_protocol` (classic,
-        consumer), `protocols`, `session_timeout`, `rebalance_timeout`, `assignment` as the API has them."""
+        """Create a member that groupd plays. `more` has fields of the API: `group_instance_id`,
+        `group_protocol` (classic, consumer), `protocols`, `session_timeout`, `rebalance_timeout`,
+        `assignment`."""
         body = {"client_id": client_id, "topics": list(topics), **more}
         self._request("POST", "stand-ins", body=body)
         return StandIn(self.group_id, client_id, self._run)
 
     def stand_ins(self) -> list[Any]:
-        """The members that groupd plays."""
+        """Return the members that groupd plays."""
         found: list[Any] = self._request("GET", "stand-ins").stand_ins
         return found
 
@@ -142,25 +145,26 @@ class Group:
 
 
 def read_committed(offsets: Sequence[Any]) -> dict[str, int]:
-    """Offsets by partition ("orders-0"). In: what the API says of a group."""
+    """Return the offsets in a response of the API by partition ("orders-0")."""
     return {f"{each.topic}-{each.partition}": each.offset for each in offsets if each.offset is not None}
 
 
 def create_not_met(group_id: str, ledger_text: str) -> NotMet:
-    """A group rebalanced that was not to. In: what the ledger says of it."""
+    """Create the error for an unexpected rebalance from the text of the ledger."""
     title = f"{group_id} rebalanced"
     return NotMet("not-met", 409, title, f"{title}, and was not to:\n{ledger_text}", {})
 
 
 class Ledger(Sequence[Value]):
-    """The entries that the daemon has of a group, oldest first, an open one last; asked for each time."""
+    """The ledger entries of a group, oldest first, an open one last. Each access requests them from the
+    daemon."""
 
     def __init__(self, group_id: str, run: Run) -> None:
         self._group_id = group_id
         self._run = run
 
     def entries(self) -> list[Value]:
-        """All of them, now; none of a group that nobody knows."""
+        """Return all current entries; none if the group does not exist."""
         operation = operations.group_operation("GET", self._group_id, "ledger", last=MOST_ENTRIES)
         try:
             found: list[Value] = self._run(operation).entries
@@ -196,19 +200,19 @@ class Member:
 
     @property
     def description(self) -> Value:
-        """As it is now. Raises NoSuchMember."""
+        """The current description. Raises NoSuchMember."""
         return self._request("GET")
 
     def expire(self) -> Value:
-        """Ends its session now."""
+        """Expire the session of the member now."""
         return self._request("POST", "expire")
 
     def remove(self, reason: str | None = None) -> Value:
-        """Sends it away, as Kafka's Admin does."""
+        """Remove the member, as Kafka's Admin client does."""
         return self._request("POST", "remove", body={} if reason is None else {"reason": reason})
 
     def disconnect(self) -> Value:
-        """Closes its connections, without a word."""
+        """Close the connections of the member."""
         return self._request("POST", "disconnect")
 
     def _request(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Value:
@@ -220,7 +224,7 @@ class Member:
 
 
 class Clock:
-    """The time of a group, or of all groups that have no clock of their own."""
+    """The clock of a group, or of all groups without a clock of their own."""
 
     def __init__(self, group_id: str | None, run: Run) -> None:
         self._group_id = group_id
@@ -228,38 +232,38 @@ class Clock:
 
     @property
     def state(self) -> Value:
-        """Whether it is `frozen`, and its `next` deadlines."""
+        """The state of the clock: `frozen`, and its `next` deadlines."""
         found: Value = self._run(operations.clock(self._group_id, "GET"))
         return found
 
     def freeze(self, *, except_gone: bool = False) -> Value:
-        """Holds it. In: whether the sessions of members that are gone may end."""
+        """Stop the clock. With `except_gone` sessions of disconnected members can still expire."""
         body = {"frozen": True, "except": "gone"} if except_gone else {"frozen": True}
         found: Value = self._run(operations.clock(self._group_id, "PUT", body=body))
         return found
 
     def run(self) -> Value:
-        """Lets it run again."""
+        """Start the stopped clock again."""
         found: Value = self._run(operations.clock(self._group_id, "PUT", body={"frozen": False}))
         return found
 
     def advance(
         self, by: Span, *, silent: Sequence[str] | None = None, settle: Span = operations.DEFAULT_SETTLE
     ) -> Value:
-        """Has so much time pass: who is there is kept alive, who is gone, or `silent`, is not. Raises ClockStopped
-        where somebody who is there has not done what it has to."""
+        """Advance the clock by a duration. Connected members keep their sessions; disconnected and `silent`
+        members do not. Raises ClockStopped if a connected member still has to act, for example to rejoin."""
         operation = operations.advance(self._group_id, by, None if silent is None else list(silent), settle)
         found: Value = self._run(operation)
         return found
 
     def step(self, *, silent: Sequence[str] | None = None, settle: Span = operations.DEFAULT_SETTLE) -> Value:
-        """Has time pass until something happens."""
+        """Advance the clock to its next deadline."""
         operation = operations.step(self._group_id, None if silent is None else list(silent), settle)
         found: Value = self._run(operation)
         return found
 
     def reset(self) -> None:
-        """It is as late as it is, from now on."""
+        """Return the clock to the time of the process."""
         self._run(operations.clock(self._group_id, "DELETE"))
 
 
@@ -272,19 +276,19 @@ class StandIn:
         self._run = run
 
     def leave(self) -> Value:
-        """Goes, and says so."""
+        """Leave the group with LeaveGroup."""
         return self._request("POST", "leave")
 
     def stall(self) -> Value:
-        """Says nothing any more, as a process that was stopped."""
+        """Stop sending requests, as a paused process."""
         return self._request("POST", "stall")
 
     def rejoin(self) -> Value:
-        """Is a member again."""
+        """Join the group again."""
         return self._request("POST", "rejoin")
 
     def remove(self) -> None:
-        """Leaves, and is forgotten."""
+        """Leave the group and delete the stand-in."""
         self._request("DELETE")
 
     def _request(self, method: str, *path: str) -> Value:

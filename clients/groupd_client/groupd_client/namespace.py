@@ -1,4 +1,4 @@
-"""A broker: the daemon's own, or one beside it."""
+"""Brokers: the daemon's own, and namespaces."""
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -17,7 +17,7 @@ Run = Callable[[ApiEndpoint, Operation], Any]
 
 
 class Broker:
-    """What can be asked of any broker."""
+    """The operations of every broker."""
 
     def __init__(self, endpoint: ApiEndpoint, run: Run) -> None:
         self._endpoint = endpoint
@@ -29,7 +29,7 @@ class Broker:
 
     @property
     def endpoint(self) -> ApiEndpoint:
-        """Where it is asked: for another client of the same broker."""
+        """The endpoint of the broker, for another client of it."""
         return self._endpoint
 
     @property
@@ -40,18 +40,18 @@ class Broker:
 
     @property
     def description(self) -> Value:
-        """As it is now: `bootstrap`, `listeners`, `topics`, `groups`, `connections`, ..."""
+        """The current description: `bootstrap`, `listeners`, `topics`, `groups`, `connections`, ..."""
         found: Value = self._run(operations.describe_namespace(self._endpoint.namespace or "default"))
         return found
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to first: HOST:PORT."""
+        """The bootstrap address for clients: HOST:PORT."""
         address: str = self.description.bootstrap
         return address
 
     def advertise(self, **addresses: str) -> None:
-        """Has clients that connect from now on be told another address: PLAINTEXT="localhost:49153"."""
+        """Set the advertised addresses for later requests: PLAINTEXT="localhost:49153"."""
         self._run(operations.advertise(self._endpoint.namespace or "default", addresses))
 
     # Topics
@@ -59,33 +59,33 @@ class Broker:
     def topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> Value:
-        """Makes a topic. Raises NameTaken."""
+        """Create a topic. Raises NameTaken."""
         created: Value = self._run(operations.make_topic(name, partitions, config))
         return created
 
     def topics(self) -> list[Any]:
-        """Those that are not the broker's own."""
+        """Return all topics except internal ones."""
         found: list[Any] = self._run(operations.topics()).topics
         return found
 
     def delete_topic(self, name: str) -> None:
-        """Deletes a topic."""
+        """Delete a topic by its name."""
         self._run(operations.delete_topic(name))
 
     # Groups
 
     def group(self, group_id: str) -> Group:
-        """A group, which need not be there yet."""
+        """Return a group, which need not exist yet."""
         return Group(group_id, self._run)
 
     def groups(self, *, state: str | None = None, prefix: str | None = None) -> list[Any]:
-        """All groups, or those in a state, whose id begins so."""
+        """Return the groups, optionally by state and prefix of the id."""
         found: list[Any] = self._run(operations.groups(state, prefix)).groups
         return found
 
     @property
     def clock(self) -> Clock:
-        """The clock of all groups that have none of their own."""
+        """The clock of all groups without one of their own."""
         return Clock(None, self._run)
 
     # Faults, violations
@@ -100,14 +100,14 @@ class Broker:
         do: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Fault:
-        """Makes a fault. In: a ready-made one (`use`), or what a request has to be (`match`) or what has to happen
-        (`on`) and what is done then; `times`, `skip`, `probability`, `seed`, `duration` (the API's `for`). As
-        a context manager it is removed at the end of the block, and what it holds goes on."""
+        """Create a fault: a preset (`use`), or a condition on requests (`match`) or events (`on`) with an
+        action (`do`). `more` has `times`, `skip`, `probability`, `seed` and `duration` (the API's `for`). A
+        context manager removes the fault at the end of the block and releases its held requests."""
         created = self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
         return Fault(created.name, self._run)
 
     def remove_faults(self) -> None:
-        """All of them; what they hold goes on."""
+        """Remove all faults and release their held requests."""
         self._run(Operation("DELETE", ("faults",)))
 
     def violations(
@@ -125,29 +125,29 @@ class Broker:
     # Everything else
 
     def text(self, *path: str, **query: Any) -> str:
-        """Something of the API as people read it: `broker.text("groups", "billing", "ledger", last=3)`."""
+        """Return a resource as text for people: `broker.text("groups", "billing", "ledger", last=3)`."""
         answer: str = self._run(operations.read_text(*path, **query))
         return answer
 
     def call(
         self, method: str, *path: str, body: Mapping[str, Any] | None = None, lasts_s: float = 0, **query: Any
     ) -> Any:
-        """Any operation of the API, below /v1 or below this namespace: `broker.call("GET", "offsets")`."""
+        """Call any operation of the API, below /v1 or below this namespace: `broker.call("GET", "offsets")`."""
         return self._run(Operation(method, path, query, body, lasts_s))
 
 
 class Namespace(Broker):
-    """A broker beside the daemon's own."""
+    """A separate broker in the daemon's process."""
 
     def __init__(self, endpoint: ApiEndpoint, run: Run, described: Value) -> None:
-        """In: what was said of it when it was made."""
+        """`described` is the description from the creation."""
         super().__init__(endpoint, run)
         self.described = described
-        """What was said of it last."""
+        """The last description of the namespace."""
 
     @property
     def name(self) -> str:
-        """As the daemon knows it."""
+        """The name of the namespace."""
         name: str = self.described.name
         return name
 
@@ -160,11 +160,11 @@ class Namespace(Broker):
         self.described = self._run(operations.advertise(self.name, addresses))
 
     def reset(self) -> None:
-        """Has it be as it was when it was made: no groups, no offsets, its first topics, the same port."""
+        """Reset the namespace: no groups, no offsets, its first topics, the same port."""
         self.described = self._run(operations.reset_namespace(self.name))
 
     def remove(self) -> None:
-        """Nothing is left of it."""
+        """Remove the namespace and all its data."""
         self._run(operations.remove_namespace(self.name))
 
     def __enter__(self) -> Self:

@@ -18,7 +18,7 @@ from groupd_client.version import __version__
 
 DEFAULT_URL: Final = "http://127.0.0.1:9080"
 PATIENCE_S: Final = 30.0
-"""How long an answer may take, beside what it is to wait for."""
+"""The time for a response in seconds, in addition to the wait of the operation."""
 
 _NAMESPACES: Final = "namespaces"
 _JSON: Final = "application/json"
@@ -31,8 +31,8 @@ Span = int | str | timedelta
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is asked. `path` are the names below /v1, or below the namespace; `lasts_s` is how long the daemon may
-    wait before it answers; `is_text`: the answer is wanted as people read it."""
+    """A call of the API. `path` has the names below /v1, or below the namespace; `lasts_s` is the longest wait
+    of the daemon in seconds; `is_text` requests a response as text for people."""
 
     method: str
     path: tuple[str, ...]
@@ -43,7 +43,7 @@ class Operation:
 
 
 class Request(NamedTuple):
-    """What goes over HTTP."""
+    """An HTTP request of the API."""
 
     method: str
     url: str
@@ -54,8 +54,8 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ApiEndpoint:
-    """Where a daemon is asked, and as whom. `namespace` None: its own broker. `actor` is named in the daemon's log
-    and in its ledger beside what was done."""
+    """The address of a broker in a daemon, and the identity of the client. `namespace` None is the daemon's own
+    broker. `actor` appears in the daemon's log and ledger."""
 
     url: str
     token: str | None = None
@@ -63,7 +63,7 @@ class ApiEndpoint:
     namespace: str | None = None
 
     def create_request(self, operation: Operation) -> Request:
-        """What to send."""
+        """Return the HTTP request of an operation."""
         path = operation.path
         if self.namespace is not None and path[:1] != (_NAMESPACES,):
             path = (_NAMESPACES, self.namespace, *path)
@@ -85,7 +85,7 @@ class ApiEndpoint:
         return Request(operation.method, url, headers, body, operation.lasts_s + PATIENCE_S)
 
     def read_answer(self, operation: Operation, status: int, content_type: str, data: bytes) -> Any:
-        """What an answer means. Raises Problem, and Unreachable where this is no groupd that knows the
+        """Return the value of a response. Raises Problem, and Unreachable if the URL is not a groupd with this
         operation."""
         __tracebackhide__ = True
         kind = content_type.partition(";")[0].strip().lower()
@@ -93,21 +93,21 @@ class ApiEndpoint:
             try:
                 document = json.loads(data)
             except ValueError:
-                raise self._create_unknown_server_error(operation, "its answer is no JSON") from None
+                raise self._create_unknown_server_error(operation, "it sent invalid JSON") from None
             if 200 <= status < 300:
                 return as_value(document)
             if kind == _PROBLEM and isinstance(document, dict):
                 if document.get("type") in ("urn:groupd:no-such-path", "urn:groupd:no-such-method"):
-                    raise self._create_unknown_server_error(operation, "it does not know that")
+                    raise self._create_unknown_server_error(operation, "it has no such operation")
                 raise create_problem(status, document)
         if 200 <= status < 300 and (operation.is_text or not data):
             return data.decode(errors="replace") if operation.is_text else None
-        raise self._create_unknown_server_error(operation, f"it answers {status} {content_type}".strip())
+        raise self._create_unknown_server_error(operation, f"it sent {status} {content_type}".strip())
 
     def create_unreachable(self, why: str) -> Unreachable:
-        """Nobody answers."""
+        """Create the error for a failed connection."""
         return Unreachable(
-            f"no groupd answers at {self.url}: {why}. `groupd serve` starts one, and its ready line says where."
+            f"no groupd answers at {self.url}: {why}. Start one with `groupd serve`; it prints its address."
         )
 
     def request(self, operation: Operation) -> Request:
@@ -129,13 +129,13 @@ class ApiEndpoint:
     def _create_unknown_server_error(self, operation: Operation, how: str) -> Unreachable:
         request = f"{operation.method} /v1/{'/'.join(operation.path)}"
         return Unreachable(
-            f"what answers at {self.url} is no groupd that groupd-client {__version__} can work with: asked for "
-            f"{request}, {how}. Are daemon and client of the same version? `groupd version` says the daemon's."
+            f"{self.url} is not a groupd that groupd-client {__version__} can use: for {request}, {how}. "
+            f"Use the same version for daemon and client; `groupd --version` prints the daemon's."
         )
 
 
 def parse_endpoint(url: str | None, token: str | None, actor: str | None) -> ApiEndpoint:
-    """In: a URL, or HOST:PORT; None for where a daemon is by itself. Raises ValueError."""
+    """Return the endpoint of a URL or HOST:PORT; None is the default address of a daemon. Raises ValueError."""
     text = (url or DEFAULT_URL).strip()
     if "://" not in text:
         text = f"http://{text}"
@@ -146,7 +146,7 @@ def parse_endpoint(url: str | None, token: str | None, actor: str | None) -> Api
 
 
 def seconds(span: Span) -> float:
-    """How long that is. Raises ValueError."""
+    """Return a duration in seconds. Raises ValueError."""
     if isinstance(span, timedelta):
         return span.total_seconds()
     if isinstance(span, int):
@@ -156,11 +156,13 @@ def seconds(span: Span) -> float:
         number = text.removesuffix(unit).strip()
         if text.endswith(unit) and number.replace(".", "", 1).isdigit():
             return float(number) * unit_s
-    raise ValueError(f"{span!r} is no duration: 1500, '1500ms', '45s', '5m', '2h' or '8d'")
+    raise ValueError(
+        f"{span!r} is not a duration: use 1500 (milliseconds), '1500ms', '45s', '5m', '2h' or '8d'"
+    )
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it."""
+    """Return the JSON form of a value."""
     if isinstance(value, timedelta):
         return round(value.total_seconds() * 1000)
     if isinstance(value, Mapping):

@@ -11,7 +11,7 @@ Fields = Mapping[str, Any]
 
 
 def _drop_none(**fields: Any) -> dict[str, Any]:
-    """What was said."""
+    """Return the fields with a value."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -21,7 +21,7 @@ def _drop_none(**fields: Any) -> dict[str, Any]:
 def make_namespace(
     name: str | None, topics: Mapping[str, int] | None, config: Mapping[str, str] | None, *, durable: bool
 ) -> Operation:
-    """A broker of its own."""
+    """Create a namespace, which is a separate broker."""
     texts = None if config is None else {key: _format_property(value) for key, value in config.items()}
     body = _drop_none(name=name, topics=topics, config=texts, durable=durable or None)
     return Operation("POST", ("namespaces",), body=body)
@@ -32,32 +32,32 @@ def _format_property(value: Any) -> str:
 
 
 def namespaces() -> Operation:
-    """All of them."""
+    """List all namespaces."""
     return Operation("GET", ("namespaces",))
 
 
 def describe_namespace(name: str) -> Operation:
-    """One of them."""
+    """Describe one namespace by its name."""
     return Operation("GET", ("namespaces", name))
 
 
 def remove_namespace(name: str) -> Operation:
-    """Nothing is left of it."""
+    """Remove the namespace and all its data."""
     return Operation("DELETE", ("namespaces", name))
 
 
 def reset_namespace(name: str) -> Operation:
-    """As it was when it was made."""
+    """Reset a namespace to its initial state."""
     return Operation("POST", ("namespaces", name, "reset"))
 
 
 def advertise(name: str, addresses: Mapping[str, str]) -> Operation:
-    """What clients are told to connect to, by listener."""
+    """Set the advertised address of each listener."""
     return Operation("PUT", ("namespaces", name, "advertised"), body=addresses)
 
 
 def topics() -> Operation:
-    """All that are not the broker's own."""
+    """List all topics except internal ones."""
     return Operation("GET", ("topics",))
 
 
@@ -73,37 +73,37 @@ def delete_topic(name: str) -> Operation:
 
 
 def groups(state: str | None, prefix: str | None) -> Operation:
-    """All, or some."""
+    """List groups, optionally by state and prefix of the id."""
     return Operation("GET", ("groups",), query={"state": state, "prefix": prefix})
 
 
 def group_operation(
     method: str, group: str, *path: str, body: Fields | None = None, **query: Any
 ) -> Operation:
-    """Whatever is asked of one group and answered at once."""
+    """Call an operation on one group that returns at once."""
     return Operation(method, ("groups", group, *path), query=query, body=body)
 
 
 def wait(group: str, conditions: Fields, within: Span) -> Operation:
-    """Answered when the group is so."""
+    """Wait until a group meets the conditions."""
     body = {**_drop_none(**conditions), "within": within}
     return Operation("POST", ("groups", group, "wait"), body=body, lasts_s=seconds(within))
 
 
 def check(group: str, conditions: Fields) -> Operation:
-    """Whether the group is so now."""
+    """Check whether a group meets the conditions now."""
     return Operation("POST", ("groups", group, "check"), body=_drop_none(**conditions))
 
 
 def read_text(*path: str, **query: Any) -> Operation:
-    """Something as people read it."""
+    """Read a resource as text for people."""
     return Operation("GET", path, query=query, is_text=True)
 
 
 def failover(
     group: str, not_coordinator: Span, loading: Span, settle: Span, to: int | None = None
 ) -> Operation:
-    """The coordinator moves, to another broker or back."""
+    """Move the coordinator of a group to another broker, or reload it."""
     body: dict[str, Any] = {"not_coordinator": not_coordinator, "loading": loading, "settle": settle}
     if to is not None:
         body["to"] = to
@@ -117,19 +117,19 @@ def failover(
 def clock(
     group: str | None, method: str, *path: str, body: Fields | None = None, lasts_s: float = 0
 ) -> Operation:
-    """Something about a clock."""
+    """Call an operation on a clock."""
     of = ("clock",) if group is None else ("groups", group, "clock")
     return Operation(method, (*of, *path), body=body, lasts_s=lasts_s)
 
 
 def advance(group: str | None, by: Span, silent: list[str] | None, settle: Span) -> Operation:
-    """So much time passes."""
+    """Advance a clock by a duration."""
     body = _drop_none(by=by, silent=silent, settle=settle)
     return clock(group, "POST", "advance", body=body, lasts_s=seconds(settle) * 10)
 
 
 def step(group: str | None, silent: list[str] | None, settle: Span) -> Operation:
-    """Time passes until something happens."""
+    """Advance a clock to its next deadline."""
     return clock(
         group, "POST", "step", body=_drop_none(silent=silent, settle=settle), lasts_s=seconds(settle) * 10
     )
@@ -139,17 +139,17 @@ def step(group: str | None, silent: list[str] | None, settle: Span) -> Operation
 
 
 def make_fault(rule: Fields) -> Operation:
-    """A fault."""
+    """Create a fault from its rule."""
     return Operation("POST", ("faults",), body=_drop_none(**rule))
 
 
 def fault(method: str, name: str, *path: str, body: Fields | None = None) -> Operation:
-    """Something about a fault."""
+    """Call an operation on a fault."""
     return Operation(method, ("faults", name, *path), body=body)
 
 
 def wait_for_hit(name: str, hit: int, within: Span) -> Operation:
-    """Answered when a fault has hit so often."""
+    """Wait until a fault has a number of hits."""
     body = {"hit": hit, "within": within}
     return Operation("POST", ("faults", name, "wait"), body=body, lasts_s=seconds(within))
 

@@ -10,16 +10,16 @@ from groupd_client.value import as_value
 
 
 class GroupdError(Exception):
-    """Anything that this package raises."""
+    """The base class of all exceptions of this package."""
 
 
 class Unreachable(GroupdError):
-    """No groupd answers, or something else does, or one of a version that does not know what was asked."""
+    """The URL is not a running groupd of a compatible version."""
 
 
 class Problem(GroupdError):
-    """Groupd says no (RFC 9457). `kind` is the word of the API ("not-met", "name-taken", ...), `detail` the
-    sentence, `fields` what else it says, such as `pointer`, `candidates` or `hints`."""
+    """groupd refused a request (RFC 9457). `kind` is the name of the problem ("not-met", "name-taken", ...),
+    `detail` its sentence. `fields` has further fields, such as `pointer`, `candidates` or `hints`."""
 
     def __init__(self, kind: str, status: int, title: str, detail: str, fields: Mapping[str, Any]) -> None:
         hints = [str(hint) for hint in fields.get("hints") or ()]
@@ -32,27 +32,27 @@ class Problem(GroupdError):
 
 
 class NotMet(Problem, AssertionError):
-    """A group is not as it should be; in a test that is a failed assertion."""
+    """A group does not meet the conditions; in a test this is a failed assertion."""
 
 
 class BadRequest(Problem):
-    """What was asked makes no sense; `fields.pointer` says where."""
+    """A request is invalid; `fields.pointer` has the location."""
 
 
 class ClockStopped(Problem):
-    """The clock of a group stopped before a member that is there and has not done its part."""
+    """The clock of a group stopped because a connected member still has to act, for example to rejoin."""
 
 
 class ControlOff(Problem):
-    """Nothing may be changed over this port, or not without the token."""
+    """Changes over this port are off, or need the token."""
 
 
 class NameTaken(Problem):
-    """There is one of that name."""
+    """The name is already in use."""
 
 
 class NoSuchGroup(Problem):
-    """Nobody knows the group."""
+    """The group does not exist."""
 
 
 class NoSuchMember(Problem):
@@ -60,7 +60,7 @@ class NoSuchMember(Problem):
 
 
 class NoSuchNamespace(Problem):
-    """There is no such namespace: removed, idle for too long, or of a daemon before this one."""
+    """The namespace does not exist: it was removed, was idle for too long, or belonged to an earlier daemon."""
 
 
 _BY_KIND: Final[Mapping[str, type[Problem]]] = {
@@ -78,7 +78,7 @@ _BY_KIND: Final[Mapping[str, type[Problem]]] = {
 
 
 def create_problem(status: int, document: Mapping[str, Any]) -> Problem:
-    """The exception for a document of problem+json."""
+    """Create the exception for a document of problem+json."""
     kind = str(document.get("type", "")).removeprefix("urn:groupd:")
     title, detail = (str(document.get(name, "")) for name in ("title", "detail"))
     fields = {

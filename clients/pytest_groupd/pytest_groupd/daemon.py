@@ -1,4 +1,4 @@
-"""The daemon that tests are run against: one of their own, or one that runs already."""
+"""The daemon for the tests: a new one, or one that already runs."""
 
 import contextlib
 import importlib.util
@@ -38,7 +38,7 @@ _COMPATIBLE: Final = ".".join([*__version__.split(".")[:_COMPATIBLE_PARTS], "x"]
 
 
 class CannotStart(GroupdError):
-    """There is no daemon to run tests against; the message says why, and what to do."""
+    """No daemon for the tests can be used; the message has the reason and the fix."""
 
 
 class DaemonChoice(NamedTuple):
@@ -101,7 +101,7 @@ def _fits(version: str) -> bool:
 
 
 class Daemon(Groupd):
-    """A daemon that runs already: tests leave its own broker alone, and have namespaces."""
+    """A running daemon. Tests use namespaces and do not change its own broker."""
 
     def __init__(self, url: str, token: str | None) -> None:
         super().__init__(url, token=token, actor="pytest-groupd")
@@ -114,7 +114,7 @@ class Daemon(Groupd):
             self._is_checked = True
 
     def describe_end(self) -> str | None:
-        """How it ended, with the end of its log; None while it runs, or where that cannot be seen."""
+        """Return how the daemon ended, with the end of its log; None while it runs or if that is unknown."""
         return None
 
     def end(self) -> str | None:
@@ -133,12 +133,13 @@ class Daemon(Groupd):
 
 
 class SpawnedDaemon(Daemon):
-    """A daemon of the tests: begun with the first one that needs it, and again after one that ended it."""
+    """A daemon of the tests. It starts with the first test that needs it, and again after a test that ended
+    it."""
 
     _start_timeout_s = START_TIMEOUT_S
 
     def __init__(self, command: Sequence[str], properties: Sequence[str]) -> None:
-        """In: `NAME=VALUE`, each."""
+        """`properties` are `NAME=VALUE` each."""
         super().__init__("http://127.0.0.1:1", None)
         self._command = list(command)
         self._options = [
@@ -190,7 +191,8 @@ class SpawnedDaemon(Daemon):
 
     @staticmethod
     def _read_first_line(stdout: IO[str] | None, timeout_s: float) -> str:
-        """What it prints first, "" where it ends or takes too long. The rest is read and dropped."""
+        """Return the first line of output, "" if the daemon ends or takes too long. A thread discards the
+        rest."""
         assert stdout is not None
         lines: SimpleQueue[str] = SimpleQueue()
 

@@ -1,4 +1,4 @@
-"""What a broker has to say about a test: for its report, and as files."""
+"""Reports of a broker about a failed test, as text and as files."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _MAX_NAME: Final = 150
 
 
 def find_unaccepted(broker: Namespace, mark: BrokerMark) -> list[Any]:
-    """The violations that fail a test that passed otherwise, and the notices that the test does not want."""
+    """Return the violations and notices that fail a test."""
     violations = [one for one in broker.violations() if one.oracle not in mark.allow]
     if not mark.errors:
         return violations
@@ -29,7 +29,7 @@ def find_unaccepted(broker: Namespace, mark: BrokerMark) -> list[Any]:
 
 
 def violations_text(violations: list[Any]) -> str:
-    """A line for each."""
+    """Return a line for each violation."""
     lines = [f"{each.severity} {each.oracle} in {each.group_id}: {each.detail}" for each in violations]
     return "\n".join(map(_printable, lines))
 
@@ -55,7 +55,7 @@ def create_sections(broker: Namespace) -> list[tuple[str, str]]:
 
 
 def write_artifacts(broker: Namespace, directory: Path, test: str) -> Path:
-    """Writes what is there to be had into a directory of the test's own. Out: that."""
+    """Write all reports into a new directory of the test and return it."""
     target = directory / _file_name(test)
     target.mkdir(parents=True, exist_ok=True)
     files: Mapping[str, Callable[[], str]] = {

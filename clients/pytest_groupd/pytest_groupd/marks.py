@@ -1,4 +1,4 @@
-"""What the mark `groupd` says of a test."""
+"""The settings of a test in the mark `groupd`."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,8 @@ _FIELDS = ("topics", "config", "allow", "errors", "record")
 
 
 def read_marks(item: pytest.Item) -> BrokerMark:
-    """Of all marks of a test together, the nearest first. Raises pytest.UsageError for what is none of them."""
+    """Return the combined settings of all marks of a test; the nearest mark takes precedence. Raises
+    pytest.UsageError for an unknown setting."""
     topics: dict[str, int] = {}
     config: dict[str, Any] = {}
     allow: set[str] = set()
@@ -31,7 +32,7 @@ def read_marks(item: pytest.Item) -> BrokerMark:
     for mark in item.iter_markers("groupd"):
         unknown = mark.kwargs.keys() - set(_FIELDS)
         if unknown or mark.args:
-            names = ", ".join(sorted(unknown)) or "what has no name"
+            names = ", ".join(sorted(unknown)) or "positional arguments"
             raise pytest.UsageError(f"{item.nodeid}: the mark groupd takes {', '.join(_FIELDS)}, not {names}")
         topics = {**mark.kwargs.get("topics", {}), **topics}
         config = {**mark.kwargs.get("config", {}), **config}

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MARK: Final = (
     "groupd(topics={'orders': 6}, config={'group.max.size': 3}, allow=['flapping'], errors=['commit_went_back'], "
-    "record=['billing']): the broker of a test: what it begins with, which violations do not fail it, which "
-    "notices do, and which groups are recorded"
+    "record=['billing']): the broker of a test: its topics and properties, the accepted violations, the notices "
+    "that fail the test, and the recorded groups"
 )
 _BROKER: Final = pytest.StashKey[Namespace]()
 _DAEMON: Final = pytest.StashKey[Daemon]()
@@ -69,7 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the mark known."""
+    """Register the mark with pytest."""
     config.addinivalue_line("markers", _MARK)
 
 
@@ -100,7 +100,7 @@ def groupd(pytestconfig: pytest.Config) -> Iterator[Daemon]:
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace]:
-    """A broker of the test's own, as `groupd_client.Namespace`: `.bootstrap` is what clients connect to."""
+    """Return the broker of this test, a `groupd_client.Namespace`. Clients connect to `.bootstrap`."""
     wanted = read_marks(request.node)
     try:
         groupd.ensure()
@@ -139,7 +139,7 @@ def async_broker(broker: Namespace) -> "AsyncNamespace":
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds what groupd has to say, and fails what passed with a violation."""
+    """Add groupd's reports to a failed test, and fail a passed test with a violation."""
     report = yield
     namespace = item.stash.get(_BROKER, None)
     if namespace is not None and report.when == "call":
