@@ -107,28 +107,28 @@ class Api(Struct, frozen=True):
 
     @property
     def request(self) -> type[Any]:
-        """The declared request."""
+        """The message class of the request."""
         return find_message_class(f"{self.name}Request")
 
     @property
     def response(self) -> type[Any]:
-        """The declared response."""
+        """The message class of the response."""
         return find_message_class(f"{self.name}Response")
 
 
 NO_ELEMENTS: Final = 0
-"""What has no array in any version."""
+"""The limit of messages without an array in any version."""
 MAX_KINDS: Final = 2_000
-"""Of states, types, assignors: there are a handful of each, and so many are harmless."""
+"""The limit of states, types and assignors. There are a few of each, and this many are harmless."""
 MAX_MEMBERS: Final = 20_000
-"""Of one group."""
+"""The limit of the members of one group."""
 MAX_NAMES: Final = 50_000
-"""Of groups or topics: admin clients ask for all that there are in one request."""
+"""The limit of groups or topics: admin clients name all of them in one request."""
 MAX_PARTITIONS: Final = 130_000
-"""Of at least 20,000 topics with 100,000 partitions. The names that a member of a consumer group subscribes to have
-a lower bound of their own: `coordinator/group/consumer/heartbeat_validation.py`."""
+"""The limit of partitions, enough for 20,000 topics with 100,000 partitions. The subscription of a consumer
+group's member has a lower limit: `coordinator/group/consumer/heartbeat_validation.py`."""
 MAX_RULES: Final = 10_000
-"""Of who may do what: what one request may add or take away."""
+"""The limit of ACLs or credentials that one request adds or removes."""
 
 
 def _declare_api(key: ApiKey, versions: str, flexible: str, most_elements: int) -> tuple[int, Api]:
@@ -193,7 +193,8 @@ APIS: Final[dict[int, Api]] = dict(
 
 
 def find_message_class(name: str) -> type[Any]:
-    """The class of a request or response by its name ("JoinGroupRequest"); KeyError when there is none."""
+    """Return the class of a request or response by its name ("JoinGroupRequest"). Raises KeyError for an
+    unknown name."""
     for api in APIS.values():
         if name in (f"{api.name}Request", f"{api.name}Response"):
             module = import_module(f"{__package__}.messages.{api.key.name.lower()}")

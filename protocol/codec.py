@@ -56,18 +56,19 @@ def bounded_writer(cls: type[Any], version: int) -> Callable[[Any, bytearray, in
 
 
 def codec(cls: type[Any], version: int) -> Codec:
-    """Both directions of one version; ValueError for a version that the message does not have."""
+    """Return encoder and decoder of one version. Raises ValueError for a version that the message does not
+    have."""
     return Codec(decoder(cls, version), writer(cls, version))
 
 
 def decode(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
-    """The message in `data` from `position` to the end; Malformed when there is none."""
+    """Decode the message in `data` from `position` to the end. Raises Malformed."""
     return cast("T", decoder(cls, version)(data, position))
 
 
 @keep_functions
 def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
-    """As `decoder`, but what follows the message is left alone."""
+    """Return a decoder that ignores the bytes after the message."""
     _require_version(cls, version)
     source = generate_decoder(cls, version, whole=False)
     return compile_function(source, "decode", f"decode prefix {cls.__name__} v{version}")
@@ -75,22 +76,21 @@ def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
 
 @keep_functions
 def request_decoder(cls: type[Any], version: int, budget: DecodingBudget) -> Callable[..., Any]:
-    """As `prefix_decoder`, for a request from a stranger: Malformed beyond its budget.
-
-    What follows the message is left alone, as Kafka does: librdkafka ends some Metadata requests with bytes that
-    belong to no field."""
+    """Return a decoder for an untrusted request. It raises Malformed beyond the budget. It ignores the bytes
+    after the message, as Kafka does: librdkafka ends some Metadata requests with bytes that belong to no
+    field."""
     _require_version(cls, version)
     source = generate_decoder(cls, version, whole=False, budget=budget)
     return compile_function(source, "decode", f"decode request {cls.__name__} v{version}")
 
 
 def decode_prefix(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
-    """The message that `data` begins with at `position`; what follows it is left alone."""
+    """Decode the message in `data` at `position` and ignore the bytes after it. Raises Malformed."""
     return cast("T", prefix_decoder(cls, version)(data, position))
 
 
 def encode(message: Any, version: int) -> bytes:
-    """The bytes of a message in one version."""
+    """Encode a message in one version."""
     out = bytearray()
     writer(type(message), version)(message, out)
     return bytes(out)

@@ -65,32 +65,31 @@ def encode_subscription(subscription: ConsumerProtocolSubscription, version: int
 
 
 def encode_assignment(assignment: ConsumerProtocolAssignment, version: int) -> bytes:
-    """The assignment bytes of a member, version in front."""
+    """Encode the assignment of a member, with its version first."""
     out = bytearray(_INT16.pack(version))
     writer(ConsumerProtocolAssignment, version)(assignment, out)
     return bytes(out)
 
 
 def decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """A subscription; one of a newer version is read as the newest known. Malformed when it is
-    none."""
+    """Decode a subscription; a newer version is read as the newest known one. Raises Malformed."""
     return _decode(ConsumerProtocolSubscription, metadata)
 
 
 def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """An assignment; Malformed when it does not parse."""
+    """Decode an assignment. Raises Malformed."""
     return _decode(ConsumerProtocolAssignment, assignment)
 
 
 def find_subscribed_topics(metadata: bytes) -> list[str]:
-    """The topics of a subscription: the part that all versions begin with. Malformed when it is none."""
+    """Decode the topics of a subscription, with which all versions begin. Raises Malformed."""
     return decode_prefix(
         ConsumerProtocolSubscription, 0, metadata, _decode_version_prefix(metadata)[1]
     ).topics
 
 
 def count_subscribed_topics(metadata: bytes) -> int:
-    """How many topics there are to decode in a subscription: as many as it says, and no more than fit into it."""
+    """Return the number of topics in a subscription, limited by the number that fits into its bytes."""
     counted = metadata[_INT16.size : _TOPICS_AT]
     if len(counted) < _INT32.size:
         return 0
@@ -99,12 +98,12 @@ def count_subscribed_topics(metadata: bytes) -> int:
 
 
 def decode_version(data: bytes) -> int:
-    """The version in front of a subscription or an assignment. Malformed when there is none."""
+    """Decode the version of a subscription or an assignment. Raises Malformed."""
     return _decode_version_prefix(data)[0]
 
 
 def find_newest_version(cls: type[T]) -> int:
-    """The newest version of a subscription or an assignment."""
+    """Return the newest version of a subscription or an assignment."""
     return message_info(cls).versions.last
 
 

@@ -1,11 +1,11 @@
-"""How an answer of Produce or Fetch tells who leads a partition now, and where to reach it (KIP-951)."""
+"""The current leader of a partition and its address, in responses to Produce and Fetch (KIP-951)."""
 
 from protocol.schema import Int32, NullableString, String, since, struct
 
 
 @struct
 class LeaderIdAndEpoch:
-    """Who leads the partition now."""
+    """The current leader of the partition and its epoch."""
 
     leader_id: Int32 = since(default=-1)
     leader_epoch: Int32 = since(default=-1)
@@ -13,7 +13,7 @@ class LeaderIdAndEpoch:
 
 @struct
 class NodeEndpoint:
-    """The address of a broker that is named as a leader."""
+    """The address of a broker that leads a partition."""
 
     node_id: Int32
     host: String

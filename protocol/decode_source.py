@@ -62,7 +62,8 @@ class DecoderSource:
         whole: bool = True,
         budget: DecodingBudget | None = None,
     ) -> None:
-        """In: whether the message must reach to the end of the data; what it may hold, None for anything."""
+        """`whole`: the message must reach the end of the data; `budget` limits its elements, None for no
+        limit."""
         self._source = source
         self._version = version
         self._flexible = flexible
@@ -168,7 +169,7 @@ class DecoderSource:
             self._source.line(f'raise Malformed(f"{{{count}}} elements of {variable} do not fit")')
 
     def _sized(self, variable: str, field_type: FieldType) -> None:
-        """A string, bytes or array: its length, null if the version allows it, then what it holds."""
+        """Decode a string, bytes or array: its length, null if the version allows it, then its content."""
         if self._flexible and field_type.kind.name != "array":
             self._compact(variable, field_type)
             return

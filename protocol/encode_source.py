@@ -1,11 +1,11 @@
 """The source of an encoder: one function for one version of one message, appending to a bytearray.
 
-Neighbouring fixed-width values go through one `struct` call, together with the length of what follows them
-in inflexible versions. A value that does not fit its field (a string too long, None where null is not
-allowed) is a mistake of the program and raises whatever Python raises.
+Neighbouring fixed-width values share one `struct` call, in inflexible versions together with the length of the
+next field. A value that does not fit its field (a string too long, None where null is not allowed) is a bug of the
+program and raises Python's own error.
 
-A bounded encoder looks at the length of what it has written after each struct of an array, and stops there when
-that is too long: what an answer repeats need not have been in the request, so that nothing else bounds it.
+A bounded encoder checks the length of its output after each struct of an array, and stops above the limit. A
+response can repeat data that was not in the request, so the limits of requests do not bound it.
 """
 
 from struct import calcsize, pack
@@ -82,7 +82,7 @@ class EncoderSource:
             self._flush()
 
     def _sized(self, value: str, name: str, field_type: FieldType) -> None:
-        """A string, bytes or array: null if it may be, else its length and what it holds."""
+        """Encode a string, bytes or array: null if allowed, otherwise its length and its content."""
         local = self._source.variable(name)
         text = field_type.kind.name == "string"
         if not field_type.nullable:

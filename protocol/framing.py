@@ -1,13 +1,12 @@
-"""Headers and frames: what stands around a message on the wire.
+"""Headers and frames, which surround a message on the wire.
 
 A frame is an int32 size, a header and a body. The server reads request headers in its own loop, in place and
 without objects; `parse_request_header` is the same in a form to read and to test against. Three quirks of Kafka:
 
 - the client id of a request header keeps its int16 length even in flexible versions (KIP-482);
-- a response to ApiVersions always has the old header: a client can read it before it knows anything;
-- a request for a version of ApiVersions that the broker lacks is answered with error 35 in the form of v0,
-  and the answer names the versions of ApiVersions itself (KIP-511); for any other API the connection is
-  closed.
+- a response to ApiVersions always has the old header, so that a client can read it before it knows the versions;
+- an unsupported version of ApiVersions gets error 35 in the form of v0, with the versions of ApiVersions (KIP-511);
+- an unsupported version of another API closes the connection.
 """
 
 from struct import Struct, error
@@ -47,9 +46,8 @@ class UnsupportedVersion(Malformed):
 
 
 def parse_request_header(frame: bytes) -> RequestHeader:
-    """The header of a request frame (without its size).
-
-    Malformed when the bytes are no header, UnknownApi or UnsupportedVersion when nothing here serves it."""
+    """Decode the header of a request frame, without its size. Raises Malformed for an invalid header, and
+    UnknownApi or UnsupportedVersion for a request that groupd does not serve."""
     try:
         api_key, api_version, correlation_id, length = _FIXED.unpack_from(frame)
         api = APIS.get(api_key)

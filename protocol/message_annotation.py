@@ -1,7 +1,7 @@
-"""Where each field of a message stands in its bytes: for people who look at what a client sends.
+"""The position of each field of a message in its bytes, for people that inspect requests.
 
-The construct of a message is wrapped so that every field notes where it begins and ends and what it is. The notes
-are in the order of the bytes, and what was read before an error stays noted.
+A wrapper around the construct of a message notes start, end and value of every field, in the order of the bytes.
+After an error the notes of the earlier fields remain.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ UNFINISHED: Final = -1
 
 @dataclass(slots=True)
 class FieldNote:
-    """One field. `depth` counts the fields that it is within; `name` of an element is its number in brackets;
-    `kind` is Kafka's name of its type. `end` is UNFINISHED, and `value` without meaning, where its bytes are not
-    what they have to be. The value of an array or struct is None: its parts follow."""
+    """One field. `depth` is the number of enclosing fields; `name` of an element is its number in brackets;
+    `kind` is Kafka's name of its type. If its bytes are invalid, `end` is UNFINISHED and `value` has no
+    meaning. The value of an array or struct is None: its parts follow."""
 
     offset: int
     depth: int
@@ -31,12 +31,12 @@ class FieldNote:
     end: int = UNFINISHED
     value: Any = None
     count: int | None = None
-    """How many elements an array has; None for what is none, or null."""
+    """The number of elements of an array; None for other types and for null."""
 
 
 @dataclass(slots=True)
 class AnnotatedMessage:
-    """The notes of a message, and what is wrong with it (None: nothing)."""
+    """The notes of a message, and its error (None for a valid message)."""
 
     notes: list[FieldNote]
     problem: str | None = None

@@ -18,7 +18,8 @@ def compute_java_hash(text: str) -> int:
 
 
 def compute_group_number(group_id: str) -> int:
-    """The number of a group, not negative, whose remainder by the count of partitions is its partition."""
+    """Return the non-negative number of a group; modulo the number of partitions it is the group's
+    partition."""
     value = compute_java_hash(group_id)
     # Java has no positive counterpart of its smallest integer; Kafka takes 0 for it.
     return 0 if value == -0x80000000 else abs(value)

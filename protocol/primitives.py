@@ -6,16 +6,16 @@ from typing import Final, NamedTuple
 
 
 class Malformed(Exception):
-    """The bytes are no message of the expected type and version. The text says where and why; the
-    connection that sent them is closed."""
+    """The bytes are not a valid message of the expected type and version. The text has position and reason.
+    groupd closes the connection that sent them."""
 
 
 class TooManyElements(Malformed):
-    """A request has more elements in its arrays than are decoded at once; all of them may be allowed."""
+    """A request has more elements in its arrays than one decoding may produce, even if each is valid."""
 
 
 class TooLong(Exception):
-    """A message that is being written is longer than it may be."""
+    """An encoded message exceeds its maximum length."""
 
 
 MAX_UVARINT_BYTES: Final = 5
@@ -25,8 +25,8 @@ MAX_STRING_BYTES: Final = 0x7FFF
 longer one, and records could not keep it."""
 
 MAX_UNKNOWN_TAGS: Final = 1_000
-"""Tagged fields that nobody here knows, in the header of one request, and in its body. They are a way to add
-a field without a new version; one takes two bytes."""
+"""The limit of unknown tagged fields in the header of a request, and in its body. Kafka uses tagged fields to
+add fields without a new version; the smallest has two bytes."""
 
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
@@ -54,7 +54,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def skip_tagged_fields(data: bytes, position: int, count: int) -> int:
-    """Step over `count` tagged fields that nobody here knows; their tags must ascend."""
+    """Skip `count` unknown tagged fields; their tags must ascend."""
     last_tag = -1
     for _ in range(count):
         tag, position = read_uvarint(data, position)

@@ -45,7 +45,7 @@ class PythonSource:
         return name
 
     def text(self) -> str:
-        """All lines."""
+        """The source text of all lines."""
         return "\n".join(self._lines) + "\n"
 
 

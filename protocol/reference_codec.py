@@ -1,11 +1,11 @@
 """The second codec: `construct` combinators from the same declarations, to read rather than to run fast.
 
-It serves tests, which demand that it agrees with the generated codec byte for byte, and people who look at
-bytes: `construct_for` gives containers that print one field a line. The daemon never imports it.
+Tests compare it with the generated codec byte for byte, and people inspect bytes with it: the containers of
+`construct_for` print one field a line. The daemon never imports it.
 
-How the pieces map: whatever has a length or may be null is a pair (marker, value) whose marker is computed
-from the value when writing; the tagged section is an array of (tag, bytes), each of which is opened with the
-construct of its field, so that unknown tags are stepped over.
+A value with a length or a possible null is a pair (marker, value); the encoder computes the marker from the value.
+The tagged section is an array of (tag, bytes). The construct of a field parses the bytes of its tag, and unknown
+tags are skipped.
 """
 
 import io
@@ -257,7 +257,7 @@ def to_fields(message: Any, version: int) -> dict[str, Any]:
 
 
 def from_fields(cls: type[T], fields: Any, version: int) -> T:
-    """The message or struct whose fields `construct_for` parsed."""
+    """Return the message or struct of the fields that `construct_for` parsed."""
     values = {
         entry.name: _convert_from_plain(fields[entry.name], entry.type, version)
         for entry in layout(cls, version)
@@ -286,13 +286,13 @@ def _convert_from_plain(value: Any, field_type: FieldType, version: int) -> Any:
 
 
 def encode(message: Any, version: int) -> bytes:
-    """The bytes of a message in one version."""
+    """Encode a message in one version."""
     built: bytes = construct_for(type(message), version).build(to_fields(message, version))
     return built
 
 
 def decode(cls: type[T], version: int, data: bytes) -> T:
-    """The message that `data` is; Malformed when it is none."""
+    """Decode the message in `data`. Raises Malformed."""
     try:
         return from_fields(cls, _parse_all(construct_for(cls, version), data), version)
     except (ConstructError, UnicodeDecodeError) as problem:

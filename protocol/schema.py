@@ -46,9 +46,9 @@ T = TypeVar("T")
 
 
 class FieldKind(Struct, frozen=True):
-    """How a field travels: its name in Kafka's message definitions, and for a fixed-width number its
-    `struct` letter. `nullable` says that the Python type admits None; in which versions null may be sent
-    is said by the field."""
+    """The encoding of a field: its name in Kafka's message definitions, and the `struct` letter of a
+    fixed-width number. `nullable`: the Python type admits None; the field declares the versions in which null
+    may be sent."""
 
     name: str
     letter: str = ""
@@ -76,9 +76,14 @@ NullableArray: TypeAlias = Annotated[list[T] | None, FieldKind("array", nullable
 
 
 class FieldDeclaration(Struct, frozen=True):
-    """What a field's line says: the versions that carry it, those in which it may be null (None: wherever
-    its type admits it), its tag when it travels in the tagged section, its default (NODEFAULT: none), and whether a
-    tagged one travels though it is null."""
+    """The declaration of a field.
+
+    - `versions`: the versions with the field.
+    - `nullable`: the versions in which it may be null; None if its type decides.
+    - `tag`: its tag in the tagged section.
+    - `default`: its default, or NODEFAULT.
+    - `sends_null`: whether a tagged field is sent when it is null.
+    """
 
     versions: VersionRange
     nullable: VersionRange | None
@@ -88,11 +93,11 @@ class FieldDeclaration(Struct, frozen=True):
 
 
 _PLAIN_FIELD: Final = FieldDeclaration(ALL_VERSIONS, None, None, NODEFAULT)
-"""Of a field that has nothing but a type."""
+"""The declaration of a field with only a type."""
 
 
 def since(versions: str = "0+", *, default: Any = NODEFAULT, nullable: str | None = None) -> Any:
-    """A field that only some versions carry, or that has Kafka's default, or that is nullable in some."""
+    """Declare a field that exists or is nullable in some versions only, or that has Kafka's default."""
     carried = VersionRange.parse(versions)
     assert default is not NODEFAULT or carried == ALL_VERSIONS, "versions without the field need its default"
     return FieldDeclaration(
@@ -103,16 +108,16 @@ def since(versions: str = "0+", *, default: Any = NODEFAULT, nullable: str | Non
 def tagged(
     tag: int, versions: str, *, default: Any, nullable: str | None = None, sends_null: bool = False
 ) -> Any:
-    """A field of the tagged section; it is not sent while it equals `default`. `sends_null`: a null is sent all the
-    same, since Kafka's schema has another default for it, which nobody sends."""
+    """Declare a field of the tagged section. It is not sent if it equals `default`. `sends_null`: a null is
+    sent even so, because the default in Kafka's schema is another one, which Kafka never sends."""
     null = None if nullable is None else VersionRange.parse(nullable)
     assert not sends_null or (null is not None and default is None), "a null that is sent"
     return FieldDeclaration(VersionRange.parse(versions), null, tag, default, sends_null)
 
 
 class MessageInfo(Struct, frozen=True):
-    """The wire facts of a message: its API key (-1 for data that is no request or response), its versions,
-    those with flexible encoding, and whether it is a "request", a "response" or "data"."""
+    """The API key of a message (-1 for data outside of requests and responses), its versions, its flexible
+    versions, and its role: "request", "response" or "data"."""
 
     api_key: int
     versions: VersionRange
@@ -170,20 +175,20 @@ def response(key: ApiKey) -> Callable[[type[T]], type[T]]:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def data(versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """Data in Kafka's encoding that is no message of its own: log records, the consumer protocol."""
+    """Declare data in Kafka's encoding outside of messages: log records, the consumer protocol."""
     return _define_message(
         MessageInfo(-1, VersionRange.parse(versions), VersionRange.parse(flexible), "data")
     )
 
 
 def message_info(cls: type[Any]) -> MessageInfo:
-    """The wire facts of a declared message class; KeyError for anything else."""
+    """Return the facts of a declared message class. Raises KeyError for other classes."""
     return _INFO[cls]
 
 
 class FieldType(Struct, frozen=True):
-    """The type of a field or of an array's element: one of a primitive `kind`, an array (`element`), a
-    struct (`struct_class`). `nullable` holds for the version that was asked for."""
+    """The type of a field or of an array's element in one version: a primitive `kind`, an array (`element`) or
+    a struct (`struct_class`). `nullable`: whether null is allowed in that version."""
 
     kind: FieldKind
     nullable: bool = False

@@ -16,7 +16,7 @@ class AddOffsetsToTxnRequest:
 
 @response(ApiKey.ADD_OFFSETS_TO_TXN)
 class AddOffsetsToTxnResponse:
-    """v3 flexible"""
+    """v3 has the flexible encoding."""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16

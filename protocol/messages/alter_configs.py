@@ -35,7 +35,7 @@ class AlterConfigsResource:
 
 @request(ApiKey.ALTER_CONFIGS)
 class AlterConfigsRequest:
-    """v2 flexible"""
+    """v2 has the flexible encoding."""
 
     resources: Array[AlterConfigsResource]
     validate_only: Bool

@@ -18,7 +18,7 @@ from protocol.schema import (
 
 @struct
 class ReassignablePartition:
-    """Null replicas cancel what is in progress."""
+    """A partition with its new replicas; null cancels a reassignment in progress."""
 
     partition_index: Int32
     replicas: NullableArray[Int32] = since(default=None)
@@ -52,7 +52,7 @@ class ReassignablePartitionResponse:
 
 @struct
 class ReassignableTopicResponse:
-    """A topic's partitions."""
+    """The results of the partitions of one topic."""
 
     name: String
     partitions: Array[ReassignablePartitionResponse]

@@ -37,7 +37,7 @@ class ScramCredentialUpsertion:
 
 @request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
 class AlterUserScramCredentialsRequest:
-    """All at once, or nothing of a user who has an error."""
+    """All changes of a user take effect together, or none if one has an error."""
 
     deletions: Array[ScramCredentialDeletion]
     upsertions: Array[ScramCredentialUpsertion]
@@ -45,7 +45,7 @@ class AlterUserScramCredentialsRequest:
 
 @struct
 class AlterUserScramCredentialsResult:
-    """What became of all that was said of one user."""
+    """The result of all changes of one user."""
 
     user: String
     error_code: Int16

@@ -22,7 +22,7 @@ UNKNOWN_MEMBER_TYPE = -1
 
 @request(ApiKey.CONSUMER_GROUP_DESCRIBE)
 class ConsumerGroupDescribeRequest:
-    """Which groups."""
+    """The ids of the groups to describe."""
 
     group_ids: Array[String]
     include_authorized_operations: Bool

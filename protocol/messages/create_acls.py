@@ -17,7 +17,7 @@ from protocol.schema import (
 
 @struct
 class AclCreation:
-    """One rule."""
+    """An ACL to create."""
 
     resource_type: Int8
     resource_name: String

@@ -52,7 +52,7 @@ class CreatePartitionsTopicResult:
 
 @response(ApiKey.CREATE_PARTITIONS)
 class CreatePartitionsResponse:
-    """v2 flexible"""
+    """v2 has the flexible encoding."""
 
     throttle_time_ms: Int32 = since(default=0)
     results: Array[CreatePartitionsTopicResult]

@@ -6,7 +6,7 @@ from protocol.schema import Array, Int16, Int32, NullableString, String, request
 
 @request(ApiKey.DELETE_GROUPS)
 class DeleteGroupsRequest:
-    """v2 flexible"""
+    """v2 has the flexible encoding."""
 
     groups_names: Array[String]
 

@@ -37,7 +37,7 @@ class DescribeClientQuotasRequest:
 
 @struct
 class EntityData:
-    """A part of what has quotas; a name of null is the default's."""
+    """A component of an entity with quotas; the name null means the default."""
 
     entity_type: String
     entity_name: NullableString
@@ -45,7 +45,7 @@ class EntityData:
 
 @struct
 class ValueData:
-    """One quota."""
+    """The value of one quota."""
 
     key: String
     value: Float64

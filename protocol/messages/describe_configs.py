@@ -46,7 +46,7 @@ class DescribeConfigsSynonym:
 
 @struct
 class DescribeConfigsResourceResult:
-    """One config entry."""
+    """The configs of one resource."""
 
     name: String
     value: NullableString = since(default=None)

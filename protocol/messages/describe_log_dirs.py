@@ -18,7 +18,7 @@ from protocol.schema import (
 
 @struct
 class DescribableLogDirTopic:
-    """Partitions to describe."""
+    """A topic with the partitions to describe."""
 
     topic: String
     partitions: Array[Int32]
@@ -51,7 +51,7 @@ class DescribeLogDirsTopic:
 
 @struct
 class DescribeLogDirsResult:
-    """A directory and what is in it; -1 where the size of its volume is not known."""
+    """A directory with its logs; a volume size of -1 is unknown."""
 
     error_code: Int16
     log_dir: String

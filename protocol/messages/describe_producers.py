@@ -1,4 +1,4 @@
-"""DescribeProducers (61): who has written to partitions lately (KIP-664)."""
+"""DescribeProducers (61): the active producers of partitions (KIP-664)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import (
@@ -25,14 +25,14 @@ class DescribeProducersTopicRequest:
 
 @request(ApiKey.DESCRIBE_PRODUCERS)
 class DescribeProducersRequest:
-    """Partitions by topic."""
+    """The partitions to describe, by topic."""
 
     topics: Array[DescribeProducersTopicRequest]
 
 
 @struct
 class DescribeProducersProducerState:
-    """One producer; -1 stands for what there is not. The epoch is an int32 here."""
+    """A producer of a partition; -1 means absent. The epoch is an int32 in this API."""
 
     producer_id: Int64
     producer_epoch: Int32
@@ -62,7 +62,7 @@ class DescribeProducersTopicResponse:
 
 @response(ApiKey.DESCRIBE_PRODUCERS)
 class DescribeProducersResponse:
-    """By topic."""
+    """The producers of partitions, by topic."""
 
     throttle_time_ms: Int32 = since(default=0)
     topics: Array[DescribeProducersTopicResponse]

@@ -6,7 +6,7 @@ from protocol.schema import Array, Int16, Int32, Int64, String, request, respons
 
 @request(ApiKey.DESCRIBE_TRANSACTIONS)
 class DescribeTransactionsRequest:
-    """By transactional id."""
+    """The transactional ids to describe."""
 
     transactional_ids: Array[String]
 

@@ -18,7 +18,7 @@ from protocol.schema import (
 
 @struct
 class UserName:
-    """One user."""
+    """A user with SCRAM credentials."""
 
     name: String
 
@@ -32,7 +32,7 @@ class DescribeUserScramCredentialsRequest:
 
 @struct
 class CredentialInfo:
-    """One credential, without what it is made of. Mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
+    """A credential without its secrets. Mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
 
     mechanism: Int8
     iterations: Int32
@@ -40,7 +40,7 @@ class CredentialInfo:
 
 @struct
 class DescribeUserScramCredentialsResult:
-    """One user."""
+    """A user with SCRAM credentials."""
 
     user: String
     error_code: Int16 = since(default=0)

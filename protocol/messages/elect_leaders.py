@@ -44,7 +44,7 @@ class PartitionResult:
 
 @struct
 class ReplicaElectionResult:
-    """A topic's partitions."""
+    """The results of the partitions of one topic."""
 
     topic: String
     partition_result: Array[PartitionResult]

@@ -16,7 +16,7 @@ class HeartbeatRequest:
 
 @response(ApiKey.HEARTBEAT)
 class HeartbeatResponse:
-    """v1 throttle time"""
+    """v1 has the throttle time."""
 
     throttle_time_ms: Int32 = since("1+", default=0)
     error_code: Int16

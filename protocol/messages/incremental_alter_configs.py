@@ -25,7 +25,7 @@ class AlterConfigsResource:
 
 @request(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 class IncrementalAlterConfigsRequest:
-    """v1 flexible"""
+    """v1 has the flexible encoding."""
 
     resources: Array[AlterConfigsResource]
     validate_only: Bool
@@ -33,7 +33,7 @@ class IncrementalAlterConfigsRequest:
 
 @response(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 class IncrementalAlterConfigsResponse:
-    """v1 flexible"""
+    """v1 has the flexible encoding."""
 
     throttle_time_ms: Int32 = since(default=0)
     responses: Array[AlterConfigsResourceResponse]

@@ -1,4 +1,4 @@
-"""ListConfigResources (74): what can be configured (KIP-714, KIP-1142)."""
+"""ListConfigResources (74): the resources with configs (KIP-714, KIP-1142)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Array, Int8, Int16, Int32, String, request, response, since, struct
@@ -21,7 +21,7 @@ class ConfigResource:
 
 @response(ApiKey.LIST_CONFIG_RESOURCES)
 class ListConfigResourcesResponse:
-    """v1 resource_type"""
+    """v1 has the resource type."""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16

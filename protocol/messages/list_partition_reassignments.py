@@ -33,7 +33,7 @@ class ListPartitionReassignmentsRequest:
 
 @struct
 class OngoingPartitionReassignment:
-    """`replicas` are those that a partition has now, with those that are added and those that are removed."""
+    """The current replicas of a partition, with the replicas that a reassignment adds and removes."""
 
     partition_index: Int32
     replicas: Array[Int32]
@@ -51,7 +51,7 @@ class OngoingTopicReassignment:
 
 @response(ApiKey.LIST_PARTITION_REASSIGNMENTS)
 class ListPartitionReassignmentsResponse:
-    """Only what is in progress."""
+    """The reassignments in progress, by topic."""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16

@@ -28,7 +28,7 @@ class ListTransactionsRequest:
 
 @struct
 class ListTransactionsTransactionState:
-    """One transactional id."""
+    """A transactional id with its producer and state."""
 
     transactional_id: String
     producer_id: Int64
@@ -37,7 +37,8 @@ class ListTransactionsTransactionState:
 
 @response(ApiKey.LIST_TRANSACTIONS)
 class ListTransactionsResponse:
-    """States that the request names and that there are not come back."""
+    """The transactions that match the filters. `unknown_state_filters` has the unknown states of the
+    request."""
 
     throttle_time_ms: Int32 = since(default=0)
     error_code: Int16

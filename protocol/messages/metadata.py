@@ -20,7 +20,7 @@ from protocol.schema import (
 
 @struct
 class MetadataRequestTopic:
-    """A topic that is asked for, by name or (v10+) by id."""
+    """A topic of the request, by name or (v10+) by id."""
 
     topic_id: Uuid = since("10+", default=ZERO_UUID)
     name: NullableString = since(nullable="10+", default=None)
@@ -49,7 +49,7 @@ class MetadataResponseBroker:
 
 @struct
 class MetadataResponsePartition:
-    """A partition and who leads it."""
+    """A partition with its leader and replicas."""
 
     error_code: Int16
     partition_index: Int32
@@ -62,7 +62,7 @@ class MetadataResponsePartition:
 
 @struct
 class MetadataResponseTopic:
-    """A topic, or why there is none."""
+    """A topic with its partitions, or an error."""
 
     error_code: Int16
     name: NullableString = since(nullable="12+", default=None)

@@ -6,7 +6,7 @@ from protocol.schema import Array, Int16, Int32, String, request, response, sinc
 
 @struct
 class OffsetDeleteRequestPartition:
-    """A partition whose offset goes."""
+    """A partition with a committed offset to delete."""
 
     partition_index: Int32
 
@@ -21,7 +21,7 @@ class OffsetDeleteRequestTopic:
 
 @request(ApiKey.OFFSET_DELETE)
 class OffsetDeleteRequest:
-    """KIP-496"""
+    """Delete committed offsets of a group (KIP-496)."""
 
     group_id: String
     topics: Array[OffsetDeleteRequestTopic]

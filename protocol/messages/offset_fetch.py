@@ -98,7 +98,7 @@ class OffsetFetchResponseTopics:
 
 @struct
 class OffsetFetchResponseGroup:
-    """One group's offsets."""
+    """The committed offsets of one group."""
 
     group_id: String
     topics: Array[OffsetFetchResponseTopics]

@@ -1,4 +1,4 @@
-"""SaslAuthenticate (36): one token of a SASL mechanism, and what is said to it (KIP-152)."""
+"""SaslAuthenticate (36): one token of a SASL mechanism, and the response to it (KIP-152)."""
 
 from protocol.apis import ApiKey
 from protocol.schema import Bytes, Int16, Int64, NullableString, request, response, since

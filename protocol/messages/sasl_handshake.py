@@ -16,7 +16,7 @@ class SaslHandshakeRequest:
 
 @response(ApiKey.SASL_HANDSHAKE)
 class SaslHandshakeResponse:
-    """With the mechanisms that there are, whether the one that was named is among them or not."""
+    """The enabled mechanisms, and an error if the requested one is not among them."""
 
     error_code: Int16
     mechanisms: Array[String]

@@ -1,5 +1,5 @@
-"""What a KRaft cluster's own log (`__cluster_metadata`) says, as far as it concerns who takes over a directory:
-names, ids, partitions and configs of topics, ACLs, credentials of SCRAM.
+"""Records of a KRaft cluster's metadata log (`__cluster_metadata`) that a takeover of a directory uses: names, ids,
+partitions and configs of topics, ACLs, credentials of SCRAM.
 
 A record's value is a frame version, a record type and that type's version, three unsigned varints, and the record.
 Source: KIP-500, KIP-631, KIP-868.
@@ -17,7 +17,7 @@ TOPIC_RESOURCE: Final = 2
 
 @data(versions="0+", flexible="0+")
 class TopicRecord:
-    """A topic was made."""
+    """A topic was created, with its id."""
 
     name: String
     topic_id: Uuid
@@ -84,7 +84,7 @@ class AccessControlEntryRecord:
 
 @data(versions="0+", flexible="0+")
 class RemoveAccessControlEntryRecord:
-    """It is gone."""
+    """An ACL was removed, by its id."""
 
     id: Uuid
 
@@ -96,12 +96,12 @@ class BeginTransactionRecord:
 
 @data(versions="0+", flexible="0+")
 class EndTransactionRecord:
-    """It counts."""
+    """The metadata transaction ended; its records take effect."""
 
 
 @data(versions="0+", flexible="0+")
 class AbortTransactionRecord:
-    """It does not."""
+    """The metadata transaction was aborted; its records are discarded."""
 
 
 MetadataRecord: TypeAlias = (

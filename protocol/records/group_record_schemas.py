@@ -3,9 +3,9 @@
 The key types:
 
     0, 1  a committed offset (0 before Kafka 0.9, with the same fields)
-    2     a classic group when its leader last handed in an assignment
+    2     a classic group at the last assignment of its leader
     3, 5  a consumer group (KIP-848): its epoch, its members
-    4     topics that a consumer group knew; written up to Kafka 4.0, and only read here
+    4     topics of a consumer group; Kafka wrote them up to 4.0, groupd only reads them
     6, 7  the target assignment: its epoch, and the partitions of each member
     8     the current assignment of each member
     16    the topics that a regular expression matches
@@ -33,7 +33,7 @@ from protocol.schema import (
 
 @data(versions="2")
 class GroupMetadataKey:
-    """Which group."""
+    """The group id of the record."""
 
     group: String
 
@@ -88,14 +88,14 @@ class OffsetCommitValue:
 
 @data(versions="3")
 class ConsumerGroupMetadataKey:
-    """Which group."""
+    """The group id of the record."""
 
     group_id: String
 
 
 @data(versions="0", flexible="0+")
 class ConsumerGroupMetadataValue:
-    """Its epoch, and what it knew of its topics when that began."""
+    """The epoch of a consumer group, and the hash of its topics at the start of the epoch."""
 
     epoch: Int32
     metadata_hash: Int64 = tagged(0, "0+", default=0)
@@ -103,7 +103,7 @@ class ConsumerGroupMetadataValue:
 
 @data(versions="4")
 class ConsumerGroupPartitionMetadataKey:
-    """Which group."""
+    """The group id of the record."""
 
     group_id: String
 
@@ -135,7 +135,7 @@ class ConsumerGroupPartitionMetadataValue:
 
 @data(versions="5")
 class ConsumerGroupMemberMetadataKey:
-    """Which member."""
+    """The group id and the member id of the record."""
 
     group_id: String
     member_id: String
@@ -176,7 +176,7 @@ class ConsumerGroupMemberMetadataValue:
 
 @data(versions="6")
 class ConsumerGroupTargetAssignmentMetadataKey:
-    """Which group."""
+    """The group id of the record."""
 
     group_id: String
 
@@ -191,7 +191,7 @@ class ConsumerGroupTargetAssignmentMetadataValue:
 
 @data(versions="7")
 class ConsumerGroupTargetAssignmentMemberKey:
-    """Which member."""
+    """The group id and the member id of the record."""
 
     group_id: String
     member_id: String
@@ -214,7 +214,7 @@ class ConsumerGroupTargetAssignmentMemberValue:
 
 @data(versions="8")
 class ConsumerGroupCurrentMemberAssignmentKey:
-    """Which member."""
+    """The group id and the member id of the record."""
 
     group_id: String
     member_id: String

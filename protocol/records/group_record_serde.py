@@ -63,8 +63,8 @@ class RecordType(Struct, frozen=True):
 
 
 class ServedRecordType(RecordType, frozen=True):
-    """A type whose records are read and written here: the schemas of key and value, and in which version a value is
-    written. Keys of the same fields began with `older_numbers` once."""
+    """A record type that groupd reads and writes: the schemas of key and value, and the version of new values.
+    Older keys with the same fields begin with one of `older_numbers`."""
 
     key: type[Any]
     value: type[Any]
@@ -95,7 +95,7 @@ def find_group_metadata_version(_: GroupMetadataValue) -> int:
 
 
 def find_first_version(_: object) -> int:
-    """Of a record that has been written in one version so far."""
+    """Return the version of records with a single version."""
     return 0
 
 

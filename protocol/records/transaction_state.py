@@ -12,7 +12,7 @@ KEY_VERSION: Final = 0
 
 @data(versions="0")
 class TransactionLogKey:
-    """Whose."""
+    """The transactional id of the record."""
 
     transactional_id: String
 
