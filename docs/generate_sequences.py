@@ -57,14 +57,14 @@ generation instead of many. SyncGroup is the second phase: every member requests
 coordinator holds these requests until the leader has sent the assignment.
 
 **Why does the leader compute the assignment?** In the classic protocol only the clients understand the bytes of
-subscriptions and assignments. Kafka Streams, Connect and custom assignors bring their rules with the application,
-and a new rule needs no new broker. The first member becomes the leader, gets all subscriptions and computes the
-assignment for all members. The price is a second round trip, in which the other members wait for this client. The
-newer protocol, KIP-848, moves the assignment to the broker.
+subscriptions and assignments. Kafka Streams, Connect and custom assignors bring their rules with the
+application, and a new rule needs no new broker. The first member becomes the leader, gets all subscriptions and
+computes the assignment for all members. The price is a second round trip, in which the other members wait for
+this client. The newer protocol, KIP-848, moves the assignment to the broker.
 
 **What is the generation for?** Each rebalance that completes its join phase increments the generation, and
-heartbeats, SyncGroups and commits contain it. A member that missed a rebalance still sends the old generation and
-gets ILLEGAL_GENERATION. It therefore cannot commit for partitions that may have a new owner.""",
+heartbeats, SyncGroups and commits contain it. A member that missed a rebalance still sends the old generation
+and gets ILLEGAL_GENERATION. It therefore cannot commit for partitions that may have a new owner.""",
     ),
     Chapter(
         "A new member makes the group rebalance",
@@ -75,8 +75,7 @@ error of its next heartbeat. `heartbeat.interval.ms` therefore determines the ti
 waits until A has rejoined, at most for the longest rebalance timeout of the members (`max.poll.interval.ms` of
 a Java client). Between the two phases no member owns partitions, and the coordinator refuses commits. With an
 eager assignor, as here, no member reads in this time. B uses JoinGroup v3, as clients before KIP-394 do, and
-becomes a
-member in one step.""",
+becomes a member in one step.""",
     ),
     Chapter(
         "A member crashes",
@@ -85,8 +84,7 @@ member in one step.""",
 A killed process sends no LeaveGroup, and its connection may stay open; the coordinator ignores connections. It
 waits `session.timeout.ms` after the member's last group request, removes the member, and rebalances. Until then
 no member reads B's partitions: this delay distinguishes a crash from a pause. B's own heartbeat arrives too
-late and gets
-UNKNOWN_MEMBER_ID. If B was only paused, it now joins again.""",
+late and gets UNKNOWN_MEMBER_ID. If B was only paused, it now joins again.""",
     ),
     Chapter(
         "A member leaves",
@@ -94,8 +92,7 @@ UNKNOWN_MEMBER_ID. If B was only paused, it now joins again.""",
         """\
 A closing consumer sends LeaveGroup, and the rebalance starts at once instead of after a session timeout.
 Offsets belong to the group and not to a member, so the new owner of a partition continues at the last committed
-offset. When
-the last member has left, the group is Empty. Its offsets stay for `offsets.retention.minutes`.""",
+offset. When the last member has left, the group is Empty. Its offsets stay for `offsets.retention.minutes`.""",
     ),
     Chapter(
         "A static member restarts",
@@ -105,8 +102,7 @@ A member with a `group.instance.id` (KIP-345) sends no LeaveGroup when it stops,
 place for the session timeout. When a process with the same instance id joins, it takes over place and
 assignment under a new member id, without a rebalance. The coordinator then fences the old member id, so that
 two processes with one instance id cannot both continue; the older one gets FENCED_INSTANCE_ID. The diagram
-omits the end of the transcript,
-where the leader restarts.""",
+omits the end of the transcript, where the leader restarts.""",
         paragraphs=3,
     ),
     Chapter(
@@ -118,8 +114,7 @@ rebalance. With a cooperative assignor (KIP-429) each member lists its partition
 read them. The leader never assigns a partition to a new owner while the old owner lists it. The first rebalance
 only revokes it: the old owner stops reading, commits and rejoins. The second rebalance assigns it to the new
 owner. Two rebalances in a row are therefore normal for a cooperative group. The coordinator does not know which
-assignor is
-used; the clients exchange this in their subscriptions.""",
+assignor is used; the clients exchange this in their subscriptions.""",
     ),
     Chapter(
         "Commits during a rebalance",
@@ -130,8 +125,7 @@ they must record their progress before they give up partitions. When the new gen
 assignment (CompletingRebalance), a commit gets REBALANCE_IN_PROGRESS, and the member may retry.
 ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID are final for a commit: the partition may have a new owner, which reads
 the records again. A Java client throws CommitFailedException. The coordinator checks the member id and the
-generation of a commit, but not the
-partitions.""",
+generation of a commit, but not the partitions.""",
     ),
     Chapter(
         "The coordinator restarts",

@@ -216,7 +216,7 @@ FORMATS: Final[Mapping[str, str]] = {
         "etcd does not have any more what the cluster was made with: this broker owns nothing, and keeps "
         "what is on its disk. Stop all brokers, and import their directories"
     ): (
-        "The data of etcd was destroyed, or another etcd answers; docs/cluster.md#import explains the "
+        "The data of etcd was destroyed, or another etcd answers; [cluster.md](cluster.md#import) explains the "
         "recovery"
     ),
     "etcd takes no commits: %s": (
