@@ -1,7 +1,6 @@
 """The command as others run it: a process, its output, its exit code."""
 
 import asyncio
-import datetime
 import os
 import re
 import signal
@@ -14,15 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from coordinator import __version__
 from tests.broker.harness import Client, join_alone
 from tests.cli.in_process import run_groupd
+from tests.security.server.certificates import self_signed_pem
 from tests.shared_fixtures import shared
 
 READY = re.compile(r"groupd ready kafka=(\S+):(\d+) http=(?:(\S+):(\d+)|off) data=(/.+)\n")
@@ -317,23 +312,10 @@ def test_a_killed_daemon_starts_again(tmp_path: Path) -> None:
     assert Daemon(*FREE, *data, "--topic", "orders:1").stop()[0] == 0
 
 
-def self_signed(country: str) -> bytes:
-    """A key and a certificate with this country, however many letters it has, as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COUNTRY_NAME, country, _validate=False)])
-    now = datetime.datetime.now(datetime.UTC)
-    day = datetime.timedelta(days=1)
-    builder = x509.CertificateBuilder(
-        name, name, key.public_key(), x509.random_serial_number(), now - day, now + day
-    )
-    certificate = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + certificate
-
-
 def test_no_warning_of_a_library_is_printed(tmp_path: Path) -> None:
     store = tmp_path / "server.pem"
     with pytest.warns(UserWarning, match="length"):
-        store.write_bytes(self_signed("Unknown"))
+        store.write_bytes(self_signed_pem("Unknown"))
     tls = (
         f"--data-dir={tmp_path / 'data'}",
         "--listen=SSL://127.0.0.1:0",

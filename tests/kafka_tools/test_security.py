@@ -1,9 +1,12 @@
 """kafka-acls and kafka-configs for users, beyond what the recorded stories show."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.kafka_tools.calls import run_tool, run_well
+from tests.kafka_tools.calls import TIMEOUT_S, run_tool, run_well, start_tool
 from tests.kafka_tools.player import StoryBrokers
+from tests.security.server.certificates import self_signed_pem
 
 
 @pytest.fixture
@@ -43,3 +46,20 @@ def test_a_password_is_not_printed_with_an_error(secured: str) -> None:
     assert result.status == 1
     assert "UnacceptableCredentialException" in result.err
     assert "hush" not in result.err
+
+
+def test_no_warning_of_a_library_is_printed(bootstrap: str, tmp_path: Path) -> None:
+    """The truststore has a certificate with the country Unknown, which keytool suggests."""
+    store, config = tmp_path / "trust.pem", tmp_path / "client.properties"
+    with pytest.warns(UserWarning, match="length"):
+        store.write_bytes(self_signed_pem("Unknown"))
+    config.write_text(
+        f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={store}\n"
+        "default.api.timeout.ms=1\n"
+    )
+    call = ("--bootstrap-server", bootstrap, "--list", "--command-config", str(config))
+    tool = start_tool("kafka-topics", *call)
+    out, err = tool.communicate(timeout=TIMEOUT_S)
+    assert tool.returncode == 1
+    assert "Error while executing topic command" in out
+    assert err == ""

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     pkcs12,
 )
+from cryptography.x509.oid import NameOID
 
 PASSWORD = "store-secret"
 DAY = datetime.timedelta(days=1)
@@ -178,3 +179,15 @@ def listener(key_store: Path, trust_store: Path | None = None, **more: str) -> d
             "ssl.client.auth": "required",
         }
     return properties | {f"ssl.{name.replace('_', '.')}": value for name, value in more.items()}
+
+
+def self_signed_pem(country: str) -> bytes:
+    """Return a key and a certificate with a country of any length, as keytool makes them."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COUNTRY_NAME, country, _validate=False)])
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number(), now - DAY, now + DAY
+    )
+    certificate = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + certificate
