@@ -16,8 +16,10 @@ from coordinator.config.unsupported_settings import IGNORED_PROPERTIES
 
 LISTENER_PREFIX: Final = "listener.name."
 SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+GSSAPI: Final = "GSSAPI"
+"""A mechanism of Kafka that groupd lacks."""
 """Those of SASL that are served."""
-_KNOWN_MECHANISMS: Final = tuple(f"{name.lower()}." for name in (*SASL_MECHANISMS, "GSSAPI"))
+_KNOWN_MECHANISMS: Final = tuple(f"{name.lower()}." for name in (*SASL_MECHANISMS, GSSAPI))
 _MECHANISM_PROPERTIES: Final = (
     "connections.max.reauth.ms",
     "sasl.jaas.config",

@@ -10,7 +10,7 @@ from typing import Final
 
 from coordinator.config.cipher_suites import TLS_1_3
 from coordinator.config.config_errors import ConfigError
-from coordinator.config.listener_properties import LISTENER_PREFIX, SASL_MECHANISMS, ListenerValues
+from coordinator.config.listener_properties import GSSAPI, LISTENER_PREFIX, SASL_MECHANISMS, ListenerValues
 from coordinator.config.listener_settings import ListenerSettings, OauthSettings, TlsSettings
 from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
@@ -264,11 +264,12 @@ def _parse_mechanisms(values: ListenerValues, listener: Listener) -> tuple[str, 
     mechanisms: tuple[str, ...] = tuple(dict.fromkeys(values.get(_ENABLED)))
     if not mechanisms:
         raise ConfigError(f"{name} names no mechanism, and {where}; there is: {accepted}", name)
+    if mechanisms == (GSSAPI,):
+        raise ConfigError(
+            f"{name}: GSSAPI (Kerberos) is not served here, and {where}; there is: {accepted}", name
+        )
+    mechanisms = tuple(mechanism for mechanism in mechanisms if mechanism != GSSAPI)
     for mechanism in mechanisms:
-        if mechanism == "GSSAPI":
-            raise ConfigError(
-                f"{name}: GSSAPI (Kerberos) is not served here, and {where}; there is: {accepted}", name
-            )
         if mechanism not in SASL_MECHANISMS:
             raise ConfigError(f"{name}: {mechanism} is no mechanism, and {where}; there is: {accepted}", name)
         _check_handler(values, listener, mechanism)

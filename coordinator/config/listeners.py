@@ -202,13 +202,13 @@ def create_access_notices(
     names = ", ".join(listener.name for listener in listeners if listener.has_open_access)
     if names and not config.authorizer_class_name:
         text = (
-            f"Whoever reaches this machine may do everything ({names}): nobody authenticates, and there is no "
-            "authorizer.class.name"
+            f"Every client that reaches this machine has all permissions ({names}): these listeners do not "
+            "authenticate clients, and authorizer.class.name is not set"
         )
         notices.append(StartNotice(text, is_warning=not in_image))
     principals = [part.strip() for part in config.super_users.split(";")]
     if config.authorizer_class_name and _ANONYMOUS in principals:
-        text = f"Whoever does not authenticate may do everything: {_ANONYMOUS} is one of super.users"
+        text = f"Clients that do not authenticate have all permissions: super.users has {_ANONYMOUS}"
         notices.append(StartNotice(text))
     return notices
 

@@ -130,8 +130,8 @@ class SecurityProperties(Properties):
     sasl_enabled_mechanisms: tuple[str, ...] = kafka_property(
         _LIST,
         ("GSSAPI",),
-        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. A SASL listener needs this property, because "
-        "GSSAPI is not supported.",
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. A listener with SASL needs one of them: GSSAPI has no "
+        "effect.",
         NAMES_OR_NOTHING,
     )
     sasl_jaas_config: str = kafka_property(

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from coordinator.config.config_errors import ConfigError, StartNotice
 from coordinator.config.initial_topics import InitialTopic
-from coordinator.config.listener_properties import check_listener_names, check_listener_values
+from coordinator.config.listener_properties import GSSAPI, check_listener_names, check_listener_values
 from coordinator.config.listeners import (
     Listener,
     find_listener_names,
@@ -32,6 +32,7 @@ _QUORUMS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.serv
 _CONTROL: Final = "control.enable"
 _CONTROL_GUARDS: Final = ("authorizer.class.name", "control.token", "control.token.file")
 _FACTOR: Final = "default.replication.factor"
+_MECHANISMS: Final = "sasl.enabled.mechanisms"
 
 
 class Origin(NamedTuple):
@@ -171,10 +172,22 @@ class Settings(Struct):
             if names
         ]
         found += self.notices
+        found += map(StartNotice, self._warn_of_kerberos())
         if not self.texts.get("cluster.etcd.endpoints"):
             found += map(StartNotice, self._warn_of_missing_brokers(brokers))
         found.sort(key=lambda notice: notice.is_warning)
         return [notice._replace(text=escape_unprintable(notice.text)) for notice in found]
+
+    def _warn_of_kerberos(self) -> Iterator[str]:
+        """Return a warning for each property that enables GSSAPI beside mechanisms that groupd has."""
+        for name, text in self.texts.items():
+            mechanisms = [part.strip() for part in text.split(",")] if name.endswith(_MECHANISMS) else []
+            others = ", ".join(mechanism for mechanism in mechanisms if mechanism != GSSAPI)
+            if GSSAPI in mechanisms and others:
+                yield (
+                    f"{self.origins[name].label}: {GSSAPI} has no effect, because groupd has no Kerberos: let "
+                    f"clients log in by {others}"
+                )
 
     def _warn_of_missing_brokers(self, brokers: int) -> Iterator[str]:
         """Return a warning for each property that needs other brokers than this process has."""

@@ -30,7 +30,7 @@ IMAGE = {
 }
 PORT = re.compile(r":(\d{4,5})\b")
 LINE = re.compile(r"\[.*?\] (INFO|WARNING) \[\w+\] (.*)")
-IS_NOTICE = re.compile(r"Ignored from |.* may do everything ").match
+IS_NOTICE = re.compile(r"Ignored from |.* has all permissions ").match
 
 
 def listeners(environment: Mapping[str, str], **more: object) -> list[Listener]:

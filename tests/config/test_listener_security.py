@@ -325,6 +325,19 @@ def test_a_file_that_is_none_stops_the_start_with_the_place() -> None:
     assert line == "KAFKA_OPTS: /etc/kafka/jaas.conf: there is no such file"
 
 
+def test_kerberos_beside_another_mechanism_is_a_warning() -> None:
+    """The listener accepts the other mechanism, also where the login modules of a file have that of Kerberos."""
+    given = {"sasl.enabled.mechanisms": "GSSAPI, SCRAM-SHA-256"}
+    settings = read("SASL_PLAINTEXT", given)
+    config = settings.parse()
+    listeners, _ = parse_listeners(config)
+    (found,) = settings.create_listener_settings(config, listeners).values()
+    assert found.mechanisms == ("SCRAM-SHA-256",)
+    (notice,) = settings.start_notices()
+    assert notice.is_warning
+    assert "SCRAM-SHA-256" in notice.text
+
+
 def test_nobody_reads_the_file_where_nobody_authenticates() -> None:
     def fail(_: str) -> str:
         raise AssertionError
