@@ -32,7 +32,7 @@ groupd kafka-tools kafka-console-consumer --bootstrap-server localhost:9092 --to
 |---|---|---|
 """
 _FAILURES: Final = {
-    "cub": "the brokers are not ready in time",
+    "cub": "the brokers or the service are not ready in time",
     "kafka-acls": "usage, or the broker refused",
     "kafka-broker-api-versions": "usage, or no broker answers",
     "kafka-cluster": "usage, or no broker answers",
@@ -42,6 +42,7 @@ _FAILURES: Final = {
     "kafka-consumer-groups": "usage; an error of the broker is printed with exit code 0, as by Kafka's tool",
     "kafka-get-offsets": "usage, or no partition matches",
     "kafka-metadata-quorum": "usage, or no broker answers",
+    "kafka-run-class": "another class, or that of the tool",
     "kafka-topics": "usage, or the broker refused",
     "nc": "a port does not accept connections",
 }
@@ -66,7 +67,8 @@ Kafka's tools of 4.4.0 refuse these options, and so do groupd's. In [groupd's im
 are accepted, for compose files of older images. There they have no effect but a warning. The tool connects to a
 broker that the container's variables name: `KAFKA_BOOTSTRAP_SERVERS`, or the first address of the listeners that
 accepts a connection. Only listeners with the `security.protocol` of `--command-config` count, PLAINTEXT by
-default. Without such a broker the exit code is 1.
+default. Next is the address that `cub kafka-ready -b` waited for in the same container. Without such a broker the
+exit code is 1.
 
 `kafka-configs` can write SCRAM credentials before groupd starts, in the container that is configured for it."""
 _NOTES: Final[Mapping[str, Sequence[str]]] = {
@@ -130,6 +132,17 @@ are not supported.
 `cub kafka-ready -b HOST:PORT NUMBER TIMEOUT` waits until NUMBER brokers are there, for TIMEOUT seconds at most;
 `-c FILE` and `-s PROTOCOL` say how they are reached. `cub zk-ready` succeeds with a line that says that groupd
 needs no ZooKeeper.
+
+`cub sr-ready HOST PORT TIMEOUT` waits until a Schema Registry answers; `kr-ready` does so for the REST proxy,
+`connect-ready` for Kafka Connect, `ksql-server-ready` for ksqlDB and `control-center-ready` for Control Center.
+`--secure` selects https, `--ignore_cert` accepts any certificate, and `--username` with `--password` log in.
+Confluent's `cub` sends one request when the port is open; this one repeats it until the timeout.
+
+## kafka-run-class
+
+`kafka-run-class CLASS [ARGUMENTS]` runs the tool of a Java class, as scripts for older releases do:
+`kafka-run-class kafka.tools.GetOffsetShell --broker-list HOST:PORT --topic TOPIC`. The classes are those of the
+tools above, in any package of Kafka.
 
 ## nc
 

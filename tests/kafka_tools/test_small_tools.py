@@ -4,8 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from base64 import b64encode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -151,8 +156,96 @@ def test_cub_waits_until_brokers_are_ready(bootstrap: str) -> None:
     assert zookeeper.status == 0
     assert zookeeper.out.count("\n") == 1
     assert "ZooKeeper" in zookeeper.out
-    for words in ([], ["sr-ready"], ["kafka-ready", "1", "60"], ["kafka-ready", "-b", bootstrap, "1"]):
+    for words in (
+        [],
+        ["sr-ready"],
+        ["ensure-topic"],
+        ["kafka-ready", "1", "60"],
+        ["kafka-ready", "-b", bootstrap, "1"],
+    ):
         assert run_tool("cub", words).status == 1
+
+
+SERVICES = {
+    "sr-ready": ("/config", '{"compatibilityLevel":"BACKWARD"}'),
+    "kr-ready": ("/topics", '["orders"]'),
+    "connect-ready": ("/", '{"version":"4.4.0"}'),
+    "ksql-server-ready": ("/info", '{"KsqlServerInfo":{}}'),
+    "control-center-ready": ("/", "<title>Control Center</title>"),
+}
+
+
+class Service(BaseHTTPRequestHandler):
+    """A service of Confluent's images. `answers` has the body by the path and the credentials of a request."""
+
+    answers: ClassVar[dict[tuple[str, str], str]] = {}
+
+    def do_GET(self) -> None:
+        body = self.answers.get((self.path, self.headers.get("Authorization", "")))
+        self.send_response(404 if body is None else 200)
+        self.end_headers()
+        self.wfile.write((body or "not found").encode())
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
+    """The host and the port of a service without answers."""
+    monkeypatch.setattr(Service, "answers", {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+        Thread(target=server.serve_forever).start()
+        yield "127.0.0.1", str(server.server_port)
+        server.shutdown()
+
+
+@pytest.mark.parametrize("command", SERVICES)
+def test_cub_tests_whether_a_service_is_ready(command: str, service: tuple[str, str]) -> None:
+    path, body = SERVICES[command]
+    early = run_tool("cub", [command, *service, "0"])
+    assert early.status == 1
+    assert "404" in early.err
+    Service.answers[path, ""] = body
+    assert run_tool("cub", [command, *service, "0"]) == ("", "", 0)
+
+
+def test_cub_waits_for_a_service(service: tuple[str, str]) -> None:
+    """Its port is open before it is ready."""
+    waiting = start_tool("cub", "connect-ready", *service, "60")
+    Service.answers["/", ""] = '{"version":"4.4.0"}'
+    _, err = waiting.communicate(timeout=TIMEOUT_S)
+    assert (waiting.returncode, err) == (0, "")
+
+
+def test_cub_logs_in_to_a_service(service: tuple[str, str]) -> None:
+    Service.answers["/config", f"Basic {b64encode(b'alice:secret').decode()}"] = "compatibilityLevel"
+    assert run_tool("cub", ["sr-ready", *service, "0"]).status == 1
+    login = ("--username", "alice", "--password=secret")
+    assert run_tool("cub", ["sr-ready", *service, "0", *login]).status == 0
+
+
+def test_a_service_that_does_not_answer_is_an_error() -> None:
+    (port,) = free_ports(1)
+    result = run_tool("cub", ["sr-ready", "127.0.0.1", str(port), "0", "--secure", "--ignore_cert"])
+    assert result.status == 1
+    assert f"https://127.0.0.1:{port}/config" in result.err
+
+
+@pytest.mark.parametrize(
+    "class_name", ["kafka.tools.GetOffsetShell", "org.apache.kafka.tools.GetOffsetShell"]
+)
+def test_a_tool_is_found_by_its_java_class(class_name: str, bootstrap: str) -> None:
+    run_well("kafka-topics", "--bootstrap-server", bootstrap, "--create", "--topic", "orders")
+    offsets = run_well("kafka-run-class", class_name, "--broker-list", bootstrap, "--topic", "orders")
+    assert offsets == "orders:0:0\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["kafka.Kafka", "server.properties"], ["GetOffsetShell"]])
+def test_a_class_that_is_no_tool_is_an_error(arguments: list[str]) -> None:
+    result = run_tool("kafka-run-class", arguments)
+    assert result.status == 1
+    assert "GetOffsetShell" in result.err
 
 
 def test_tools_wait_for_a_broker_that_starts(tmp_path: Path) -> None:

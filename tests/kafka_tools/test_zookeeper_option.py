@@ -1,5 +1,8 @@
-"""Options that name ZooKeeper, in groupd's image: the tool finds the broker that the container's variables name."""
+"""Options that name ZooKeeper, in groupd's image: the tool finds the broker by the container's variables, or by an
+earlier call of `cub kafka-ready`.
+"""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,8 +18,11 @@ ADD_USER = ("--alter", "--entity-type", "users", "--entity-name", "alice", "--ad
 
 
 @pytest.fixture(autouse=True)
-def container(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Stand for the environment of groupd's image, without variables of the container."""
+def container(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> pytest.MonkeyPatch:
+    """Stand for the environment of groupd's image, without variables of the container, and its temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("container")))
     monkeypatch.setenv("GROUPD_IMAGE", "true")
     monkeypatch.setenv("GROUPD_DEFAULT_LISTENERS", f"PLAINTEXT://0.0.0.0:{free_ports(1)[0]}")
     return monkeypatch
@@ -84,6 +90,50 @@ def test_cub_waits_for_the_broker_of_the_container(bootstrap: str, container: py
     result = run_tool("cub", [*wait, "60"])
     assert result.status == 0
     assert bootstrap in result.err
+
+
+def test_an_init_container_connects_to_the_broker_that_it_waited_for(bootstrap: str) -> None:
+    assert run_tool("cub", ["kafka-ready", "-b", bootstrap, "1", "60"]) == ("", "", 0)
+    for arguments in (["--create", "--topic", "orders"], ["--list"]):
+        result = run_tool("kafka-topics", [*ZOOKEEPER, *arguments])
+        assert_ignored(result)
+        assert bootstrap in result.err
+    assert "orders" in result.out.splitlines()
+
+
+def test_a_second_zookeeper_does_not_lead_to_the_broker_of_the_first(bootstrap: str) -> None:
+    """It is that of another cluster."""
+    run_well("cub", "kafka-ready", "-b", bootstrap, "1", "60")
+    assert_ignored(run_tool("kafka-topics", [*ZOOKEEPER, "--list"]))
+    other = run_tool("kafka-topics", ["--zookeeper", "zookeeper-2:2181", "--list"])
+    assert other.status == 1
+    assert "--bootstrap-server" in other.err
+    run_well("cub", "kafka-ready", "-b", bootstrap, "1", "60")
+    assert_ignored(run_tool("kafka-topics", ["--zookeeper", "zookeeper-2:2181", "--list"]))
+
+
+def test_a_broker_of_another_protocol_is_not_connected_to(bootstrap: str, tmp_path: Path) -> None:
+    run_well("cub", "kafka-ready", "-b", bootstrap, "1", "60")
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    config = ("--command-config", str(tmp_path / "client.properties"))
+    assert run_tool("kafka-topics", [*ZOOKEEPER, "--list", *config]).status == 1
+
+
+def test_the_broker_of_the_container_precedes_the_one_that_was_ready(
+    brokers: StoryBrokers, bootstrap: str, container: pytest.MonkeyPatch
+) -> None:
+    run_well("cub", "kafka-ready", "-b", brokers.bootstrap(""), "1", "60")
+    container.setenv("KAFKA_LISTENERS", f"PLAINTEXT://{bootstrap}")
+    result = run_tool("kafka-topics", [*ZOOKEEPER, "--list"])
+    assert_ignored(result)
+    assert bootstrap in result.err
+
+
+def test_outside_of_the_image_no_broker_is_kept(bootstrap: str, container: pytest.MonkeyPatch) -> None:
+    container.delenv("GROUPD_IMAGE")
+    run_well("cub", "kafka-ready", "-b", bootstrap, "1", "60")
+    container.setenv("GROUPD_IMAGE", "true")
+    assert run_tool("kafka-topics", [*ZOOKEEPER, "--list"]).status == 1
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class Tool(NamedTuple):
 
 
 TOOLS: Final = {
-    "cub": Tool("cub_tool", "Wait until brokers are ready."),
+    "cub": Tool("cub_tool", "Wait until brokers, or services of Confluent's images, are ready."),
     "kafka-acls": Tool("acls_tool", "Add, remove and list ACLs."),
     "kafka-broker-api-versions": Tool("broker_api_versions_tool", "Print the API versions of each broker."),
     "kafka-cluster": Tool("cluster_tool", "Print the cluster id."),
@@ -79,6 +79,7 @@ TOOLS: Final = {
     ),
     "kafka-get-offsets": Tool("get_offsets_tool", "Print offsets of partitions."),
     "kafka-metadata-quorum": Tool("metadata_quorum_tool", "Print the status of the metadata quorum."),
+    "kafka-run-class": Tool("run_class_tool", "Run one of these tools by the name of its Java class."),
     "kafka-topics": Tool("topics_tool", "List, describe, create, alter and delete topics."),
     "nc": Tool("nc_tool", "Test whether a TCP port accepts connections."),
 }

@@ -2,7 +2,8 @@
 
 Compose files call tools with such an option. groupd's image accepts it and finds the broker by the variables of the
 container: `KAFKA_BOOTSTRAP_SERVERS`, the listeners of the groupd that the environment configures, and the addresses
-that these advertise. An address of ZooKeeper alone does not lead to a broker.
+that these advertise. In an init container without such variables it is the broker that `cub kafka-ready` waited
+for. An address of ZooKeeper alone does not lead to a broker.
 """
 
 import os
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from coordinator.cli.kafka_tools.ready_broker import ReadyBroker
 from coordinator.cli.kafka_tools.tool_errors import ToolFailure
 from coordinator.config.config_errors import ConfigError
 from coordinator.config.listeners import Address, Listener, parse_listeners
@@ -83,9 +85,23 @@ def find_bootstrap(option: str, properties: Mapping[str, str], successor: str = 
     NoBrokerInContainer.
     """
     named = os.environ.get(BOOTSTRAP_VARIABLE, "").strip()
-    address = named or _find_in_container(option, properties, successor)
-    warn_of_zookeeper(option, f"Connecting to {address}, as this container's environment says.")
+    if named:
+        address, source = named, "as this container's environment says"
+    else:
+        address, source = _find_without_variable(option, properties, successor)
+    warn_of_zookeeper(option, f"Connecting to {address}, {source}.")
     return address
+
+
+def _find_without_variable(option: str, properties: Mapping[str, str], successor: str) -> tuple[str, str]:
+    """Return the address and its source, as a part of a sentence. Raises NoBrokerInContainer."""
+    try:
+        return _find_in_container(option, properties, successor), "as this container's environment says"
+    except NoBrokerInContainer:
+        ready_broker = ReadyBroker.load()
+        if ready_broker is None or not ready_broker.claim(option.split()[-1], properties):
+            raise
+        return ready_broker.bootstrap, "for which cub kafka-ready waited in this container"
 
 
 def warn_of_zookeeper(option: str, consequence: str) -> None:

@@ -1,0 +1,42 @@
+"""The check of an HTTP service for `cub`. Loads urllib3: the tool imports this when it needs it, and not before."""
+
+from typing import Final
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+_REQUEST_TIMEOUT_S: Final = 10.0
+_SHOWN_CHARACTERS: Final = 200
+
+
+class HttpCheck:
+    """A GET request, and a part of the answer that a ready service gives. `url` is its address."""
+
+    def __init__(
+        self, url: str, expected_part: str, *, credentials: tuple[str, str], verifies_certificate: bool
+    ) -> None:
+        """In: the URL; a part of the body; the name and password of HTTP basic authentication, empty without;
+        whether a certificate must be valid.
+        """
+        self.url: Final = url
+        self._expected_part = expected_part
+        name, password = credentials
+        self._pool = urllib3.PoolManager(
+            retries=False,
+            headers=urllib3.make_headers(basic_auth=f"{name}:{password}") if name or password else None,
+            timeout=_REQUEST_TIMEOUT_S,
+            cert_reqs="CERT_REQUIRED" if verifies_certificate else "CERT_NONE",
+        )
+        if not verifies_certificate:
+            urllib3.disable_warnings()
+
+    def find_problem(self) -> str:
+        """Send the request. Return what is wrong with the answer; "" for that of a ready service."""
+        try:
+            response = self._pool.request("GET", self.url)
+        except HTTPError as error:
+            return str(error)
+        text = response.data.decode(errors="replace")
+        if 200 <= response.status < 300 and self._expected_part in text:
+            return ""
+        return f"the answer has the status {response.status} and begins with {text[:_SHOWN_CHARACTERS]!r}"

@@ -1,0 +1,67 @@
+"""The broker that `cub kafka-ready` waited for in this container, for later calls with `--zookeeper`.
+
+Init containers of older compose files wait for a broker by its address and then create topics by ZooKeeper's:
+`cub kafka-ready -b kafka:9092 1 20 && kafka-topics --create --zookeeper zookeeper:2181 ...`. The first call saves
+the address in a file of the container, and the later ones connect to it.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from coordinator.core.shared_types import SecurityProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyBroker:
+    """A broker that was ready. `zookeeper` is the address that it stands for, "" before the first call."""
+
+    bootstrap: str
+    protocol: str
+    zookeeper: str = ""
+
+    @classmethod
+    def from_properties(cls, bootstrap: str, properties: Mapping[str, str]) -> "ReadyBroker":
+        """Return the broker at an address. In: the properties of the client that reached it."""
+        return cls(bootstrap, _find_protocol(properties))
+
+    @classmethod
+    def load(cls) -> "ReadyBroker | None":
+        """Return the broker that this user saved last in this container; None without one."""
+        try:
+            with _path().open("rb") as file:
+                # Every user of the container may write to the directory.
+                return cls(**json.load(file)) if os.fstat(file.fileno()).st_uid == os.getuid() else None
+        except OSError:
+            return None
+
+    def save(self) -> None:
+        """Keep the broker for later calls."""
+        # Without a writable directory for temporary files, later calls need another way to the broker.
+        with suppress(OSError), tempfile.NamedTemporaryFile("w", delete=False) as file:
+            json.dump(asdict(self), file)
+            file.flush()
+            os.replace(file.name, _path())
+
+    def claim(self, zookeeper: str, properties: Mapping[str, str]) -> bool:
+        """Let an address of ZooKeeper stand for the broker. In: the address; the properties of the client.
+
+        Returns False if it stands for another address, which is that of another cluster, or if the client has
+        another security protocol.
+        """
+        if self.zookeeper not in ("", zookeeper) or self.protocol != _find_protocol(properties):
+            return False
+        replace(self, zookeeper=zookeeper).save()
+        return True
+
+
+def _find_protocol(properties: Mapping[str, str]) -> str:
+    return properties.get("security.protocol", SecurityProtocol.PLAINTEXT).strip().upper()
+
+
+def _path() -> Path:
+    return Path(tempfile.gettempdir(), f"groupd-ready-broker-{os.getuid()}.json")
