@@ -9,7 +9,7 @@ _TRANSPORT.
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -39,6 +39,15 @@ _TEMPORARY: Final = frozenset(
     }
 )
 """Errors that end by themselves once each broker knows the current leaders and coordinators."""
+
+COMMITS_DURING_A_TAKEOVER: Final[Mapping[str, int]] = {"retry.backoff.ms": 1000}
+"""Properties of a consumer that commits while its coordinator dies: more than its `fetch.wait.max.ms`, 500 ms.
+
+librdkafka may look for the coordinator on the connection of its Fetch. The answer then comes up to
+`fetch.wait.max.ms` later, behind that of the Fetch. A commit that is retried earlier, after the default of 100 ms,
+fails when the answer changes the address of the coordinator. Because of this failure librdkafka discards the new
+coordinator and looks for it again, for up to a minute (confluentinc/librdkafka, issue 3645).
+"""
 
 Result = TypeVar("Result")
 
