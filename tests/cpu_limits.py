@@ -59,8 +59,8 @@ class TierLimits:
     def find_pace(self, cpu_seconds: Mapping[str, float], partial: Collection[str] = ()) -> float:
         """Return the median, weighted by row, of the ratios between the cost of a folder and its row.
 
-        `cpu_seconds` is the cost by folder. Folders in `partial` skipped tests and do not count. Return 1.0 if
-        there is no ratio.
+        `cpu_seconds` is the cost by folder. Folders in `partial` skipped tests and do not count. Return 1.0 if no
+        folder counts.
         """
         ratios = sorted(
             (cost / row, row)

@@ -73,7 +73,7 @@ class Program:
         """kill -9."""
         self._process.kill()
         self._process.wait()
-        self._reader.join(10)
+        self._reader.join(60)
         if self._process.stdout is not None:
             self._process.stdout.close()
 

@@ -104,7 +104,7 @@ class Daemon:
     def _ended(self) -> int:
         code = self._process.wait(STOP_TIMEOUT_S)
         for reader in self._readers:
-            reader.join(10)
+            reader.join(STOP_TIMEOUT_S)
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()

@@ -14,6 +14,7 @@ from tests.interop.build import CHECKOUT
 Partition = tuple[str, int]
 Event = dict[str, Any]
 
+HANG_S = 60
 KEPT_STDERR_LINES = 2000
 LINES_IN_A_REPORT = 400
 
@@ -145,7 +146,7 @@ class Member:
         self._ending = True
         self.say("leave")
         self._board.wait(f"{self.name} to close", lambda: bool(self.of("closed")))
-        code = self._process.wait(60)
+        code = self._process.wait(HANG_S)
         assert code == 0, self.report()
 
     def finish(self, timeout_s: float) -> None:
@@ -156,14 +157,14 @@ class Member:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} did not finish in {timeout_s} s\n{self.report()}") from None
         for reader in self._readers:
-            reader.join(10)
+            reader.join(HANG_S)
 
     def kill(self) -> None:
         """SIGKILL: the sockets close, nothing is said to the broker."""
         self._ending = True
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(60)
+        self._process.wait(HANG_S)
         with self._board.changed:
             self.owned = set()
 
@@ -179,7 +180,7 @@ class Member:
         """End the process whatever its state and release its pipes."""
         self.kill()
         for reader in self._readers:
-            reader.join(10)
+            reader.join(HANG_S)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 try:

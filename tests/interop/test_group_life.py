@@ -26,7 +26,7 @@ def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: 
 
     group.broker.produce(topic, PARTITIONS, RECORDS)
     group.consumed([one, two, three], records_of(topic, PARTITIONS, 0, RECORDS))
-    group.commit([one, two, three], dict.fromkeys(everything, RECORDS))
+    group.commit_in_the_end([one, two, three], dict.fromkeys(everything, RECORDS))
 
     one.kill()
     group.converge([two, three], everything)

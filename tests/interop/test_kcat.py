@@ -38,7 +38,7 @@ def _produce_at(broker: Broker, topic: str, times_ms: list[int]) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
     for time_ms in times_ms:
         producer.produce(topic, partition=0, value=f"at-{time_ms}", timestamp=time_ms)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def test_metadata_lists_the_topic(broker: Broker, topic: str) -> None:

@@ -22,6 +22,7 @@ from tests.cluster.etcd.linearizable import COMMIT, FETCH, Operations, now_ns
 
 ANSWER_S = 2.0
 AGAIN_S = 0.02
+HANG_S = 60
 
 
 class History:
@@ -58,7 +59,7 @@ class History:
             # Python 3.11 may lose one in `wait_for`.
             _, pending = await asyncio.wait(pending, timeout=ANSWER_S)
 
-    async def until_more(self, commits: int = 20, within_s: float = 60) -> None:
+    async def until_more(self, commits: int = 20, within_s: float = HANG_S) -> None:
         """Until so many more commits were acknowledged."""
         wanted = self.commits + commits
         async with asyncio.timeout(within_s):
@@ -85,6 +86,12 @@ class History:
                 if found is not None:
                     return self._ports.index(found)
             await asyncio.sleep(AGAIN_S)
+
+    async def wait_for_other_owner(self, former: int) -> None:
+        """Wait until the daemons name a coordinator other than `former`. A daemon may learn of it later."""
+        async with asyncio.timeout(HANG_S):
+            while await self.owner() == former:  # noqa: ASYNC110 - a daemon does not notify this process
+                await asyncio.sleep(AGAIN_S)
 
     async def _forever(self, use: Any) -> None:
         while True:

@@ -14,7 +14,7 @@ from typing import Any
 from tests.free_ports import free_ports
 from tests.interop.requirement import lacking
 
-START_S = 60
+HANG_S = 60
 
 
 def etcd_binary() -> str:
@@ -108,7 +108,7 @@ class EtcdNodes:
         )
         if token:
             request.add_header("Authorization", token)
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=HANG_S) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
@@ -119,7 +119,7 @@ class EtcdNodes:
 
     def until_healthy(self) -> None:
         """Waits until there is a leader."""
-        ends = time.monotonic() + START_S
+        ends = time.monotonic() + HANG_S
         for port in (self._metrics[number] for number in self._processes):
             while True:
                 try:
@@ -131,10 +131,13 @@ class EtcdNodes:
                 time.sleep(0.05)
 
     def leader(self) -> int:
-        """The number of the node that leads."""
-        for number in self._processes:
-            url = f"http://127.0.0.1:{self._metrics[number]}/metrics"
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                if b"\netcd_server_is_leader 1" in answer.read():
-                    return number
-        raise AssertionError("no node leads")
+        """Return the number of the node that leads. Wait for the end of an election."""
+        deadline = time.monotonic() + HANG_S
+        while True:
+            for number in self._processes:
+                url = f"http://127.0.0.1:{self._metrics[number]}/metrics"
+                with urllib.request.urlopen(url, timeout=HANG_S) as answer:
+                    if b"\netcd_server_is_leader 1" in answer.read():
+                        return number
+            assert time.monotonic() < deadline, "no node of etcd leads"
+            time.sleep(0.05)

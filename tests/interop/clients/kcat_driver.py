@@ -15,6 +15,8 @@ from typing import IO
 
 from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
 
+HANG_S = 60
+
 _REBALANCED = re.compile(
     r"% Group \S+ rebalanced(?:: incremental (?P<change>assignment|revoke) of \d+ partition\(s\))? "
     r"\(memberid [^)]*\): (?:(?P<whole>assigned|revoked): ?)?(?P<named>.*)$"
@@ -92,12 +94,12 @@ def main() -> None:
                 emit("committed", offsets=[])
             elif command == ["leave"]:
                 kcat.terminate()
-                kcat.wait(20)
+                kcat.wait(HANG_S)
                 break
             else:
                 threading.Event().wait(0.02)
         for reader in readers:
-            reader.join(10)
+            reader.join(HANG_S)
     emit("closed")
 
 
