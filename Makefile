@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test quick test-extended check format lint types layers docker-check wheels release tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test quick test-extended stress check format lint types layers docker-check wheels release tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -69,6 +69,9 @@ tests: $(VENV)/.test ## the tests of `make test` alone, in JOBS processes (PYTES
 
 test-extended: $(VENV)/.test ## what CI runs after `make test`: all clients, Spark, frameworks, hostile sizes, crash and etcd rounds
 	@$(call run_tests,extended,extended)
+
+stress: $(VENV)/.test ## the fast tests on one processor, beside busy loops, with a clock that steps (ARGS="-m extended tests/http")
+	@$(call clocked,$@) $(BIN)/python -m tests.stress $(or $(ARGS),-m 'not extended')
 
 # Each part is a run of its own: one that is interrupted, or fails, leaves what the others have found.
 UNMEASURED := readme ecosystem kafka_log interop soak tooling

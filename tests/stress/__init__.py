@@ -1,0 +1,1 @@
+"""Tests under bad conditions: one processor, busy neighbours and a wall clock that steps."""

@@ -1,0 +1,1 @@
+"""The folder that `tests.stress` adds to PYTHONPATH."""
