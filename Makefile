@@ -119,9 +119,10 @@ moves: $(VENV)/.test ## coordinators that move under stock clients, here and on 
 cluster-soak: $(VENV)/.test ## half an hour of commits to a cluster; 1 when etcd holds more than it should (ARGS="--minutes 5"); needs etcd
 	@$(BIN)/python -m tests.cluster.etcd.soak $(ARGS)
 
-soak: $(VENV)/.test ## half an hour of real clients that join and die; 1 when anything grows or is left (ARGS="--minutes 5")
+soak: $(VENV)/.test ## half an hour of real clients that join and die, then attacks of the largest sizes; 1 when anything grows or is left (ARGS="--minutes 5"; SEED=7)
 	@SERVERS=500 $(BIN)/python -X dev -m pytest -q tests/broker/test_many_servers.py
 	@$(BIN)/python -m tests.soak $(ARGS)
+	@$(BIN)/python -m tests.hostile.attacks --all-versions --seed $(SEED)
 
 crash: $(VENV)/.test ## 200 daemons killed under load, 200 more on full disks, 5000 disks without power (15 minutes; CRASH_SEED=7 repeats)
 	@CRASH_ROUNDS=$${CRASH_ROUNDS:-200} CRASH_LIVES=$${CRASH_LIVES:-5000} $(BIN)/python -X dev -m pytest -q \

@@ -69,7 +69,7 @@ def rounds(seed: int) -> list[Round]:
         make("crash", f"CRASH_SEED={seed}", limit_minutes=60),
         make("cluster-rounds", "ARGS=--rounds 50", limit_minutes=90),
         make("cluster-soak", limit_minutes=60),
-        make("soak", limit_minutes=60),
+        make("soak", f"SEED={seed}", limit_minutes=120),
         make("pipeline-scale", limit_minutes=90),
     ]
 

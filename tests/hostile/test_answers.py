@@ -5,14 +5,12 @@ from typing import Final
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.hostile.siege.attacker import Attacker, Hostile, frame, read
 from tests.hostile.siege.siege import Siege, besieged
 
-CONFIGS: Final = 20_000
 FAT_BYTES: Final = 2_000_000
 FAT: Final = ("-o", "message.max.bytes=20000000")
 """So that such a group can be written."""
@@ -82,17 +80,3 @@ async def test_a_large_answer_keeps_its_place(tmp_path: Path) -> None:
         await client.send(small + versions + describe(3) + versions)
         answers = [await client.answer() for _ in range(4)]
         assert [len(answer or b"") > FAT_BYTES for answer in answers] == [True, False, True, False]
-
-
-async def test_configs_of_one_topic_asked_for_again_and_again(tmp_path: Path) -> None:
-    async with besieged(tmp_path, ("--topic", "orders:1")) as siege:
-        await siege.begin()
-        resources = [DescribeConfigsResource(resource_type=2, resource_name="orders")] * CONFIGS
-        asked = frame(DescribeConfigsRequest(resources=resources, include_synonyms=True), 4)
-        hostile = await siege.attacker.connect()
-        await hostile.send(asked)
-        answered = await hostile.answer()
-        assert answered is not None
-        assert answered.count(b"orders") == CONFIGS
-        toll = await siege.toll()
-        assert toll.is_bearable(), toll

@@ -14,7 +14,7 @@ from protocol.messages.consumer_group_heartbeat import (
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.primitives import MAX_STRING_BYTES
-from tests.hostile.largest_of_consumer_groups import describing, joining
+from tests.hostile.heartbeats import describing, joining
 from tests.hostile.siege.attacker import Hostile, frame, read
 from tests.hostile.siege.siege import Siege, besieged
 

@@ -1,10 +1,7 @@
 """Requests of a great many tiny things: each is cheap, and there is one byte for each."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
-
-import pytest
+from typing import Final
 
 from coordinator.group.consumer.heartbeat_validation import MAX_SUBSCRIBED_TOPICS
 from protocol.apis import APIS
@@ -13,25 +10,16 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse,
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
 from protocol.primitives import MAX_UNKNOWN_TAGS, write_uvarint
-from tests.hostile.largest_of_consumer_groups import FIRST_EPOCH, OWNED_TOPICS, joining, owning
-from tests.hostile.shapes import names
+from tests.hostile.heartbeats import joining, owning
 from tests.hostile.siege.attacker import frame, read
 from tests.hostile.siege.siege import Siege, besieged
 
 TOPICS: Final = 20_000
 PARTITIONS: Final = 100_000
+OWNED_TOPICS: Final = 1_000
+FIRST_EPOCH: Final = 2
+"""The epoch of a member that is alone in a new group."""
 TAGS: Final = 2_000_000
 SESSIONS: Final = 6
 OF_A_SESSION: Final = 40_000
@@ -63,39 +51,6 @@ def fetch_of(partitions: int, topic: str = "nobody", *, session: tuple[int, int]
     return FetchRequest(
         replica_id=-1, max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=topics
     )
-
-
-def commit() -> OffsetCommitRequest:
-    parts = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1)] * PARTITIONS
-    return OffsetCommitRequest(
-        group_id="g", topics=[OffsetCommitRequestTopic(name="orders", partitions=parts)]
-    )
-
-
-def list_offsets() -> ListOffsetsRequest:
-    parts = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(5)]
-    topics = [ListOffsetsTopic(name=f"nobody-{number}", partitions=parts) for number in range(TOPICS)]
-    return ListOffsetsRequest(replica_id=-1, topics=topics)
-
-
-def offset_fetch() -> OffsetFetchRequest:
-    topics = [
-        OffsetFetchRequestTopics(name=f"nobody-{number}", partition_indexes=[*range(5)])
-        for number in range(TOPICS)
-    ]
-    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
-
-
-ALLOWED: Final[dict[str, tuple[Callable[[], Any], int]]] = {
-    "Fetch": (lambda: fetch_of(PARTITIONS), 12),
-    "ListOffsets": (list_offsets, 11),
-    "OffsetCommit": (commit, 8),
-    "OffsetFetch": (offset_fetch, 8),
-    "the same group": (
-        lambda: OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)] * 100_000),
-        8,
-    ),
-}
 
 
 async def send_and_read(siege: Siege, data: bytes) -> bytes | None:
@@ -134,25 +89,16 @@ async def test_what_each_api_may_hold_is_bounded(tmp_path: Path) -> None:
         assert toll.is_bearable(), toll
 
 
-@pytest.mark.parametrize("what", ALLOWED)
-async def test_as_many_as_are_allowed_are_answered(tmp_path: Path, what: str) -> None:
-    make, version = ALLOWED[what]
-    data = frame(make(), version)
-    async with besieged(tmp_path, ["--topic", "orders:1"]) as siege:
-        await siege.begin()
-        assert await send_and_read(siege, data) is not None
-        toll = await siege.toll()
-        assert toll.is_bearable(), toll
-
-
 async def test_a_member_names_as_many_topics_and_owns_as_many_partitions_as_there_may_be(
     tmp_path: Path,
 ) -> None:
-    owned = owning("g", OWNED_TOPICS, range(PARTITIONS // OWNED_TOPICS), names(TOPICS))
+    names = [f"absent-{number}" for number in range(TOPICS)]
+    partitions = range(PARTITIONS // OWNED_TOPICS)
+    owned = owning("g", FIRST_EPOCH, OWNED_TOPICS, partitions, names)
     async with besieged(tmp_path) as siege:
         await siege.begin()
         client = await siege.attacker.connect()
-        joined = await client.call(joining("g", names(TOPICS)), 1)
+        joined = await client.call(joining("g", names), 1)
         assert (joined.error_code, joined.member_epoch) == (ErrorCode.NONE, FIRST_EPOCH)
         assert (await client.call(owned, 1)).error_code == ErrorCode.NONE
         too_many = await client.call(joining("g", ["the same"] * (MAX_SUBSCRIBED_TOPICS + 1)), 1)

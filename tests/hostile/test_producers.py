@@ -22,7 +22,6 @@ from tests.hostile.siege.attacker import Attacker, frame, read
 from tests.hostile.siege.siege import besieged
 
 PRODUCERS: Final = 10_000
-REPEATED: Final = 1_000
 CONNECTIONS: Final = 10
 LATEST_MS: Final = 250
 ORDERS: Final = ("--topic", "orders:1")
@@ -52,21 +51,6 @@ async def write_all(attacker: Attacker) -> None:
     for start in range(0, len(frames), _PIECE):
         await client.send(b"".join(frames[start : start + _PIECE]))
         assert (await client.call(ListGroupsRequest(), 4)).error_code == ErrorCode.NONE
-
-
-async def test_one_partition_that_is_named_a_thousand_times(tmp_path: Path) -> None:
-    topic = DescribeProducersTopicRequest(name="orders", partition_indexes=[0] * REPEATED)
-    asked = frame(DescribeProducersRequest(topics=[topic]), 0)
-    async with besieged(tmp_path, ORDERS) as siege:
-        await write_all(siege.attacker)
-        await siege.begin()
-        hostile = await siege.attacker.connect()
-        await hostile.send(asked)
-        answered = read(DescribeProducersResponse, 0, await hostile.answer())
-        (partition,) = answered.topics[0].partitions
-        assert {each.producer_id for each in partition.active_producers} == set(range(PRODUCERS))
-        toll = await siege.toll()
-        assert toll.is_bearable(LATEST_MS), toll
 
 
 async def test_many_who_describe_a_partition_and_do_not_read(tmp_path: Path) -> None:

@@ -1,9 +1,15 @@
 """`python -m tests.hostile.siege.neighbour PORT PROCESS_ID`: a member that sends heartbeats until its input ends.
 
-It prints `ready` once its group is stable, and at the end, as JSON, how many heartbeats it sent, and by how much
-the latest answer came after it was due (milliseconds), without the time in which the daemon or the neighbour could
-have run and the system let others run: a daemon that works waits longer for a busy machine than one that is idle.
-An answer that does not come at all, or that says anything but that all is well, ends it with an error.
+It prints `ready` once its group is stable. For each line of input, and at the end of the input, it prints a report
+as JSON and begins to measure anew:
+
+sent            heartbeats since the last report
+worst_ms        by how much the latest answer came after it was due, without the time in which the daemon or the
+                neighbour could have run and the system let others run: a daemon that works waits longer for a busy
+                machine than one that is idle
+worst_cpu_ms    how much of such a wait can be work of the daemon: the CPU time of its threads, at most the wait
+
+An error answer, or a missing one, ends it with an error.
 """
 
 import contextlib
@@ -50,39 +56,59 @@ def join(connection: Connection) -> HeartbeatRequest:
     return HeartbeatRequest(group_id=GROUP, generation_id=joined.generation_id, member_id=member_id)
 
 
-class Queue:
-    """How long processes have waited for a processor, by Linux's account of each of their threads."""
+class SchedulerAccount:
+    """Linux's account of the threads of the daemon and of this process: CPU time, and waits for a processor."""
 
-    def __init__(self, *process_ids: int) -> None:
-        self._process_ids = process_ids
-        self._waited_ns = self._read()
+    def __init__(self, daemon_id: int) -> None:
+        self._daemon_id = daemon_id
+        self._account = self._read()
 
-    def since_s(self) -> float:
-        """The time since the last call, in seconds, all threads together; 0 where the system keeps no account."""
-        before, self._waited_ns = self._waited_ns, self._read()
-        return sum(now - before.get(thread, 0) for thread, now in self._waited_ns.items()) / 1e9
+    def measure_s(self) -> tuple[float, float]:
+        """Return the CPU time of the daemon and the waits of both, in seconds since the last call, all threads
+        together; zeros where the system keeps no account."""
+        before, self._account = self._account, self._read()
+        cpu_ns = waited_ns = 0
+        for path, (ran_ns, queued_ns) in self._account.items():
+            ran_before_ns, queued_before_ns = before.get(path, (0, 0))
+            waited_ns += queued_ns - queued_before_ns
+            if path.parts[2] == str(self._daemon_id):
+                cpu_ns += ran_ns - ran_before_ns
+        return cpu_ns / 1e9, waited_ns / 1e9
 
-    def _read(self) -> dict[Path, int]:
-        waited_ns = {}
-        for process_id in self._process_ids:
+    def _read(self) -> dict[Path, tuple[int, int]]:
+        account = {}
+        for process_id in (self._daemon_id, os.getpid()):
             for path in Path(f"/proc/{process_id}/task").glob("*/schedstat"):
                 with contextlib.suppress(OSError):  # the thread has just ended
-                    waited_ns[path] = int(path.read_text().split()[1])
-        return waited_ns
+                    ran_ns, queued_ns, _ = path.read_text().split()
+                    account[path] = (int(ran_ns), int(queued_ns))
+        return account
 
 
-def beat(connection: Connection, heartbeat: HeartbeatRequest, queue: Queue) -> tuple[int, float]:
-    """Sends heartbeats until the input ends; how many, and how late the latest answer was, in seconds."""
-    sent, worst_s = 0, 0.0
-    due_s = time.monotonic()
-    while not select.select([sys.stdin], [], [], max(0.0, due_s - time.monotonic()))[0]:
+def beat(connection: Connection, heartbeat: HeartbeatRequest, account: SchedulerAccount) -> None:
+    """Send heartbeats until the input ends; print a report after the heartbeat that follows a line of input."""
+    sent, worst_s, worst_cpu_s = 0, 0.0, 0.0
+    due_s, is_over = time.monotonic(), False
+    while not is_over:
+        is_due = select.select([sys.stdin], [], [], max(0.0, due_s - time.monotonic()))[0] == []
+        is_over = not is_due and not sys.stdin.readline()
         answer = connection.call(heartbeat, 3)
         assert answer.error_code == ErrorCode.NONE, answer
         now_s = time.monotonic()
-        worst_s = max(worst_s, now_s - due_s - queue.since_s())
+        cpu_s, queued_s = account.measure_s()
+        wait_s = now_s - min(due_s, now_s) - queued_s
+        worst_s = max(worst_s, wait_s)
+        worst_cpu_s = max(worst_cpu_s, min(wait_s, cpu_s))
         sent += 1
         due_s = max(due_s + PACE_S, now_s)
-    return sent, worst_s
+        if not is_due:
+            report = {
+                "sent": sent,
+                "worst_ms": round(worst_s * 1000, 1),
+                "worst_cpu_ms": round(worst_cpu_s * 1000, 1),
+            }
+            print(json.dumps(report), flush=True)
+            sent, worst_s, worst_cpu_s = 0, 0.0, 0.0
 
 
 def main() -> None:
@@ -90,8 +116,7 @@ def main() -> None:
     with Connection(f"127.0.0.1:{sys.argv[1]}", "neighbour") as connection:
         heartbeat = join(connection)
         print("ready", flush=True)
-        sent, worst_s = beat(connection, heartbeat, Queue(int(sys.argv[2]), os.getpid()))
-    print(json.dumps({"sent": sent, "worst_ms": round(worst_s * 1000, 1)}), flush=True)
+        beat(connection, heartbeat, SchedulerAccount(int(sys.argv[2])))
 
 
 if __name__ == "__main__":

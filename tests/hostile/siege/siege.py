@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.crash.process import Process
 from tests.hostile.siege.attacker import Attacker
@@ -48,6 +48,14 @@ class Toll:
         )
 
 
+class NeighbourReport(NamedTuple):
+    """The waits of a neighbour since its last report; `neighbour.py` defines the figures."""
+
+    sent: int
+    worst_ms: float
+    worst_cpu_ms: float
+
+
 class Neighbour:
     """A member in a process of its own."""
 
@@ -76,10 +84,20 @@ class Neighbour:
         """Ends it; how late its latest answer was."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        told = await self._line()
-        assert told, "the neighbour was not served; its own words are above"
+        report = await self._read_report()
         assert await self._process.wait() == 0
-        return float(json.loads(told)["worst_ms"])
+        return report.worst_ms
+
+    async def report(self) -> NeighbourReport:
+        """Return the waits since the last report. Raises AssertionError when a heartbeat has failed."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
+        return await self._read_report()
+
+    async def _read_report(self) -> NeighbourReport:
+        line = await self._line()
+        assert line, "a heartbeat of the neighbour failed; its error is above"
+        return NeighbourReport(**json.loads(line))
 
     async def end(self) -> None:
         """Ends it however it is."""
@@ -110,13 +128,13 @@ class Siege:
         """Lets the neighbours in, and looks at the daemon's memory."""
         for daemon in (self.daemon, self._quiet):
             self._neighbours.append(await Neighbour.beside(daemon))
-        self._before_bytes = _memory(self.daemon.process_id, "VmRSS")
-        _reset_peak(self.daemon.process_id)
+        self._before_bytes = read_memory_bytes(self.daemon.process_id, "VmRSS")
+        reset_peak_memory(self.daemon.process_id)
 
     async def toll(self) -> Toll:
         """Ends the neighbours and all connections of the attacker, and waits for memory to be given back."""
         worst_ms, quiet_ms = [await neighbour.worst_ms() for neighbour in self._neighbours]
-        peak_bytes = _memory(self.daemon.process_id, "VmHWM")
+        peak_bytes = read_memory_bytes(self.daemon.process_id, "VmHWM")
         await self.attacker.close()
         kept_bytes = await self._kept()
         return Toll(worst_ms, quiet_ms, peak_bytes - self._before_bytes, kept_bytes)
@@ -130,7 +148,7 @@ class Siege:
     async def _kept(self) -> int:
         kept_bytes = 0
         for _ in range(round(GIVES_BACK_S / _LOOK_S)):
-            kept_bytes = _memory(self.daemon.process_id, "VmRSS") - self._before_bytes
+            kept_bytes = read_memory_bytes(self.daemon.process_id, "VmRSS") - self._before_bytes
             if kept_bytes < KEPT_BYTES:
                 break
             await asyncio.sleep(_LOOK_S)
@@ -172,14 +190,14 @@ async def besieged(
             await daemon.kill()
 
 
-def _memory(process_id: int, field: str) -> int:
-    """A line of the system's account of a process, in bytes."""
+def read_memory_bytes(process_id: int, field: str) -> int:
+    """Return a line of the system's account of a process, such as VmRSS, in bytes."""
     text = Path(f"/proc/{process_id}/status").read_text()
     found = re.search(rf"^{field}:\s+(\d+) kB$", text, re.MULTILINE)
     assert found is not None, text
     return int(found[1]) * 1024
 
 
-def _reset_peak(process_id: int) -> None:
-    """From now on VmHWM is the most that the process has had since now."""
+def reset_peak_memory(process_id: int) -> None:
+    """Let VmHWM be the most memory that the process has from now on."""
     Path(f"/proc/{process_id}/clear_refs").write_text("5")
