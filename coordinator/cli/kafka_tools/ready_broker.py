@@ -11,9 +11,12 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coordinator.core.shared_types import SecurityProtocol
+
+if TYPE_CHECKING:
+    from storage.files import Files
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +35,22 @@ class ReadyBroker:
     @classmethod
     def load(cls) -> "ReadyBroker | None":
         """Return the broker that this user saved last in this container; None without one."""
+        path = _find_path()
         try:
-            with _path().open("rb") as file:
-                # Every user of the container may write to the directory.
-                return cls(**json.load(file)) if os.fstat(file.fileno()).st_uid == os.getuid() else None
+            # Every user of the container may write to the directory for temporary files.
+            if os.lstat(path).st_uid != os.getuid():
+                return None
+            return cls(**json.loads(_files().read(path)))
         except OSError:
             return None
 
     def save(self) -> None:
         """Keep the broker for later calls."""
+        path = _find_path()
         # Without a writable directory for temporary files, later calls need another way to the broker.
-        with suppress(OSError), tempfile.NamedTemporaryFile("w", delete=False) as file:
-            json.dump(asdict(self), file)
-            file.flush()
-            os.replace(file.name, _path())
+        with suppress(OSError):
+            _files().mkdir(os.path.dirname(path), is_private=True)
+            _files().write_atomically(path, json.dumps(asdict(self)).encode(), is_private=True)
 
     def claim(self, zookeeper: str, properties: Mapping[str, str]) -> bool:
         """Let an address of ZooKeeper stand for the broker. In: the address; the properties of the client.
@@ -63,5 +68,11 @@ def _find_protocol(properties: Mapping[str, str]) -> str:
     return properties.get("security.protocol", SecurityProtocol.PLAINTEXT).strip().upper()
 
 
-def _path() -> Path:
-    return Path(tempfile.gettempdir(), f"groupd-ready-broker-{os.getuid()}.json")
+def _find_path() -> str:
+    return os.path.join(tempfile.gettempdir(), f"groupd-{os.getuid()}", "ready-broker.json")
+
+
+def _files() -> "Files":
+    from storage.files import OsFiles  # slow to load
+
+    return OsFiles()
