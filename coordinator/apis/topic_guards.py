@@ -13,6 +13,7 @@ Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, `DescribeTopicPartitions
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 from itertools import compress
 from operator import not_
@@ -255,12 +256,23 @@ async def guard_describe_topic_partitions(
     return GuardPassed(finish)
 
 
+async def _count_names(
+    topics: Iterable[CreatableTopic | CreatePartitionsTopic], budget: Budget
+) -> Counter[str]:
+    """Return how often a request names each topic."""
+    counts: Counter[str] = Counter()
+    for topic in topics:
+        counts[topic.name] += 1
+        await budget.checkpoint()
+    return counts
+
+
 async def guard_create_topics(
     request: CreateTopicsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
     """CREATE on the cluster covers all; else CREATE on each topic; the refused come last. What was created is
     described to who may describe its configs."""
-    counts = Counter(topic.name for topic in request.topics)
+    counts = await _count_names(request.topics, budget)
     covers = helper.allows_on_cluster(AclOperation.CREATE, logs_denied=False)
 
     def allows(topic: CreatableTopic) -> bool:
@@ -296,7 +308,7 @@ async def guard_create_partitions(
     request: CreatePartitionsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
     """ALTER on each topic; the refused come first."""
-    counts = Counter(topic.name for topic in request.topics)
+    counts = await _count_names(request.topics, budget)
 
     def allows(topic: CreatePartitionsTopic) -> bool:
         return counts[topic.name] > 1 or helper.allows_on_topic(AclOperation.ALTER, topic.name)
