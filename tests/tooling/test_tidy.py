@@ -23,7 +23,7 @@ from tests.tooling.prose import count_habits, folder_of, python_prose, short_doc
 ROOT = Path(tests.__file__).parents[1]
 DAEMON = ("protocol", "storage", "coordinator")
 SYNCHRONOUS = (
-    "protocol/", "storage/", "coordinator/group/", "coordinator/topics/", "coordinator/transactions/",
+    "protocol/", "storage/", "coordinator/group/", "coordinator/transactions/",
 )  # fmt: skip
 CLOCK = "coordinator/core/clock.py"
 TIME_BUDGET = "coordinator/core/time_budget.py"
