@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_serve import FREE, Daemon, get
+from tests.free_ports import free_ports
 from tests.interop.requirement import lacking
 
 SCRIPT = Path(__file__).parents[2] / "docker" / "groupd-health"
@@ -64,8 +65,8 @@ def port(daemon: Daemon) -> int:
 
 
 def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """Return a port that nobody listens on, and that the system gives to no other process meanwhile."""
+    return free_ports(1)[0]
 
 
 def test_a_daemon_that_answers_is_healthy(port: int) -> None:

@@ -7,6 +7,8 @@ from tests.interop.group import Group, partitions_of, records_of
 from tests.interop.member import Member
 
 PARTITIONS = 12
+RESTART_MS = 60_000
+"""A member starts again within this time, on a busy machine too."""
 STATIC = [driver for driver in DRIVERS if driver.static_membership]
 # franz-go 1.22 leaves out its instance id when it says that it will be back, which Kafka refuses.
 STATIC_CONSUMERS = [driver for driver in CONSUMER_DRIVERS if driver.name != "franz_go"]
@@ -22,7 +24,7 @@ def test_static_member_gets_its_partitions_back_without_a_rebalance(
     group: Group, topic: str, driver: Driver
 ) -> None:
     """Ended and started again, it owns what it owned, and the other member never hears of it."""
-    group.session_timeout_ms = 15_000
+    group.session_timeout_ms = group.rebalance_timeout_ms = RESTART_MS
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
     one = group.join(topic, instance_id="one")
