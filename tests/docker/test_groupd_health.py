@@ -65,7 +65,7 @@ def port(daemon: Daemon) -> int:
 
 
 def closed_port() -> int:
-    """Return a port that nobody listens on, and that the system gives to no other process meanwhile."""
+    """Return a port without a listener, which the system gives to no other process."""
     return free_ports(1)[0]
 
 
