@@ -79,6 +79,7 @@ class DataPlaneHandler:
             may_read=rights.may_read,
             may_describe=rights.may_describe,
             may_delete=rights.may_delete,
+            may_create=rights.may_create,
         )
         answer = self._data_plane.begin_request(request, machine_context, self.arrival.now)
         if not isinstance(answer, Answer):

@@ -15,8 +15,6 @@ Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, `DescribeTopicPartitions
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
-from itertools import compress
-from operator import not_
 from typing import Any, Final
 
 from coordinator.apis.auth_helper import (
@@ -115,12 +113,16 @@ def create_metadata_guard(creates_topics: bool) -> CoroutineGuard:
                     topic.topic_authorized_operations = helper.find_authorized_operations(
                         ResourceType.TOPIC, topic.name
                     )
-            response.topics = topics + refused
+            # A topic that was deleted since the guard, and that the client may not create, is refused as well.
+            not_created = [topic for topic in topics if topic.error_code == _DENIED]
+            response.topics = (
+                [topic for topic in topics if topic.error_code != _DENIED] + not_created + refused
+            )
             if request.include_cluster_authorized_operations:
                 response.cluster_authorized_operations = helper.find_cluster_operations()
             return response
 
-        return GuardPassed(finish)
+        return GuardPassed(finish, arguments=(TopicRights(may_create=partial(_may_create, helper)),))
 
     return guard
 
@@ -158,14 +160,6 @@ async def _split_metadata_names(
             if with_operations:
                 helper.find_authorized_operations(ResourceType.TOPIC, name)
         await budget.checkpoint()
-    if creates:
-        # A topic that was deleted since its step would be created by the handler.
-        may_stay = [_exists_or_may_be_created(helper, entry.name or "") for entry in allowed]
-        not_created += [
-            helper.build_denied_entry(MetadataResponseTopic, entry.name, _DENIED)
-            for entry in compress(allowed, map(not_, may_stay))
-        ]
-        allowed = list(compress(allowed, may_stay))
     return allowed, not_created + hidden
 
 
@@ -242,12 +236,14 @@ async def guard_describe_topic_partitions(
                 topic.topic_authorized_operations = helper.find_authorized_operations(
                     ResourceType.TOPIC, topic.name
                 )
-        response.topics = response.topics + refused
+        # A topic that was deleted since its step is not one of all topics.
+        response.topics = [
+            topic
+            for topic in response.topics
+            if not is_all or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ] + refused
         return response
 
-    if is_all:
-        # A topic that was deleted since its step is not one of all topics.
-        allowed = [name for name in allowed if helper.catalogue.find_topic(name) is not None]
     if not allowed:
         return AuthorizationDenied(DescribeTopicPartitionsResponse(topics=refused))
     request.topics = [TopicRequest(name=name) for name in allowed]

@@ -32,7 +32,7 @@ class Context(Struct):
     broker as the asker should know it, needed where an answer names it; `may_read` tells whether the asker may
     read from a topic, needed by a Fetch where not everybody may (None); `may_describe` whether it may know of one,
     needed where it names topics by a regular expression and by a DeleteTopics; `may_delete` whether it may delete
-    one."""
+    one; `may_create` whether it may create one, needed by a Metadata."""
 
     waiter: int
     api_version: int
@@ -44,6 +44,7 @@ class Context(Struct):
     may_read: Callable[[str], bool] | None = None
     may_describe: Callable[[str], bool] | None = None
     may_delete: Callable[[str], bool] | None = None
+    may_create: Callable[[str], bool] | None = None
 
 
 class Fact(Struct):

@@ -18,6 +18,7 @@ class TopicRights(NamedTuple):
     may_read: TopicRight | None = None
     may_describe: TopicRight | None = None
     may_delete: TopicRight | None = None
+    may_create: TopicRight | None = None
 
 
 ALL_TOPIC_RIGHTS = TopicRights()

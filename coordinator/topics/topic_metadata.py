@@ -33,7 +33,7 @@ from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.partition import ReadablePartition
 from coordinator.topics.partition_leadership import NO_LEADER, describe_leadership, find_leader_epoch
 from coordinator.topics.topic import ZERO_ID, CreatedTopics, NewTopicSpec, Topic
-from coordinator.topics.topic_authorization import ON_CLUSTER, ON_TOPIC, OPERATIONS_NOT_REQUESTED
+from coordinator.topics.topic_authorization import ON_CLUSTER, ON_TOPIC, OPERATIONS_NOT_REQUESTED, TopicRight
 from coordinator.topics.topic_creation import build_too_many_changes
 from coordinator.topics.topic_name import find_name_error, is_internal
 from protocol.error_codes import ErrorCode
@@ -94,13 +94,15 @@ async def answer_metadata(
         may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
         absent: AbsentTopics = {}
         if may_create:
-            absent = await _create_topics(plane, work, names, changes)
+            absent = await _create_topics(plane, work, names, context.may_create, changes)
         for name in names:
             topic = catalogue.find_topic(name)
             if topic is not None:
                 topics.append(await describer.describe_topic(work, topic))
                 continue
             error, reason = absent.get(name) or _find_absence(catalogue, config, name, may_create)
+            if may_create and context.may_create is not None and not context.may_create(name):
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             topics.append(describer.describe_absent(name, error))
             if reason is not None:
                 missing.append(MissingTopic(name, reason))
@@ -210,7 +212,7 @@ def _find_absence(
 
 
 async def _reserve_topics(
-    plane: DataPlane, work: LongWork, names: Iterable[str]
+    plane: DataPlane, work: LongWork, names: Iterable[str], may_create: TopicRight | None
 ) -> tuple[dict[Topic, int], CreatedTopics, AbsentTopics]:
     """Reserve the topics that do not exist and may be created, as many as one request creates. Return the reserved
     topics with their numbers of partitions, the refusals for want of descriptors, and why others are not there.
@@ -235,6 +237,8 @@ async def _reserve_topics(
             or catalogue.metric_names.find_collision(name)
         ):
             continue
+        if may_create is not None and not may_create(name):
+            continue
         most = plane.ownership.max_replicas(name)
         replicas = min(factor, most) if plane.config.accept_any_replication_factor else factor
         if not 1 <= replicas <= most:
@@ -252,11 +256,15 @@ async def _reserve_topics(
 
 
 async def _create_topics(
-    plane: DataPlane, work: LongWork, names: Iterable[str], changes: list[TopicChange]
+    plane: DataPlane,
+    work: LongWork,
+    names: Iterable[str],
+    may_create: TopicRight | None,
+    changes: list[TopicChange],
 ) -> AbsentTopics:
     """Create the topics that do not exist and may be created. Return why some of them are not there yet, or cannot
     be."""
-    reserved, refused, absent = await _reserve_topics(plane, work, names)
+    reserved, refused, absent = await _reserve_topics(plane, work, names, may_create)
     if not reserved and not refused:
         return absent
     created = refused | await plane.catalogue.create_reserved(work, reserved)
