@@ -390,8 +390,8 @@ class Catalogue:
     ) -> tuple[list[Topic], OSError | None]:
         """Delete topics that exist, and their records. The deletion is done when the file has them no more.
 
-        Return the deleted topics, without those that another request deletes, and why directories of theirs are
-        left. Raises OSError, StorageError: then all of them are as they were."""
+        Return the deleted topics, except topics that another request is deleting, and the error that left some of
+        their directories on the disk. Raises OSError, StorageError: then no topic has changed."""
         going = [topic for topic in topics if topic.name not in self._deleting]
         self._deleting |= {topic.name for topic in going}
         try:

@@ -68,7 +68,7 @@ class LongWork(Budget, Protocol):
 
 
 def reject_transaction(request: AddOrVerifyRequest) -> AddOrVerifyResult:
-    """Stand in for the transaction coordinator where there is no transaction. Raises AssertionError."""
+    """Refuse a request to a transaction coordinator, for work outside of transactions. Raises AssertionError."""
     raise AssertionError(f"no transaction coordinator for {request}")
 
 
@@ -83,7 +83,7 @@ class OneStepWork:
         self._add_or_verify = add_or_verify
 
     async def checkpoint(self) -> None:
-        """Do nothing."""
+        """Continue at once: work in one step lets no other work go first."""
 
     async def call_in_thread(self, function: Callable[[], T]) -> T:
         """Call a function in this thread."""

@@ -109,8 +109,8 @@ async def _produce(
 async def _collect_transactional_batches(
     plane: DataPlane, work: LongWork, request: ProduceRequest, context: Context
 ) -> tuple[list[ReceivedBatch | ProduceError], VerifiedBatches]:
-    """Return what came for each partition, and what the batches of the transaction may begin it with. Without a
-    transactional id the request has no right to a transaction."""
+    """Return the batch of each partition, and the verification of those that belong to the transaction. A request
+    without a transactional id is refused."""
     if request.transactional_id is None:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return [

@@ -91,18 +91,18 @@ async def answer_metadata(
                 topics.append(await describer.describe_topic(work, topic))
     else:
         names = dict.fromkeys(entry.name or "" for entry in request.topics)
-        may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
+        creates = config.auto_create_topics_enable and request.allow_auto_topic_creation
         absent: AbsentTopics = {}
-        if may_create:
+        if creates:
             absent = await _create_topics(plane, work, names, context.may_create, changes)
         for name in names:
             topic = catalogue.find_topic(name)
             if topic is not None:
                 topics.append(await describer.describe_topic(work, topic))
                 continue
-            error, reason = absent.get(name) or _find_absence(catalogue, config, name, may_create)
-            if may_create and context.may_create is not None and not context.may_create(name):
-                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            error, reason = absent.get(name) or _find_absence(
+                catalogue, config, name, creates, context.may_create
+            )
             topics.append(describer.describe_absent(name, error))
             if reason is not None:
                 missing.append(MissingTopic(name, reason))
@@ -196,9 +196,13 @@ def _describe_partition(
 
 
 def _find_absence(
-    catalogue: Catalogue, config: DataPlaneConfig, name: str, may_create: bool
+    catalogue: Catalogue,
+    config: DataPlaneConfig,
+    name: str,
+    creates: bool,
+    may_create: TopicRight | None,
 ) -> tuple[ErrorCode, MissingReason | None]:
-    """What stood against creating the topic."""
+    """Return why a topic was not created."""
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if find_name_error(name) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, MissingReason.ILLEGAL_NAME
@@ -206,8 +210,10 @@ def _find_absence(
         return ErrorCode.LEADER_NOT_AVAILABLE, None
     if not config.auto_create_topics_enable:
         return unknown, MissingReason.AUTO_CREATION_OFF
-    if not may_create:
+    if not creates:
         return unknown, MissingReason.NOT_ALLOWED
+    if may_create is not None and not may_create(name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
     return unknown, MissingReason.INTERNAL if is_internal(name) else MissingReason.COLLIDES
 
 

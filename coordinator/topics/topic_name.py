@@ -67,7 +67,10 @@ class MetricNameRegistry:
             del self._names[metric_name(name)]
 
     def find_collision(self, name: str, ignored: Container[str] = ()) -> str | None:
-        """Return a topic that metrics cannot tell from the one of a name; None when there is none. In: topics that
-        are not compared."""
+        """Return a topic whose name is the same in metrics as `name`, or None.
+
+        Args:
+            ignored: topics that are not compared.
+        """
         others = self._names.get(metric_name(name), ())
         return next((other for other in others if other != name and other not in ignored), None)

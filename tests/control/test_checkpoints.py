@@ -1,4 +1,4 @@
-"""Jobs of the control plane whose objects change or go at a checkpoint: they report what is there then."""
+"""Jobs of the control plane report objects as they are after each checkpoint."""
 
 import asyncio
 from collections.abc import AsyncIterator

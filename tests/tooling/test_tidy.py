@@ -37,6 +37,8 @@ KNOWS_CLASS_NAMES = (
     "coordinator/cli/wire/",
 )
 PRODUCT = (*DAEMON, "pipeline", "distribution", "clients")
+ERROR_MESSAGES = "protocol/error_messages.py"
+"""Kafka's own sentences."""
 KAFKA_CLASS_NAMES = "protocol/messages/"
 """Parts of messages have Kafka's names, which repeat from message to message."""
 SHARED_CLASS_NAMES = {
@@ -130,7 +132,8 @@ def examine_files() -> Examination:
         for name in defined_classes(source):
             found.classes[name].append(source.path)
         folder = folder_of(source.path)
-        found.habits[folder] += sum(map(count_habits, python_prose(source.nodes, source.text)))
+        if source.path != ERROR_MESSAGES:
+            found.habits[folder] += sum(map(count_habits, python_prose(source.nodes, source.text)))
         if source.path.split("/")[0] in PRODUCT:
             found.short_docstrings[folder] += len(short_docstrings(source.nodes))
     return found
@@ -381,7 +384,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (asynchronous_files, "coordinator/runtime/partition_loader.py", "importlib.import_module('aiofiles')\n"),
     (asynchronous_files, ASYNC_FILES, "from aiofiles.os import wrap, replace\n"),
     (asynchronous_files, ASYNC_FILES, "from aiofiles import open\n"),
-    (asynchronous_functions, "coordinator/topics/fetch.py", "async def f(): ...\n"),
+    (asynchronous_functions, "storage/log.py", "async def f(): ...\n"),
     (numbered_errors, "storage/log.py", "try:\n    f()\nexcept OSError as e:\n    g(f'no: {e}')\n"),
     (numbered_errors, "pipeline/log.py", "try:\n    f()\nexcept (A, OSError) as e:\n    g(str(e))\n"),
     (numbered_errors, "storage/log.py", "try:\n    f()\nexcept OSError as e:\n    _LOG.error('%s', e)\n"),

@@ -1,6 +1,6 @@
 """Two requests of which one runs during an await of the other, compared with both orders in which they may run.
 
-Each request of the data plane that has an await is stopped at each of them, before and after what it awaits is
+Each request of the data plane that has an await is stopped at each of them, before and after the awaited call is
 done; then the other request runs as a whole, and the first one goes on. Responses and state have to be those of one
 order. A refusal after which the client retries is right as well, where the refused request has had no effect."""
 
@@ -330,7 +330,7 @@ def in_order(first: str, second: str) -> Outcome:
 
 
 def interleave(first: str, second: str) -> Iterator[tuple[int, bool, Outcome]]:
-    """Stop the first request at each await in turn, before and after what it awaits is done, and run the second
+    """Stop the first request at each await in turn, before and after the awaited call is done, and run the second
     one. Yield the number of the await, whether it is done, and the outcome."""
     for at in count():
         for is_done in (False, True):

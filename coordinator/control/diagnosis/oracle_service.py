@@ -203,7 +203,7 @@ class ServerOracleContext:
             self._check_task = self._server.loop.create_task(self._run_pending_checks())
 
     def close(self) -> None:
-        """Cancel all checks."""
+        """Cancel all checks, also those that run."""
         self._timers.close()
         self._due.clear()
         self._pending_checks.clear()
