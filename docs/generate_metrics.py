@@ -169,7 +169,7 @@ async def _of_all_groups() -> list[Metric]:
             )
             control.close()
             return [
-                *ServerMetricsCollector(ServerView(server).collect_metrics()).collect(),
+                *ServerMetricsCollector(await ServerView(server).collect_metrics()).collect(),
                 *ControlCollector(metrics).collect(),
             ]
 

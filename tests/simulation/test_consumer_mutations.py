@@ -127,7 +127,7 @@ def test_partitions_that_others_have_yet_to_give_up_are_missed(monkeypatch: pyte
     monkeypatch.setattr(
         pending_update,
         "reconcile_member",
-        lambda member, goal, owned: real(member, structs.replace(goal, is_held=lambda *_: False), owned),
+        lambda member, goal, owned: real(member, structs.replace(goal, find_holders=lambda _: {}), owned),
     )
     said = finding(first_seed=29)
     assert re.search("both own|another's too", said), said
