@@ -68,15 +68,6 @@ def groupd() -> None:
     """A standalone Kafka group coordinator."""
 
 
-def ignore_library_warnings() -> None:
-    """Keep the warnings of libraries off standard error, unless an option of Python asks for them.
-
-    Libraries address them to programmers, as cryptography about an unusual country in a certificate.
-    """
-    if not sys.warnoptions:
-        warnings.simplefilter("ignore", UserWarning)
-
-
 def main(arguments: list[str] | None = None) -> Any:
     """The entry point of the command. Exit codes: 0 fine, 1 a failure while running, 2 usage or no start, 3 no
     daemon can be reached."""
@@ -86,7 +77,10 @@ def main(arguments: list[str] | None = None) -> Any:
     if not __debug__:
         print("groupd: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr)
         sys.exit(EXIT_USAGE)
-    ignore_library_warnings()
+    if (
+        not sys.warnoptions
+    ):  # libraries address such warnings to programmers: an unusual country in a certificate
+        warnings.simplefilter("ignore", UserWarning)
     return groupd(arguments, prog_name="groupd")
 
 

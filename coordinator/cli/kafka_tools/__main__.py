@@ -1,14 +1,17 @@
 """`python -m coordinator.cli.kafka_tools TOOL [ARGUMENTS]`: what the image's links call, each with its own name."""
 
 import sys
+import warnings
 
 from coordinator.cli.kafka_tools.dispatch import TOOLS, main, tool_name
-from coordinator.cli.main import ignore_library_warnings
 
 
 def run_program() -> None:
     """Run the tool that the program is named after, else the one that the first argument names."""
-    ignore_library_warnings()
+    if (
+        not sys.warnoptions
+    ):  # libraries address such warnings to programmers: an unusual country in a certificate
+        warnings.simplefilter("ignore", UserWarning)
     program, *arguments = sys.argv
     if tool_name(program) in TOOLS:
         sys.exit(main(program, arguments))
