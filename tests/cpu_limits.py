@@ -38,6 +38,15 @@ def measure_calibration_loop() -> float:
     return time.thread_time() - start
 
 
+def measure_slowdown() -> float:
+    """Return by how much this machine is slower now than the reference machine; 1 if it is not slower.
+
+    For tests that have a bound on CPU time: the same steps take twice as long on some days.
+    """
+    reference_s = tomllib.loads(LIMITS.read_text())["reference"]["calibration_ms"] / 1000
+    return max(1.0, min(measure_calibration_loop() for _ in range(5)) / float(reference_s))
+
+
 @dataclass(frozen=True, slots=True)
 class TierLimits:
     """The expected CPU-seconds of a tier.
