@@ -49,7 +49,7 @@ class AuditLog:
 
     @property
     def logs_allowed(self) -> bool:
-        """Whether anything is told of what is allowed."""
+        """Whether the audit log has lines for allowed operations."""
         return _LOG.isEnabledFor(logging.DEBUG)
 
     def log_decision(
@@ -62,7 +62,7 @@ class AuditLog:
         name: str,
         api_name: str,
     ) -> None:
-        """Tells of a decision: at INFO of what is denied, at DEBUG of what is allowed."""
+        """Log a decision: a denied operation at INFO, an allowed one at DEBUG."""
         if not _LOG.isEnabledFor(logging.DEBUG if decision.allowed else logging.INFO):
             return
         count = 1
@@ -120,7 +120,7 @@ class AuthHelper:
         self._decisions: dict[tuple[AclOperation, ResourceType, str], Decision] = {}
         self._operations: dict[tuple[ResourceType, str], int] = {}
         self.catalogue = catalogue
-        """Where topics that are asked for by id have their names."""
+        """Finds the names of topics that a request gives by id."""
         self.api_name = context.api_name
         self.api_version = context.api_version
 
@@ -195,7 +195,7 @@ class AuthHelper:
         return self.find_authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
 
     def find_topic_name(self, topic_id: bytes) -> str | None:
-        """The topic that has an id; None where there is none."""
+        """Return the name of the topic with an id, or None."""
         topic = self.catalogue.find_topic_by_id(topic_id)
         return None if topic is None else topic.name
 
@@ -214,7 +214,7 @@ async def partition_by_authorized(
     refuse: Callable[[Element], Refusal],
     budget: Budget,
 ) -> tuple[list[Element], list[Refusal]]:
-    """Return the elements that are allowed, and the answers to those that are refused, each in their order."""
+    """Return the allowed elements and the error entries of the refused ones, both in the order of the request."""
     allowed: list[Element] = []
     refused: list[Refusal] = []
     for element in elements:
@@ -234,7 +234,7 @@ class GuardPassed(Struct, frozen=True):
     closes: bool = False
     """Whether the connection is closed when the request is done with, since its client wants no answer."""
     arguments: tuple[Any, ...] = ()
-    """What the handler is to be told besides."""
+    """Further arguments for the handler."""
 
 
 class AuthorizationDenied(Struct, frozen=True):
@@ -248,7 +248,7 @@ PASS: Final = GuardPassed()
 
 GuardResult = GuardPassed | AuthorizationDenied
 Guard = Callable[[Any, AuthHelper], GuardResult]
-"""Checks a request, and takes out of it what is refused."""
+"""Checks the rights of a request, and removes the refused elements from it."""
 CoroutineGuard = Callable[[Any, AuthHelper, Budget], Coroutine[Any, Any, GuardResult]]
 """A guard of requests with many elements. Other requests may be processed at its checkpoints.
 

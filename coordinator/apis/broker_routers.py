@@ -47,7 +47,7 @@ class BrokerGroupRouter(GroupRouter):
         return [partition for partition in self.runtime.partitions if self._owns(partition)]
 
     def serves(self, partition: GroupPartition) -> bool:
-        """Whether this broker coordinates a partition, and it can be asked."""
+        """Whether this broker coordinates a partition that serves requests."""
         return partition.machine is not None and self._owns(partition)
 
     def handle_heartbeat(self, request: HeartbeatRequest, context: RequestContext) -> object:
@@ -60,13 +60,13 @@ class BrokerGroupRouter(GroupRouter):
     def try_heartbeat(
         self, partition: GroupPartition, request: Any, machine_context: Context
     ) -> object | None:
-        """None where another broker is to be asked."""
+        """Return None if another broker coordinates the partition."""
         return super().try_heartbeat(partition, request, machine_context) if self._owns(partition) else None
 
     def create_fast_path(
         self, request: Any, response: Any, context: RequestContext
     ) -> Callable[[int], bool] | None:
-        """It is not the same answer once another broker is to be asked."""
+        """A cached answer is invalid once another broker coordinates the partition."""
         fast_path = super().create_fast_path(request, response, context)
         if fast_path is None:
             return None

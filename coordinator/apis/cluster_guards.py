@@ -26,7 +26,7 @@ _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def guard_describe_cluster(request: DescribeClusterRequest, helper: AuthHelper) -> GuardResult:
-    """Everybody may know the brokers; what a client may do to the cluster is told to whoever may describe it."""
+    """Every client gets the brokers. The authorized operations on the cluster need DESCRIBE on it."""
     if not request.include_cluster_authorized_operations:
         return PASS
 
@@ -39,7 +39,7 @@ def guard_describe_cluster(request: DescribeClusterRequest, helper: AuthHelper) 
 
 
 def guard_describe_log_dirs(request: DescribeLogDirsRequest, helper: AuthHelper) -> GuardResult:
-    """DESCRIBE. Below v3 there is no error: no directories are shown."""
+    """DESCRIBE. Versions below 3 have no error field, so their response lists no directories."""
     if helper.allows_on_cluster(AclOperation.DESCRIBE):
         return PASS
     return helper.deny_request(request, _DENIED)
@@ -62,7 +62,7 @@ def guard_alter_reassignments(request: AlterPartitionReassignmentsRequest, helpe
 
 
 def guard_list_reassignments(request: ListPartitionReassignmentsRequest, helper: AuthHelper) -> GuardResult:
-    """DESCRIBE. As in Kafka the partitions that were asked for are there, without replicas."""
+    """DESCRIBE. As in Kafka, the error response lists the requested partitions without replicas."""
     if helper.allows_on_cluster(AclOperation.DESCRIBE):
         return PASS
     return helper.deny_request(request, _DENIED, _DENIED.message)
@@ -85,7 +85,7 @@ def guard_describe_client_quotas(request: DescribeClientQuotasRequest, helper: A
 def guard_describe_scram_credentials(
     request: DescribeUserScramCredentialsRequest, helper: AuthHelper
 ) -> GuardResult:
-    """DESCRIBE. As in Kafka the error is there once more for each user that is asked for, who has no name then."""
+    """DESCRIBE. As in Kafka, the error response has one more error for each requested user, without its name."""
     if helper.allows_on_cluster(AclOperation.DESCRIBE):
         return PASS
     return helper.deny_request(request, _DENIED)

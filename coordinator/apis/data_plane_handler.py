@@ -208,7 +208,7 @@ class DataPlaneHandler:
             )
 
     def complete_all_fetches(self) -> None:
-        """Answers every delayed fetch with what there is; the end is near."""
+        """Answer every delayed fetch with the records that exist now. The daemon stops."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
@@ -217,7 +217,7 @@ class DataPlaneHandler:
     # Periodic jobs
 
     def sync_dirty_logs(self) -> None:
-        """Asks for what was appended to any topic to be synced, as far as it is not."""
+        """Request a sync of every log with records that are not on the disk."""
         logs = self._data_plane.list_logs().values()
         self.produce_purgatory.sync_now([log for log in logs if log.failure is None and log.is_dirty])
 

@@ -33,11 +33,11 @@ _SEVERAL_KEYS_SINCE: Final = 4
 
 
 FindOwner = Callable[[str], Node | None]
-"""Gives the owner of a key, as this client knows it; None where there is none."""
+"""Takes a key. Returns its coordinator at the address for this client, or None."""
 
 
 class CoordinatorType(IntEnum):
-    """Kafka's numbers for what is coordinated."""
+    """Kafka's key types of FindCoordinator."""
 
     GROUP = 0
     TRANSACTION = 1
