@@ -26,7 +26,7 @@ const (
 	step    = 40 * time.Second
 	staying = 7 * time.Second
 	pause   = 100 * time.Millisecond
-	catchUp = 20 * time.Second
+	catchUp = 60 * time.Second
 )
 
 type cell map[string]string
@@ -194,7 +194,7 @@ func (c cell) stay() fields {
 		return fields{"login": said(err)}
 	}
 	var lock sync.Mutex
-	errs, sent, acknowledged, read := []string{}, 0, 0, 0
+	errs, sent, acknowledged, read := []string{}, 0, 0, map[string]bool{}
 	tell := func(err error) {
 		lock.Lock()
 		defer lock.Unlock()
@@ -207,7 +207,7 @@ func (c cell) stay() fields {
 		tell(err)
 		for _, value := range found {
 			if strings.HasPrefix(value, c["name"]) {
-				read++
+				read[value] = true
 			}
 		}
 	}
@@ -224,14 +224,14 @@ func (c cell) stay() fields {
 		})
 		poll()
 	}
-	for read < sent && time.Now().Before(end.Add(catchUp)) {
+	for len(read) < sent && time.Now().Before(end.Add(catchUp)) {
 		poll()
 	}
 	limited, stop := context.WithTimeout(context.Background(), step)
 	defer stop()
 	tell(producer.Flush(limited))
 	committed := said(member.CommitUncommittedOffsets(context.Background()))
-	return fields{"sent": sent, "acknowledged": acknowledged, "read": read, "commit": committed, "errors": errs}
+	return fields{"sent": sent, "acknowledged": acknowledged, "read": len(read), "commit": committed, "errors": errs}
 }
 
 func visitCells() {

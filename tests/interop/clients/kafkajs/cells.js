@@ -8,7 +8,7 @@ const AT_ONCE = 8
 const STEP_MS = 40_000
 const STAY_MS = 7_000
 const PAUSE_MS = 100
-const CATCH_UP_MS = 20_000
+const CATCH_UP_MS = 60_000
 
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms))
 const words = error => `${error.type || error.name}: ${error.message}`
@@ -107,10 +107,11 @@ async function work(cell) {
 async function stay(cell) {
   const sent = []
   const errors = []
-  let [read, begun] = [0, false]
+  const read = new Set()
+  let begun = false
   const producer = await openProducer(cell)
   const count = value => {
-    read += value.startsWith(cell.name)
+    if (value.startsWith(cell.name)) read.add(value)
     begun ||= value === `first of ${cell.name}`
   }
   const member = await openMember(cell, cell.group, count, error => errors.push(words(error)))
@@ -122,12 +123,12 @@ async function stay(cell) {
     sent.push(said(() => producer.send({ topic: cell.topic, messages })))
     await sleep(PAUSE_MS)
   }
-  while (read < sent.length && Date.now() < end + CATCH_UP_MS) await sleep(PAUSE_MS)
+  while (read.size < sent.length && Date.now() < end + CATCH_UP_MS) await sleep(PAUSE_MS)
   const lost = (await Promise.all(sent)).filter(each => each)
   const commit = await said(() => member.commit())
   await member.close()
   await producer.disconnect()
-  return { sent: sent.length, acknowledged: sent.length - lost.length, read, commit, errors: [...errors, ...lost] }
+  return { sent: sent.length, acknowledged: sent.length - lost.length, read: read.size, commit, errors: [...errors, ...lost] }
 }
 
 const visits = { login, work, stay }
