@@ -225,9 +225,10 @@ class DataPlaneHandler:
         """What makes logs durable, which others share, goes on without it."""
         self.produce_purgatory.stop_listening()
 
-    def apply_retention(self) -> None:
-        """Retention of topics."""
-        failures = self._data_plane.apply_retention(clock.wall_ms())
+    async def apply_retention(self) -> None:
+        """Delete the records and the idle producers of topics that have expired."""
+        budget = self.services.request_tasks.create_budget()
+        failures = await self._data_plane.apply_retention(clock.wall_ms(), budget)
         if failures:
             self._on_changes(failures)
 

@@ -9,10 +9,11 @@ read; early clients get COORDINATOR_LOAD_IN_PROGRESS.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.apis.data_plane_handler import DataPlaneHandler
 from coordinator.apis.data_plane_work import DataPlaneServices
@@ -435,34 +436,58 @@ def declare_topics(data_plane: DataPlane, topics: Iterable[tuple[str, int]]) -> 
     return changes
 
 
+PeriodicWork = Callable[[], Coroutine[Any, Any, None] | None]
+"""Work that is done at once, or a coroutine function for long work."""
+
+
 class PeriodicJobs:
-    """Calls of the event loop, each made anew when it has come."""
+    """Work that the event loop repeats at an interval."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, failures: OngoingFailures) -> None:
-        """In: who counts what the disk refuses."""
+        """In: the counter of errors of the disk."""
         self._loop = loop
         self._failures = failures
-        self._handles: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._handles: dict[PeriodicWork, asyncio.TimerHandle] = {}
+        self._tasks: dict[PeriodicWork, asyncio.Task[None]] = {}
 
-    def run_every(self, interval_ms: int, work: Callable[[], None]) -> None:
-        """Does some work from now on, first after one interval. What the disk refuses is told, and tried again."""
+    def run_every(self, interval_ms: int, work: PeriodicWork) -> None:
+        """Repeat some work, first after one interval. A round is left out while the round before still runs.
+        An error of the disk is logged, and the next round tries again."""
 
         def run() -> None:
             self._handles[work] = self._loop.call_later(interval_ms / 1000, run)
-            try:
-                work()
-            except (OSError, StorageError) as error:
-                count = self._failures.count_failure(error)
-                if count:
-                    _LOG.error(
-                        "Upkeep failed, and is tried again: %s%s",
-                        format_error_reason(error),
-                        format_repeats(count),
-                    )
+            if work in self._tasks:
+                return
+            with self._logged_failures():
+                coroutine = work()
+                if coroutine is not None:
+                    task = self._tasks[work] = self._loop.create_task(coroutine)
+                    task.add_done_callback(partial(self._on_task_done, work))
 
         self._handles[work] = self._loop.call_later(interval_ms / 1000, run)
 
+    def _on_task_done(self, work: PeriodicWork, task: asyncio.Task[None]) -> None:
+        del self._tasks[work]
+        if not task.cancelled():
+            with self._logged_failures():
+                task.result()
+
+    @contextmanager
+    def _logged_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, StorageError) as error:
+            count = self._failures.count_failure(error)
+            if count:
+                _LOG.error(
+                    "Periodic work failed, and will be tried again: %s%s",
+                    format_error_reason(error),
+                    format_repeats(count),
+                )
+
     def stop(self) -> None:
-        """Nothing of it is done any more."""
+        """Start no further round, and cancel the long work that runs."""
         for handle in self._handles.values():
             handle.cancel()
+        for task in self._tasks.values():
+            task.cancel()

@@ -1,6 +1,7 @@
 """Records of __consumer_offsets: encoding, decoding, batch size, and the interface of a record store."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from struct import Struct
 from typing import Any, Final, Protocol, Self
 
@@ -27,6 +28,8 @@ from protocol.schema import ZERO_UUID
 from storage.batch_size import calculate_batch_size_of_lengths
 
 MAX_KEPT_KEYS: Final = 100_000
+_OFFSET_KEY_BYTES: Final = 2 + 2 + 2 + 4  # version, lengths of group and topic, partition
+_ANY_UUID: Final = b"\x01" * 16
 _INT16: Final = Struct(">h")
 _MAX_SHORT_TEXT: Final = 126  # its length and one more fit in one byte of a varint
 _VALUE_START: Final = Struct(">hqiB")  # version, offset, leader epoch, length of the text and one more
@@ -127,23 +130,47 @@ def encode_offset(value: OffsetCommitValue) -> bytes:
 def compute_batch_size(records: Iterable[Fact]) -> int:
     """The bytes of an uncompressed batch of these records, which are all of one time."""
     return calculate_batch_size_of_lengths(
-        (len(encode_key(record.key)), compute_value_size(record)) for record in records
+        (compute_key_size(record.key), compute_value_size(record)) for record in records
     )
+
+
+def compute_key_size(key: Any) -> int:
+    """Return how many bytes the key of a record takes. Keys of offsets are not encoded for that."""
+    if type(key) is OffsetCommitKey:
+        return _OFFSET_KEY_BYTES + _measure_text(key.group) + _measure_text(key.topic)
+    return len(encode_key(key))
 
 
 def compute_value_size(fact: Fact) -> int | None:
     """Return how many bytes the value of a record takes; None for a tombstone.
 
-    The values of consumer groups that name thousands of topics are not encoded for that."""
+    Offsets, and values of consumer groups, which may name thousands of topics, are not encoded for that."""
     value = fact.value
     if value is None:
         return None
+    if type(value) is OffsetCommitValue:
+        version, text_bytes = fact.value_version, _measure_text(value.metadata)
+        size = measure_offset_without_text(version, has_topic_id=value.topic_id != ZERO_UUID) + text_bytes
+        return size + (_measure_array_length(text_bytes) - 1 if version == TOPIC_ID_OFFSET_VERSION else 0)
     if type(value) is ConsumerGroupTargetAssignmentMemberValue:
         return compute_target_size(len(topic.partitions) for topic in value.topic_partitions)
     if type(value) is ConsumerGroupCurrentMemberAssignmentValue:
         topics = (value.assigned_partitions, value.partitions_pending_revocation)
         return _CURRENT_BYTES + sum(map(_compute_current_topics_size, topics))
     return len(encode_value(value, fact.value_version))
+
+
+@cache
+def measure_offset_without_text(version: int, *, has_topic_id: bool) -> int:
+    """Return how many bytes the value of an offset without metadata takes."""
+    topic_id = _ANY_UUID if has_topic_id else ZERO_UUID
+    value = OffsetCommitValue(offset=0, metadata="", commit_timestamp=0, topic_id=topic_id)
+    return len(encode_value(value, version))
+
+
+def _measure_text(text: str) -> int:
+    """The bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def compute_target_size(partition_counts: Iterable[int]) -> int:

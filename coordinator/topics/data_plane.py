@@ -31,7 +31,7 @@ from coordinator import __name__ as root_package
 from coordinator.cluster.partition_ownership import PartitionOwnership, SingleBrokerOwnership
 from coordinator.config.consumer_group_properties import ConsumerGroupProperties
 from coordinator.core.outcome import Context, Now
-from coordinator.core.time_budget import run_in_one_step
+from coordinator.core.time_budget import Budget, run_in_one_step
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.cluster_partition import ClusterRecords
 from coordinator.topics.data_plane_answer import (
@@ -356,11 +356,11 @@ class DataPlane:
 
     # Upkeep
 
-    def apply_retention(self, now_ms: int) -> Sequence[TopicChange]:
-        """Retention of records and of idle producers; what failed. Every
-        `log.retention.check.interval.ms`.
+    async def apply_retention(self, now_ms: int, budget: Budget) -> Sequence[TopicChange]:
+        """Delete records and idle producers that have expired at `now_ms` (wall clock), every
+        `log.retention.check.interval.ms`. Return the partitions where that failed.
         """
-        return apply_retention(self.catalogue, now_ms)
+        return await apply_retention(self.catalogue, now_ms, budget)
 
     def list_logs(self) -> dict[TopicPartition, PartitionLog]:
         """Every open log that is owned here, for checkpoints, syncing and closing."""
@@ -434,14 +434,19 @@ def write_marker(
     return MarkerWritten(ErrorCode.NONE, awaited, result.last_offset + 1, changes)
 
 
-def apply_retention(catalogue: Catalogue, now_ms: int) -> list[TopicChange]:
-    """Applies retention everywhere, at this wall clock time; the partitions where it failed."""
+async def apply_retention(catalogue: Catalogue, now_ms: int, budget: Budget) -> list[TopicChange]:
+    """Apply retention to every partition with a log of this daemon. Return the partitions where it failed.
+
+    Thousands of segments may expire at once, and each costs some operations of the file system. So other work goes
+    first after each slice. Topics that are created meanwhile wait for the next round.
+    """
     failed: list[TopicChange] = []
-    for part in catalogue.iterate_hosted():
+    for part in list(catalogue.iterate_hosted()):
+        await budget.checkpoint()
         if part.producers is not None:
             part.producers.state.expire(now_ms)
         log = part.log
-        if log is None or log.failure is not None:
+        if log is None or log.is_closed or log.failure is not None:
             continue
         try:
             log.apply_retention(now_ms, up_to=part.high_watermark)

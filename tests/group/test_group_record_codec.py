@@ -3,7 +3,12 @@ from hypothesis import strategies as st
 
 from coordinator.core.outcome import Fact
 from coordinator.group.durable_groups import DurableGroups
-from coordinator.group.group_record_codec import GroupRecordCodec, compute_value_size, encode_offset
+from coordinator.group.group_record_codec import (
+    GroupRecordCodec,
+    compute_key_size,
+    compute_value_size,
+    encode_offset,
+)
 from protocol.records.group_record_schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -55,6 +60,15 @@ def test_records_have_the_bytes_that_the_codec_gives_them(
         record = encode(Fact(key, None if is_tombstone else value, version))
         assert record.key == encode_key(key)
         assert record.value == (None if is_tombstone else encode_value(value, version))
+
+
+@given(NAMES, NAMES, VALUES, st.sampled_from([0, 1, 2, 3, 4]))
+def test_the_sizes_of_an_offset_are_those_of_its_bytes(
+    group: str, topic: str, value: OffsetCommitValue, version: int
+) -> None:
+    fact = Fact(OffsetCommitKey(group=group, topic=topic, partition=7), value, version)
+    assert compute_key_size(fact.key) == len(encode_key(fact.key))
+    assert compute_value_size(fact) == len(encode_value(value, version))
 
 
 def test_metadata_of_groups_goes_through_the_codec() -> None:

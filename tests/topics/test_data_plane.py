@@ -1,15 +1,19 @@
 import pytest
 
+from coordinator.core.time_budget import UnlimitedBudget, run_in_one_step
 from coordinator.topics.data_plane import DeclaredTopicShrinks
 from coordinator.topics.data_plane_answer import PartitionsAdded, TopicCreated
+from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from protocol.schema import ZERO_UUID
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.producers.producer_state_manager import ProducerStateManager
@@ -141,15 +145,41 @@ def test_old_records_go(broker: Broker) -> None:
     broker.fill("orders", 6)
     broker.advance(DAY_MS)
     broker.fill("orders", 2)
-    assert broker.plane.apply_retention(broker.now_ms) == []
+    assert run_in_one_step(broker.plane.apply_retention(broker.now_ms, IN_ONE_STEP)) == []
     part = broker.plane.catalogue.find_partition("orders", 0)
     assert part is not None
     assert part.log is not None
     assert part.log.log_start_offset == 0
     broker.advance(1)
-    broker.plane.apply_retention(broker.now_ms)
+    run_in_one_step(broker.plane.apply_retention(broker.now_ms, IN_ONE_STEP))
     assert part.log.log_start_offset == 6
     assert part.log.log_end_offset == 8
+
+
+def test_retention_passes_over_a_topic_that_is_deleted_at_a_checkpoint(broker: Broker) -> None:
+    names = ["first", "second", "third"]
+    for name in names:
+        broker.create(name, internal_segment_bytes="150", retention_ms=str(DAY_MS))
+        broker.fill(name, 6)
+    broker.advance(DAY_MS + 1)
+    checkpoints = 0
+
+    class DeletingBudget(UnlimitedBudget):
+        async def checkpoint(self) -> None:
+            nonlocal checkpoints
+            checkpoints += 1
+            if checkpoints == 2:
+                topics = [DeleteTopicState(name="second", topic_id=ZERO_UUID)]
+                broker.ask(DeleteTopicsRequest(topics=topics, timeout_ms=1000), DeleteTopicsResponse)
+
+    assert run_in_one_step(broker.plane.apply_retention(broker.now_ms, DeletingBudget())) == []
+    assert checkpoints == 3
+    for name in ("first", "third"):
+        part = broker.plane.catalogue.find_partition(name, 0)
+        assert part is not None
+        assert part.log is not None
+        assert part.log.log_start_offset == 6
+    assert not [name for name in broker.files.listdir(broker.path) if name.startswith("second")]
 
 
 def test_topics_by_id_and_name_for_the_server(broker: Broker) -> None:

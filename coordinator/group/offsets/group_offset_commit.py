@@ -72,6 +72,8 @@ BATCH_BYTES_MAX: Final = 100
 """More than a batch has besides its records."""
 RECORD_BYTES_MIN: Final = 40
 """What a record has at least: 10 bytes in its key, 24 in its value, 7 around them, and its texts."""
+TOPIC_ID_BYTES: Final = 18
+"""What the value of a record with a topic id has besides, at least."""
 UTF_8_BYTES_MAX: Final = 4
 TOPIC_NAME_MAX: Final = 249
 """Characters in the name of a topic; the broker has looked up every topic of a commit."""
@@ -268,7 +270,7 @@ def build_offset_records(
     longest = COMMIT_BYTES_MAX + UTF_8_BYTES_MAX * (len(group_id) + metadata_max)
     may_be_too_large = requested * longest > limit
     # A lower bound refuses a commit that is far too large before its records are built.
-    if may_be_too_large and requested * (RECORD_BYTES_MIN + len(group_id) + TOPIC_NAME_MAX) > limit:
+    if may_be_too_large:
         least, least_bytes = _count_minimum_records(groups, request, len(group_id))
         if least_bytes > limit:
             _refuse_too_large(group, request, context, limit, least, builder)
@@ -310,12 +312,17 @@ def _count_minimum_records(
     metadata_max = groups.config.offset_metadata_max_bytes
     records = least_bytes = 0
     for topic in request.topics:
-        stored = sum(
-            not _is_longer_than(metadata_max, partition.committed_metadata or "")
-            for partition in topic.partitions
-        )
-        records += stored
-        least_bytes += stored * (RECORD_BYTES_MIN + group_id_length + len(topic.name))
+        record_bytes = RECORD_BYTES_MIN + group_id_length + len(topic.name)
+        if topic.topic_id != ZERO_UUID:
+            record_bytes += TOPIC_ID_BYTES
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata
+            if not metadata:
+                records += 1
+                least_bytes += record_bytes
+            elif not _is_longer_than(metadata_max, metadata):
+                records += 1
+                least_bytes += record_bytes + len(metadata)
     return records, least_bytes
 
 

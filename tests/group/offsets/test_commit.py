@@ -12,6 +12,7 @@ from protocol.messages.offset_commit import (
 )
 from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
 from protocol.records.group_record_serde import encode_key, encode_value
+from protocol.schema import ZERO_UUID
 from storage import record as storage_record
 from storage.batch import encode_batch
 from tests.group.ask import named
@@ -189,6 +190,36 @@ def test_offsets_too_large_for_a_batch_of_the_log_are_all_refused() -> None:
     assert coordinator.records == []
     assert coordinator.fetch() == {}
     assert coordinator.commit(metadata="x" * 300) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("topic_id", [ZERO_UUID, TOPIC_ID])
+@pytest.mark.parametrize("metadata", ["", "x", "é" * 40])
+def test_a_commit_of_many_offsets_is_refused_above_the_size_of_its_batch(
+    metadata: str, topic_id: bytes
+) -> None:
+    request = OffsetCommitRequest(
+        group_id=GROUP,
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t",
+                topic_id=topic_id,
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=number, committed_offset=1, committed_metadata=metadata
+                    )
+                    for number in range(100)
+                ],
+            )
+        ],
+    )
+    unbounded = Coordinator()
+    unbounded.send(request, 10)
+    size = compute_batch_size(unbounded.records)
+    for limit, error in ((size, ErrorCode.NONE), (size - 1, ErrorCode.UNKNOWN_SERVER_ERROR)):
+        coordinator = Coordinator(group_config(message_max_bytes=limit))
+        (topic,) = coordinator.send(request, 10).answer(OffsetCommitResponse).topics
+        assert {partition.error_code for partition in topic.partitions} == {error}
+        assert len(coordinator.records) == (0 if error else 100)
 
 
 def test_the_bound_is_the_size_of_the_batch_in_the_log() -> None:

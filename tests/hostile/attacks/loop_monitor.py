@@ -7,6 +7,7 @@ thread in long steps. On a busy machine steps take more wall time, but hardly mo
 """
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -51,6 +52,8 @@ class _StepWriter:
         self._main = threading.main_thread().ident or 0
         self._clock = time.pthread_getcpuclockid(self._main)
         self._stacks: Counter[str] = Counter()
+        self._collection_s = 0.0
+        gc.callbacks.append(self._on_collection)
         self._begin_step()
         threading.Thread(target=self._sample_stacks, name="stack sampler", daemon=True).start()
 
@@ -62,10 +65,18 @@ class _StepWriter:
         cpu_s = time.thread_time() - self._cpu_began
         if cpu_s >= MIN_STEP_S:
             stacks = [stack for stack, _ in self._stacks.most_common(_SHOWN_STACKS)]
+            if self._collection_s >= MIN_STEP_S:
+                stacks.insert(0, f"garbage collection: {self._collection_s:.3f} s")
             wall_s = time.monotonic() - self._wall_began
             self._file.write(json.dumps([round(cpu_s, 4), round(wall_s, 4), stacks]) + "\n")
         self._stacks = Counter()
+        self._collection_s = 0.0
         self._begin_step()
+
+    def _on_collection(self, phase: str, _: dict[str, int]) -> None:
+        """Add the time of a garbage collection in the main thread to its step."""
+        if threading.get_ident() == self._main:
+            self._collection_s += time.thread_time() * (1 if phase == "stop" else -1)
 
     def _sample_stacks(self) -> None:
         """Sample the stack of the main thread in long steps, until the process ends."""
