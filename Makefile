@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test quick test-extended stress check format lint types layers docker-check wheels release tests coverage pipeline sim replay fuzz soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test quick test-extended stress check format lint types layers docker-check wheels release tests coverage pipeline sim replay fuzz attacks soak cluster-rounds cluster-soak moves crash scenarios-rewrite nightly oracle oracle-record kafka-tools-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -118,6 +118,9 @@ moves: $(VENV)/.test ## coordinators that move under stock clients, here and on 
 
 cluster-soak: $(VENV)/.test ## half an hour of commits to a cluster; 1 when etcd holds more than it should (ARGS="--minutes 5"); needs etcd
 	@$(BIN)/python -m tests.cluster.etcd.soak $(ARGS)
+
+attacks: $(VENV)/.test ## long lists and large elements in each request, beside a client that must not wait (ARGS="OffsetFetch"; SEED=7)
+	@$(BIN)/python -m tests.hostile.attacks --size extended --seed $(SEED) $(ARGS)
 
 soak: $(VENV)/.test ## half an hour of real clients that join and die, then attacks of the largest sizes; 1 when anything grows or is left (ARGS="--minutes 5"; SEED=7)
 	@SERVERS=500 $(BIN)/python -X dev -m pytest -q tests/broker/test_many_servers.py

@@ -63,11 +63,7 @@ def rounds(seed: int) -> list[Round]:
     return [
         make("replay", "SEEDS=1000", limit_minutes=30),
         make("fuzz", f"ARGS=--seconds 900 --seed {seed}", limit_minutes=30),
-        Round(
-            "attacks",
-            (sys.executable, "-m", "tests.hostile.attacks", "--size", "extended", "--seed", str(seed)),
-            limit_minutes=30,
-        ),
+        make("attacks", f"SEED={seed}", limit_minutes=30),
         make("oracle", limit_minutes=60),
         make("oracle", "ARGS=--kafka 3.9.1", limit_minutes=60, name="oracle-3.9.1"),
         make("moves", limit_minutes=60),
