@@ -446,5 +446,5 @@ def _begin_serving(server: Server, loop: ManualLoop) -> Endpoint:
     )
     endpoint.set_port(listener.address.port)
     for partition in server.runtime.partitions:
-        loop.run(partial(server.runtime.lifecycle.take, partition, epoch=0))
+        loop.run(partial(server.runtime.lifecycle.open_partition, partition, epoch=0))
     return endpoint

@@ -27,7 +27,8 @@ from coordinator.group.group_request_rules import (
 )
 from coordinator.group.group_shard import GroupShard
 from coordinator.network.request_context import RequestContext
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.runtime import Runtime
 from protocol.error_codes import ErrorCode
 from protocol.error_response import build_error_response

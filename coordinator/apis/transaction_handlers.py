@@ -19,7 +19,7 @@ from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE
 from coordinator.core.time_budget import Budget
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.topic_name import is_internal
 from coordinator.transactions.transaction_requests import (

@@ -29,7 +29,7 @@ from coordinator.core.reply import InternalReply
 from coordinator.core.shared_types import CONSUMER_OFFSETS
 from coordinator.core.time_budget import RunQueue, TimeBudget
 from coordinator.group.group_requests import EndTransaction
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.runtime import Runtime
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import TopicChange

@@ -7,7 +7,8 @@ from coordinator.core.outcome import Context
 from coordinator.core.reply import DeferReply
 from coordinator.core.response_status import DeferredResponse
 from coordinator.network.request_context import RequestContext
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.runtime import Runtime
 from coordinator.transactions.transaction_request_rules import (
     build_transaction_error_response,

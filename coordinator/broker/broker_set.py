@@ -207,7 +207,7 @@ class BrokerSet:
         if runtime is not None:
             machine = runtime.partitions[partition.partition]
             _LOG.info("Broker %d resigned as the owner of %s: %s", node_id, partition, cause)
-            runtime.lifecycle.release(
+            runtime.lifecycle.release_partition(
                 machine, machine.epoch + 1, f"broker {node_id} owns it no longer, {cause}"
             )
         server.topics.complete_fetches(server.data_plane.on_leader_changed(partition, clock.monotonic_ms()))
@@ -219,7 +219,7 @@ class BrokerSet:
         runtime = self._server.engine.runtimes.get(partition.topic)
         if runtime is not None:
             machine = runtime.partitions[partition.partition]
-            runtime.lifecycle.take(machine, machine.epoch + 1, hold_loading_s)
+            runtime.lifecycle.open_partition(machine, machine.epoch + 1, hold_loading_s)
             return
         hosted = self._server.data_plane.catalogue.find_partition(partition.topic, partition.partition)
         assert isinstance(hosted, HostedPartition), partition

@@ -14,7 +14,7 @@ from typing import Final
 from coordinator.apis.transaction_markers import LocalMarkerWriter, TransactionEnd
 from coordinator.broker.open_transaction_finder import OpenTransaction, find_open_transactions
 from coordinator.group.group_shard import GroupShard
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.runtime import Runtime
 from coordinator.topics.data_plane import DataPlane
 from coordinator.transactions.transaction_shard import TransactionShard

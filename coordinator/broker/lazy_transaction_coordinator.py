@@ -24,8 +24,8 @@ from coordinator.core.daemon_log import LogLineLimit
 from coordinator.core.shared_types import TRANSACTION_STATE
 from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Handler
-from coordinator.runtime.coordinator_partition import PartitionState
 from coordinator.runtime.engine import Engine
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.data_plane_answer import TopicChange, TopicCreated
 from protocol.apis import ApiKey
@@ -113,7 +113,7 @@ class LazyTransactionCoordinator:
         topics.services.add_or_verify_partitions = lambda request: (
             self._require_coordinator().add_partitions_manager.request_partitions(request)
         )
-        groups.runtime.lifecycle.was_read.append(lambda _: self._on_group_partition_read())
+        groups.runtime.lifecycle.load_listeners.append(lambda _: self._on_group_partition_read())
         handlers: dict[int, Handler] = {key: partial(self._handle_request, key) for key in TRANSACTION_APIS}
         return handlers | {ApiKey.INIT_PRODUCER_ID: self._init_producer_id}
 
@@ -157,7 +157,7 @@ class LazyTransactionCoordinator:
                 self._on_topics_changed,
                 self.cluster,
             )
-            self.coordinator.runtime.lifecycle.was_read.append(lambda _: self._on_partition_read())
+            self.coordinator.runtime.lifecycle.load_listeners.append(lambda _: self._on_partition_read())
         return self.coordinator
 
     def _handle_request(self, key: ApiKey, request: Any, context: RequestContext) -> object:
@@ -211,7 +211,7 @@ class LazyTransactionCoordinator:
         else:
             self._creation_timer = self._loop.call_later(CREATION_TIMEOUT_S, self._finish_creation)
             for partition in partitions:
-                runtime.lifecycle.take(partition, epoch=0)
+                runtime.lifecycle.open_partition(partition, epoch=0)
         if not logs.exists:
             created = TopicCreated(TRANSACTION_STATE, logs.topic_id, logs.partitions, automatic=True)
             self._on_topics_changed([created])

@@ -274,7 +274,7 @@ class Server:
             self.cluster.start()
             return
         for partition in self.runtime.partitions:
-            self.runtime.lifecycle.take(partition, epoch=0)
+            self.runtime.lifecycle.open_partition(partition, epoch=0)
         self.transactions.start_if_needed()
 
     def _on_loaded(self) -> None:

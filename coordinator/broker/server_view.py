@@ -21,7 +21,8 @@ from coordinator.config.listeners import Address
 from coordinator.core.daemon_log import AddressLineLimit
 from coordinator.core.time_budget import Budget, TimeBudget
 from coordinator.network.request_context import ApiCounts
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.transactions.transaction_state_machine import ONGOING, PREPARED
 from storage.topic_partition import TopicPartition
 

@@ -17,7 +17,8 @@ from coordinator.core.outcome import Context
 from coordinator.core.reply import InternalReply
 from coordinator.core.response_status import DeferredResponse
 from coordinator.group.group_shard import GroupShard
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.runtime import Runtime
 from storage.topic_partition import TopicPartition
 

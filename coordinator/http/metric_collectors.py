@@ -26,7 +26,7 @@ from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
 from coordinator.group.event_details import RebalanceCause
 from coordinator.network.request_context import LATENCY_BOUNDS_NS
 from coordinator.network.request_routes import AuthenticationCounts
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.transactions.transaction_state_machine import WRITTEN
 from protocol.apis import APIS
 

@@ -9,9 +9,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from enum import Enum
 from itertools import count
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, NamedTuple
 
 from msgspec import Struct
 
@@ -24,6 +23,7 @@ from coordinator.core.wire_name import error_text
 from coordinator.runtime.flusher import Flusher
 from coordinator.runtime.load_queue import LoadQueue
 from coordinator.runtime.machine import InternalTopic, M
+from coordinator.runtime.partition_lifecycle import PartitionLifecycle, PartitionState
 from coordinator.runtime.producer_batch import BASE_SEQUENCE, ProducerBatch, build_transactional_header
 from coordinator.runtime.timers import GroupClock
 from protocol.error_codes import ErrorCode
@@ -40,16 +40,6 @@ MAX_BATCH_BYTES: Final = 1024 * 1024
 _LOG: Final = logging.getLogger("Engine")
 
 
-class PartitionState(Enum):
-    """What a partition can do."""
-
-    ABSENT = "absent"
-    LOADING = "loading"
-    OWNED = "active"
-    READ_ONLY = "read-only"
-    FAILED = "failed"
-
-
 class WaitingReply(Struct):
     """The reply of a request whose response waits for the log or for other members."""
 
@@ -59,9 +49,22 @@ class WaitingReply(Struct):
     api_version: int
 
 
-class CoordinatorPartition(Generic[M]):
-    """A partition: its machine, its log, and the answers and messages that wait for the log. All methods belong to
-    the event loop's thread."""
+class LoadedMachine(NamedTuple, Generic[M]):
+    """The machine at the end of a load, which is not in service yet."""
+
+    decorated: M
+    undecorated: M
+    producers: ProducerStateManager
+    durable_end: int
+    """The offset at which a load of the durable part has ended. Else 0: the log knows its end."""
+    outcome: Outcome
+    """The first outcome of the machine, and when that was."""
+    now: Now
+
+
+class CoordinatorPartition(PartitionLifecycle, Generic[M]):
+    """A partition: its life cycle, its machine, its log, and the answers and messages that wait for the log. All
+    methods belong to the event loop's thread."""
 
     __slots__ = (
         "_batch",
@@ -74,7 +77,6 @@ class CoordinatorPartition(Generic[M]):
         "_is_flushed_always",
         "decorators",
         "durable_end",
-        "epoch",
         "gate",
         "is_dirty",
         "loaded_records",
@@ -86,22 +88,16 @@ class CoordinatorPartition(Generic[M]):
         "outbound",
         "pending_records",
         "producers",
-        "state",
-        "tenure",
         "undecorated_machine",
         "waiting",
     )
 
     def __init__(self, topic: InternalTopic[M], number: int) -> None:
+        super().__init__()
         self.name = TopicPartition(topic.name, number)
         self.number = number
-        self.state = PartitionState.ABSENT
-        self.epoch = -1
-        """Of the ownership: counted up by whoever decides who owns what."""
-        self.tenure = 0
-        """How often the partition was taken when it was not here. Epochs may change while it is."""
         self.machine: M | None = None
-        """Who is asked; None unless the partition is OWNED or READ_ONLY."""
+        """The machine with its decorators; None unless the partition is OWNED or READ_ONLY."""
         self.undecorated_machine: M | None = None
         """The machine without the decorators in front of it."""
         self.decorators: list[Callable[[M], M]] = []
@@ -137,9 +133,13 @@ class CoordinatorPartition(Generic[M]):
         self._compression = topic.compression
         self._build_error_response = topic.build_error_response
 
-    def is_loading(self, tenure: int) -> bool:
-        """Whether what was begun in this tenure still goes on."""
-        return self.state is PartitionState.LOADING and self.tenure == tenure
+    def install_machine(self, loaded: LoadedMachine[M]) -> None:
+        """Take up a loaded machine, which takes requests from now on."""
+        assert self.machine is None, self.name
+        assert self.is_serving, (self.name, self.stage)
+        self.machine, self.undecorated_machine = loaded.decorated, loaded.undecorated
+        self.durable_end = loaded.durable_end
+        self.set_producers(loaded.producers)
 
     def decorate_machine(self, machine: M) -> M:
         """The machine with all decorators around it, the innermost first."""

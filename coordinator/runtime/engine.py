@@ -61,7 +61,9 @@ class Engine:
 
     def find_write_failure(self) -> str | None:
         """Why the disk does not take the records of some partition; None while it takes all."""
-        return next(filter(None, (runtime.lifecycle.refusal() for runtime in self.runtimes.values())), None)
+        return next(
+            filter(None, (runtime.lifecycle.find_write_failure() for runtime in self.runtimes.values())), None
+        )
 
     @property
     def workers(self) -> dict[str, Callable[[Any], Awaitable[object]]]:
@@ -149,7 +151,7 @@ class Engine:
     def require_write_trials(self) -> None:
         """The disk may refuse what partitions write: each is tried when it was read."""
         for runtime in self.runtimes.values():
-            runtime.lifecycle.doubt()
+            runtime.lifecycle.require_write_trials()
 
     @property
     def state_keepers(self) -> list[StateKeeper]:

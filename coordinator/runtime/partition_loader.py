@@ -4,11 +4,11 @@ epoch.
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import Final
+from typing import Final, Generic
 
 from coordinator.core.open_transaction_records import OpenTransactions
 from coordinator.core.outcome import NO_PRODUCER_ID
-from coordinator.runtime.machine import DAY_MS, Machine, RecordCodec
+from coordinator.runtime.machine import DAY_MS, M, RecordCodec
 from protocol.primitives import Malformed
 from storage.files import Files
 from storage.key_value_reader import KeyValuePair, KeyValueRun, read_key_values
@@ -35,13 +35,13 @@ class MissingKey(Exception):
     """A record without a key, which cannot be of a machine."""
 
 
-class PartitionLoad:
+class PartitionLoad(Generic[M]):
     """One reading of one log into one machine, from the newest state beside it, or from the start."""
 
     def __init__(
         self,
         log: PartitionLog,
-        machine: Machine,
+        machine: M,
         files: Files,
         codec: RecordCodec,
         end_offset: int | None = None,
@@ -52,7 +52,7 @@ class PartitionLoad:
         record a producer is forgotten."""
         self._log = log
         self._end_offset = end_offset
-        self._machine = machine
+        self.machine = machine
         self._files = files
         self._codec = codec
         self._newest = NewestValues(codec)
@@ -107,7 +107,7 @@ class PartitionLoad:
             fact = self._codec.decode(key, value)
         except Malformed as error:
             raise LoadFailed(f"{self._log.directory}: the value of {key!r}: {error}") from error
-        self._machine.replay(fact, producer_id)
+        self.machine.replay(fact, producer_id)
 
     def _read_state(self) -> Iterator[int]:
         state, ignored = find_state(self._files, self._log, self._codec.contents)

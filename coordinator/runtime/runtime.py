@@ -22,15 +22,14 @@ from coordinator.core.shared_types import LogFlush
 from coordinator.runtime.coordinator_partition import (
     CoordinatorPartition,
     EngineContext,
-    PartitionState,
     ReplicatedPartition,
     WaitingReply,
     WorkRunner,
 )
 from coordinator.runtime.flusher import DurabilityBackend
 from coordinator.runtime.machine import B, InternalTopic, M
-from coordinator.runtime.partition_lifecycle import PartitionLifecycle
-from coordinator.runtime.refused_partitions import RETRY_S
+from coordinator.runtime.partition_driver import RETRY_S, PartitionDriver
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.timers import Timers
 from protocol.error_codes import ErrorCode
 from protocol.partitioner import partition_for
@@ -73,9 +72,7 @@ class Runtime(Generic[M]):
         self._dirty: list[CoordinatorPartition[M]] = []
         self._clock = engine_context.group_clock
         self._timers = Timers(engine_context.loop, self._clock, self._on_timer)
-        self.lifecycle = PartitionLifecycle(
-            topic, engine_context, self.partitions, self._on_service_started, self._on_service_ended
-        )
+        self.lifecycle = PartitionDriver(topic, engine_context, self.partitions, self)
         self._work_runner = WorkRunner(engine_context, self._on_work_done)
 
     # Routing
@@ -311,7 +308,7 @@ class Runtime(Generic[M]):
         try:
             is_rolled = self.append(partition, wall_ms)
         except (StorageError, OSError) as error:
-            self.lifecycle.failed(partition, error)
+            self.lifecycle.on_append_failed(partition, error)
             return
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
             self.on_internal_error(partition, problem)
@@ -332,11 +329,11 @@ class Runtime(Generic[M]):
         self._durability.start_sync()
 
     def _on_synced(self, log: PartitionLog, error: StorageError | None) -> None:
-        partition = self.lifecycle.owner_of(log)
+        partition = self.lifecycle.find_owner(log)
         if partition is None:
             return
         if error is not None:
-            self.lifecycle.failed(partition, error)
+            self.lifecycle.on_append_failed(partition, error)
         elif self._is_flushed_always:
             try:
                 self._on_readable_advanced(partition)
@@ -347,7 +344,8 @@ class Runtime(Generic[M]):
         partition.release_answers()
         if partition.outbound:
             self._send_due_messages(partition)
-        self.lifecycle.is_in_order(partition)
+        if partition.refused_appends:
+            self.lifecycle.on_append_succeeded(partition)
         if self.on_readable_advanced is not None:
             self.on_readable_advanced(partition.number)
 
@@ -368,23 +366,23 @@ class Runtime(Generic[M]):
             partition.name,
             exc_info=problem,
         )
-        self.lifecycle.reload(partition)
+        self.lifecycle.reload_partition(partition)
         if request is None:
             return None
         return self.topic.build_error_response(request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     # Service
 
-    def _on_service_started(self, partition: CoordinatorPartition[M], outcome: Outcome, now: Now) -> None:
-        """A partition is OWNED or READ_ONLY from now on."""
+    def on_service_started(self, partition: CoordinatorPartition[Any], outcome: Outcome, now: Now) -> None:
+        """Apply the first outcome of a machine, and the notifications that it has missed."""
         self._apply_outcome(partition, outcome, now)
         if self._is_flushed_always:
             self.sync_dirty([partition])
         while partition.missed_notifications and partition.state is PartitionState.OWNED:
             self._execute_notification(partition, partition.missed_notifications.pop(0))
 
-    def _on_service_ended(self, partition: CoordinatorPartition[M]) -> None:
-        """A partition is not OWNED any more."""
+    def on_service_ended(self, partition: CoordinatorPartition[Any]) -> None:
+        """Cancel the timers of a machine that is gone."""
         self._timers.cancel_where(lambda key: isinstance(key, tuple) and key[0] == partition.number)
         for notify in self.on_unloaded:
             notify(partition)
@@ -415,6 +413,4 @@ class Runtime(Generic[M]):
 
     def fail_waiters(self) -> None:
         """Answers every BLOCKED request with NOT_COORDINATOR."""
-        for partition in self.partitions:
-            partition.state = PartitionState.ABSENT
-            partition.close_machine(ErrorCode.NOT_COORDINATOR)
+        self.lifecycle.end_services()

@@ -20,8 +20,9 @@ from typing import Any, Final, NamedTuple
 from coordinator.core.async_files import AsyncFiles
 from coordinator.core.daemon_log import OngoingFailures, format_repeats
 from coordinator.core.outcome import EncodedFact
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
 from coordinator.runtime.machine import DurableSnapshot, Machine, RecordCodec
+from coordinator.runtime.partition_lifecycle import PartitionState
 from storage.batch import NO_TIMESTAMP, encode_key_value_batch, read_header
 from storage.files import Files
 from storage.log import PartitionLog

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.error_codes import ErrorCode
 from protocol.messages.txn_offset_commit import (
@@ -42,7 +42,7 @@ async def test_a_producer_survives_its_group_being_read_again_meanwhile() -> Non
         client.send(commit(), V)
         question = await asked.get()
         partition = server.runtime.find_partition("g")
-        server.runtime.lifecycle.reload(partition)
+        server.runtime.lifecycle.reload_partition(partition)
         while partition.state is not PartitionState.OWNED:
             await one_turn()
         verified.set_result(dict.fromkeys(question.partitions, ErrorCode.NONE))

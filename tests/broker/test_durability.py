@@ -11,7 +11,7 @@ import pytest
 from coordinator.broker.directory_recovery import recover_directory
 from coordinator.broker.server import Server
 from coordinator.core.message_text import StartFailed
-from coordinator.runtime import partition_lifecycle, refused_partitions
+from coordinator.runtime import partition_driver
 from protocol.error_codes import ErrorCode
 from storage.storage_errors import DataDirectoryLocked
 from storage.syncer import Syncer
@@ -37,8 +37,7 @@ def files() -> FaultyFiles:
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_lifecycle, "RETRY_S", 0.01)
-    monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_driver, "RETRY_S", 0.01)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from coordinator.broker.server import Server
 from coordinator.broker.server_view import ServerView
 from coordinator.http.http_service import create_application
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest

@@ -43,7 +43,7 @@ async def test_groups_know_the_topics_after_every_change_and_after_a_load() -> N
         await client.call(GROW, 2)
         assert known(server)["orders"] == 7
         for partition in server.runtime.partitions:
-            server.runtime.lifecycle.reload(partition)
+            server.runtime.lifecycle.reload_partition(partition)
         await active(server)
         assert known(server)["orders"] == 7
 
@@ -63,7 +63,7 @@ async def test_offsets_of_a_topic_that_is_deleted_while_its_groups_are_read_go()
     async with serving(None, ONE_PARTITION) as server, Client(server) as client:
         assert code(await client.call(commit(5), 2)) == ErrorCode.NONE
         (partition,) = server.runtime.partitions
-        server.runtime.lifecycle.reload(partition)
+        server.runtime.lifecycle.reload_partition(partition)
         for request, version in ((DELETE, 3), (CREATE, 5)):
             # As a connection hands it in, but at once: the groups are still being read.
             context = Context(0, version, "client", "/127.0.0.1")

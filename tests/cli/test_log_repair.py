@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.broker.server import Server
 from coordinator.cli.output_streams import EXIT_INTERRUPTED
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.partitioner import partition_for
 from protocol.records.group_record_schemas import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue

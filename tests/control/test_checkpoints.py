@@ -11,7 +11,7 @@ from coordinator.control.admin.offset_operations import OffsetReset
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.time_budget import UnlimitedBudget
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,

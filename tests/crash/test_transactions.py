@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.apis import transaction_markers
 from coordinator.broker.server import Server
-from coordinator.runtime import partition_lifecycle, refused_partitions
+from coordinator.runtime import partition_driver
 from tests.broker.harness import Client, serving, settings, start
 from tests.broker.test_group_partitions import ONE_PARTITION
 from tests.broker.transactor import TOPICS, Transactor
@@ -32,8 +32,7 @@ PROPERTIES = {
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_lifecycle, "RETRY_S", 0.01)
-    monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_driver, "RETRY_S", 0.01)
     monkeypatch.setattr(transaction_markers, "INITIAL_RETRY_MS", 5)
 
 

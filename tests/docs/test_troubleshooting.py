@@ -13,7 +13,7 @@ from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
 from coordinator.group.event_details import RebalanceCause
 from coordinator.group.group_event_types import GroupIdEvent
 from coordinator.http.metric_collectors import ServerMetricsCollector
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.topics.data_plane_answer import MissingReason
 from coordinator.transactions.transaction_event_types import TransactionEvent
 from coordinator.transactions.transaction_state_machine import WRITTEN

@@ -20,7 +20,7 @@ from coordinator.core.message_text import StartFailed
 from coordinator.http.http_access import ControlAccess, HttpLimits
 from coordinator.http.http_server import HttpServer
 from coordinator.network.listening_socket import HTTP_OPTION, bind_sockets
-from coordinator.runtime.refused_partitions import TRIAL_BYTES
+from coordinator.runtime.partition_driver import TRIAL_BYTES
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest

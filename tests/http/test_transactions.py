@@ -8,7 +8,7 @@ from coordinator.broker.server import Server
 from coordinator.broker.server_view import ServerView
 from coordinator.http.http_service import create_application
 from coordinator.http.metric_collectors import ServerMetricsCollector
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tests.broker.harness import Client, begin_producer, read_metrics, serving
 

@@ -120,7 +120,7 @@ async def test_a_group_that_is_given_away_meanwhile_commits_nothing(server: Serv
     partition = server.runtime.find_partition("g")
     client.send(commit(5), 8)
     await in_line(server)
-    server.runtime.lifecycle.release(partition, 1, "somebody else has it")
+    server.runtime.lifecycle.release_partition(partition, 1, "somebody else has it")
     told = errors(await client.receive())
     assert told.pop("orders") == ErrorCode.NOT_COORDINATOR
     assert set(told.values()) == {UNKNOWN}

@@ -99,7 +99,7 @@ class Bench:
         """Takes every partition, and waits until all are read."""
         for runtime in self.engine.runtimes.values():
             for partition in runtime.partitions:
-                runtime.lifecycle.take(partition, epoch)
+                runtime.lifecycle.open_partition(partition, epoch)
         await asyncio.wait_for(self.loaded.wait(), TIMEOUT_S)
 
     def put(self, runtime: Runtime[Any], key: str, request: object) -> tuple[object, Deferral]:

@@ -100,8 +100,8 @@ async def test_what_stands_in_front_stays_there_through_a_reload_and_a_move(file
     assert calls["loaded"] == len(bench.counters.partitions) + 1
     assert calls["replay"] > 0
 
-    bench.counters.lifecycle.release(partition, 1, "it moves")
-    bench.counters.lifecycle.take(partition, 2)
+    bench.counters.lifecycle.release_partition(partition, 1, "it moves")
+    bench.counters.lifecycle.open_partition(partition, 2)
     await owned_again(bench, "a")
     assert calls["loaded"] == len(bench.counters.partitions) + 2
     handled = calls["handle"]

@@ -56,7 +56,7 @@ async def test_a_partition_that_fails_after_it_has_written_keeps_no_other_from_w
     if when == "synced":
         bench.counters.on_readable_advanced = fail
     else:
-        write, failed = bench.counters.append, bench.counters.lifecycle.failed
+        write, failed = bench.counters.append, bench.counters.lifecycle.on_append_failed
 
         def refuse(partition: CoordinatorPartition[Counters], wall_ms: int) -> bool:
             if partition is first and failures:
@@ -64,10 +64,10 @@ async def test_a_partition_that_fails_after_it_has_written_keeps_no_other_from_w
             return write(partition, wall_ms)
 
         def fail_again(partition: CoordinatorPartition[Counters], error: Exception) -> None:
-            monkeypatch.setattr(bench.counters.lifecycle, "failed", failed)
+            monkeypatch.setattr(bench.counters.lifecycle, "on_append_failed", failed)
             raise failures.pop()
 
-        monkeypatch.setattr(bench.counters.lifecycle, "failed", fail_again)
+        monkeypatch.setattr(bench.counters.lifecycle, "on_append_failed", fail_again)
         bench.counters.append = refuse
     _, one = bench.put(bench.counters, FIRST, AwaitValue(FIRST, 100))
     _, other = bench.put(bench.counters, FIRST, Add(FIRST, 1))

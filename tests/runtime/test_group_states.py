@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from coordinator.core.outcome import Fact
 from coordinator.group.durable_groups import DurableGroups, DurableGroupSnapshot
 from coordinator.group.group_record_codec import GroupRecordCodec
+from coordinator.group.group_shard import GroupShard
 from coordinator.runtime.partition_loader import PartitionLoad
 from coordinator.runtime.state_keeper import encode_state_batches
 from protocol.records.group_record_schemas import (
@@ -202,7 +203,9 @@ class FilesWithoutStates(FaultyFiles):
         self.names = {path: inode for path, inode in files.names.items() if STATE_SUFFIX not in path}
 
 
-def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGroupSnapshot], PartitionLoad]:
+def loaded(
+    log: PartitionLog, files: FaultyFiles
+) -> tuple[dict[str, DurableGroupSnapshot], PartitionLoad[GroupShard]]:
     shard = new_shard()
     reading = PartitionLoad(log, shard, files, GroupRecordCodec())
     list(reading.run_steps())

@@ -9,7 +9,7 @@ import pytest
 from coordinator.core.outcome import Now
 from coordinator.core.response_status import BLOCKED
 from coordinator.group.group_event_types import GroupEvent, MemberJoined, RebalanceStarted
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.runtime.bench import Bench
 from tests.runtime.counter import Add, Counted

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import UNASSIGNED_OFFSET, Record
@@ -38,12 +39,12 @@ async def test_a_released_log_is_closed_when_compaction_lets_go_of_it(files: Fau
     log = partition.log
     assert log is not None
     log.pin()
-    bench.counters.lifecycle.release(partition, 1, "it moves")
+    bench.counters.lifecycle.release_partition(partition, 1, "it moves")
     await asyncio.sleep(0.05)
     assert not log.is_closed
     log.unpin()
     await closed(log)
-    bench.counters.lifecycle.take(partition, epoch=2)
+    bench.counters.lifecycle.open_partition(partition, epoch=2)
     await owned_again(bench, "a")
     await bench.close()
 
@@ -68,9 +69,9 @@ async def test_a_partition_that_could_not_be_read_is_taken_again(files: FaultyFi
     assert partition.state is PartitionState.FAILED
     failed = partition.log
     files.write(path, whole)
-    bench.counters.lifecycle.take(partition, epoch=0)
+    bench.counters.lifecycle.open_partition(partition, epoch=0)
     assert partition.state is PartitionState.FAILED
-    bench.counters.lifecycle.take(partition, epoch=1)
+    bench.counters.lifecycle.open_partition(partition, epoch=1)
     assert failed is None or failed.is_closed
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 4
@@ -92,11 +93,11 @@ async def test_a_partition_whose_log_is_being_opened_anew(files: FaultyFiles, wa
     assert partition.readable_offset == partition.position == 1
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == NOT_COORDINATOR
     if way == "released":
-        bench.counters.lifecycle.release(partition, 1, "it moves")
+        bench.counters.lifecycle.release_partition(partition, 1, "it moves")
         assert partition.state is PartitionState.ABSENT
         assert partition.readable_offset == 0
         files.faults.clear()
-        bench.counters.lifecycle.take(partition, epoch=2)
+        bench.counters.lifecycle.open_partition(partition, epoch=2)
     elif way == "contradicted":
         bench.counters.on_internal_error(partition, AssertionError("broken"))
         assert partition.machine is None

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from coordinator.core.response_status import AWAITING_DISK, BLOCKED
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.replication import Replication, Ticket
 from coordinator.runtime.runtime import Runtime
 from protocol.error_codes import ErrorCode
@@ -140,7 +141,7 @@ async def test_a_partition_whose_append_fails_is_given_up_and_to_be_taken_anew(
     assert is_in(partition, PartitionState.ABSENT)
     for waiting in (deferral, parked):
         assert await waiting.reply.wait() == Refused(ErrorCode.NOT_COORDINATOR)
-    replicated.counters.lifecycle.take(partition, epoch=partition.epoch + 1)
+    replicated.counters.lifecycle.open_partition(partition, epoch=partition.epoch + 1)
     assert is_in(partition, PartitionState.LOADING)
 
 

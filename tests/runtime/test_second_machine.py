@@ -7,7 +7,7 @@ from coordinator.core.response_status import AWAITING_DISK, BLOCKED
 from coordinator.core.shared_types import CONSUMER_OFFSETS
 from coordinator.group.group_requests import FetchOffsets, TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -100,20 +100,20 @@ async def test_a_partition_is_moved(bench: Bench, files: FaultyFiles) -> None:
     assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
     partition = bench.counters.find_partition("a")
     _, parked = bench.put(bench.counters, "a", AwaitValue("a", 1000))
-    bench.counters.lifecycle.release(partition, 1, "it moves")
+    bench.counters.lifecycle.release_partition(partition, 1, "it moves")
     assert await parked.reply.wait() == NOT_COORDINATOR
     assert partition.state is PartitionState.ABSENT
 
     other = Bench(files)
-    other.counters.lifecycle.take(other.counters.find_partition("a"), epoch=1)
+    other.counters.lifecycle.open_partition(other.counters.find_partition("a"), epoch=1)
     await asyncio.wait_for(other.loaded.wait(), TIMEOUT_S)
     assert await other.ask(other.counters, "a", Add("a", 1)) == 4
-    other.counters.lifecycle.release(other.counters.find_partition("a"), 2, "it moves back")
+    other.counters.lifecycle.release_partition(other.counters.find_partition("a"), 2, "it moves back")
     await other.close()
 
-    bench.counters.lifecycle.take(partition, epoch=1)  # old news
+    bench.counters.lifecycle.open_partition(partition, epoch=1)  # old news
     assert partition.state is PartitionState.ABSENT
-    bench.counters.lifecycle.take(partition, epoch=2)
+    bench.counters.lifecycle.open_partition(partition, epoch=2)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 5
 
@@ -121,8 +121,8 @@ async def test_a_partition_is_moved(bench: Bench, files: FaultyFiles) -> None:
 async def test_a_partition_that_is_released_while_it_is_read_is_not_owned(files: FaultyFiles) -> None:
     bench = Bench(files)
     partition = bench.counters.find_partition("a")
-    bench.counters.lifecycle.take(partition, epoch=0)
-    bench.counters.lifecycle.release(partition, 1, "it moves")
+    bench.counters.lifecycle.open_partition(partition, epoch=0)
+    bench.counters.lifecycle.release_partition(partition, 1, "it moves")
     await asyncio.wait_for(bench.loaded.wait(), TIMEOUT_S)
     assert partition.state is PartitionState.ABSENT
     assert partition.machine is None
@@ -132,23 +132,23 @@ async def test_a_partition_that_is_released_while_it_is_read_is_not_owned(files:
 
 async def test_a_release_that_comes_late_is_old_news(bench: Bench) -> None:
     partition = bench.counters.find_partition("a")
-    bench.counters.lifecycle.take(partition, epoch=5)
+    bench.counters.lifecycle.open_partition(partition, epoch=5)
     for late in (3, 5):
-        bench.counters.lifecycle.release(partition, late, "it moves")
+        bench.counters.lifecycle.release_partition(partition, late, "it moves")
         assert partition.state is PartitionState.OWNED
         assert await bench.ask(bench.counters, "a", Add("a", 1)) == late // 2
-    bench.counters.lifecycle.release(partition, 7, "it moves")
+    bench.counters.lifecycle.release_partition(partition, 7, "it moves")
     assert partition.state is PartitionState.ABSENT
-    bench.counters.lifecycle.release(partition, 9, "it moves on")
-    bench.counters.lifecycle.take(partition, epoch=8)  # overtaken by what came before
+    bench.counters.lifecycle.release_partition(partition, 9, "it moves on")
+    bench.counters.lifecycle.open_partition(partition, epoch=8)  # overtaken by what came before
     assert partition.state is PartitionState.ABSENT
 
 
 async def test_a_partition_that_is_taken_again_while_it_is_read_is_owned(files: FaultyFiles) -> None:
     bench = Bench(files)
     partition = bench.counters.find_partition("a")
-    bench.counters.lifecycle.take(partition, epoch=0)
-    bench.counters.lifecycle.take(partition, epoch=1)
+    bench.counters.lifecycle.open_partition(partition, epoch=0)
+    bench.counters.lifecycle.open_partition(partition, epoch=1)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
     await bench.close()
@@ -235,8 +235,8 @@ async def test_what_was_not_synced_when_a_partition_went_is_not_durable_when_it_
     async with serving("/data", properties, files=files) as server, Client(server) as client:
         await client.call(commit(42), 2)
         (partition,) = server.runtime.partitions
-        server.runtime.lifecycle.release(partition, 1, "it moves")
-        server.runtime.lifecycle.take(partition, epoch=2)
+        server.runtime.lifecycle.release_partition(partition, 1, "it moves")
+        server.runtime.lifecycle.open_partition(partition, epoch=2)
         async with asyncio.timeout(TIMEOUT_S):
             while partition.machine is None:
                 await one_turn()
@@ -248,11 +248,11 @@ async def test_damage_that_is_met_after_a_release_costs_nothing(files: FaultyFil
     bench = Bench(files)
     partition = bench.counters.find_partition("a")
     files.fail("open", times=1)
-    bench.counters.lifecycle.take(partition, epoch=0)
-    bench.counters.lifecycle.release(partition, 1, "it moves")
+    bench.counters.lifecycle.open_partition(partition, epoch=0)
+    bench.counters.lifecycle.release_partition(partition, 1, "it moves")
     await asyncio.wait_for(bench.loaded.wait(), TIMEOUT_S)
     assert partition.state is PartitionState.ABSENT
-    bench.counters.lifecycle.take(partition, epoch=2)
+    bench.counters.lifecycle.open_partition(partition, epoch=2)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
     await bench.close()
@@ -286,10 +286,10 @@ async def test_what_was_told_before_a_partition_went_is_not_told_when_it_comes_b
 ) -> None:
     bench = Bench(files)
     partition = bench.counters.find_partition("a")
-    bench.counters.lifecycle.take(partition, epoch=0)
+    bench.counters.lifecycle.open_partition(partition, epoch=0)
     bench.counters.notify_all(Add("a", 1))
-    bench.counters.lifecycle.release(partition, 1, "it moves")
-    bench.counters.lifecycle.take(partition, epoch=2)
+    bench.counters.lifecycle.release_partition(partition, 1, "it moves")
+    bench.counters.lifecycle.open_partition(partition, epoch=2)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 0)) == 0
     await bench.close()

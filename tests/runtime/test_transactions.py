@@ -6,7 +6,8 @@ import pytest
 
 from coordinator.core.shared_types import CONSUMER_OFFSETS
 from coordinator.runtime import state_keeper
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from storage.batch import BatchHeader
 from storage.producers.producer_state import (
     CoordinatorFenced,
@@ -179,7 +180,7 @@ async def test_what_the_disk_refuses_is_not_known_of_a_producer_either(
 async def test_there_are_no_producers_while_a_partition_is_read(bench: Bench) -> None:
     await bench.ask(bench.counters, "a", AddWithin("a", 5, PRODUCER))
     partition = counters_of(bench)
-    bench.counters.lifecycle.reload(partition)
+    bench.counters.lifecycle.reload_partition(partition)
     assert partition.state is PartitionState.LOADING
     assert partition.producers is None
     assert partition.last_stable_offset == partition.readable_offset
@@ -262,16 +263,16 @@ async def test_a_killed_process_leaves_what_is_open_to_the_next_one(files: Fault
 async def test_an_open_transaction_moves_with_its_partition(bench: Bench, files: FaultyFiles) -> None:
     await bench.ask(bench.counters, "a", AddWithin("a", 10, PRODUCER))
     partition = counters_of(bench)
-    bench.counters.lifecycle.release(partition, 1, "it moves")
+    bench.counters.lifecycle.release_partition(partition, 1, "it moves")
     assert partition.producers is None
     other = Bench(files)
-    other.counters.lifecycle.take(counters_of(other), epoch=1)
+    other.counters.lifecycle.open_partition(counters_of(other), epoch=1)
     await asyncio.wait_for(other.loaded.wait(), TIMEOUT_S)
     assert open_transactions(other) == {PRODUCER: 0}
     await other.ask(other.counters, "a", End(PRODUCER))
-    other.counters.lifecycle.release(counters_of(other), 2, "it moves back")
+    other.counters.lifecycle.release_partition(counters_of(other), 2, "it moves back")
     await other.close()
-    bench.counters.lifecycle.take(partition, epoch=2)
+    bench.counters.lifecycle.open_partition(partition, epoch=2)
     await owned_again(bench, "a")
     assert await value(bench) == 10
     assert [header.partition_leader_epoch for header in headers(bench)] == [0, 1]
@@ -337,7 +338,7 @@ async def test_a_machine_is_not_made_before_its_leader_epoch_is_durable(files: F
     partition = counters_of(bench)
     await bench.ask(bench.counters, "a", Add("a", 1))
     files.fail("replace")
-    bench.counters.lifecycle.reload(partition)
+    bench.counters.lifecycle.reload_partition(partition)
     async with asyncio.timeout(TIMEOUT_S):
         while not files.has_failed:
             await one_turn()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator.cluster.daemon.shared_catalogue import SharedCatalogue
 from coordinator.group.group_requests import TopicsChanged
 from coordinator.group.group_shard import GroupShard
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.topics.topic import ZERO_ID
 from storage.topic_partition import uuid_from_text
 
@@ -34,7 +35,7 @@ class DeletedTopicOffsets:
         self._catalogue = catalogue
         self._server = server
         self._run_in_background = run_in_background
-        server.runtime.lifecycle.was_read.append(self._on_partition_read)
+        server.runtime.lifecycle.load_listeners.append(self._on_partition_read)
 
     def _on_partition_read(self, partition: CoordinatorPartition[GroupShard]) -> None:
         if self._find_suspects(partition):

@@ -60,8 +60,8 @@ from coordinator.core import clock
 from coordinator.core.message_text import StartFailed
 from coordinator.core.shared_types import CONSUMER_OFFSETS, TRANSACTION_STATE, LogFlush
 from coordinator.network.request_routes import Routes
-from coordinator.runtime.coordinator_partition import PartitionState
 from coordinator.runtime.machine import InternalTopic, M
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.replication import Replication, Ticket
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane_answer import TopicChange, TopicDeleted

@@ -30,7 +30,8 @@ from coordinator.cluster.partition_claims import PartitionToken
 from coordinator.cluster.partition_log_store import retry_unavailable
 from coordinator.core import clock
 from coordinator.core.shared_types import COORDINATOR_TOPICS, TRANSACTION_STATE
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.runtime import Runtime
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
@@ -69,7 +70,7 @@ class OwnedCoordinators:
     def on_partition_gained(self, name: TopicPartition, hold_s: float) -> None:
         """This broker owns a partition: it is read, and is loading for so many seconds at least."""
         runtime, machine = self._find_machine(name)
-        runtime.lifecycle.take(machine, machine.epoch + 1, hold_s)
+        runtime.lifecycle.open_partition(machine, machine.epoch + 1, hold_s)
 
     def on_partition_lost(self, name: TopicPartition, reason: str) -> None:
         """This broker serves a partition no longer: whoever waits is told NOT_COORDINATOR. What it was about to
@@ -77,7 +78,7 @@ class OwnedCoordinators:
         if name.topic == TRANSACTION_STATE:
             self._server.transactions.on_partition_lost(name.partition)
         runtime, machine = self._find_machine(name)
-        runtime.lifecycle.release(machine, machine.epoch + 1, reason)
+        runtime.lifecycle.release_partition(machine, machine.epoch + 1, reason)
 
     def _find_machine(self, name: TopicPartition) -> tuple[Runtime[Any], CoordinatorPartition[Any]]:
         runtime = self._server.engine.runtimes[name.topic]

@@ -27,7 +27,8 @@ from coordinator.core.wire_name import wire_name
 from coordinator.group.group_event_types import GroupEvent, RebalanceStarted
 from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import GroupView, MemberView
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 
 ACTION_KIND: Final = "failover"
 MAX_SPAN_MS: Final = 600_000
@@ -102,7 +103,7 @@ class CoordinatorFailover:
         self._server = server
         self._actions = actions
         self._group_client = group_client
-        self._ownership = server.runtime.lifecycle
+        self._lifecycle = server.runtime.lifecycle
         self._cluster = server.brokers.ownership
         self._failovers: dict[int, _PartitionFailover] = {}
         self._wait_tasks: set[asyncio.Task[None]] = set()
@@ -239,14 +240,14 @@ class CoordinatorFailover:
         move.groups = partition.machine.list_group_ids()
         cluster = self._server.cluster
         if cluster is None and len(self._failovers) == 1:
-            self._ownership.was_read.append(self._on_partition_loaded)
+            self._lifecycle.load_listeners.append(self._on_partition_loaded)
         count = len(move.groups)
         where = "" if to is None else f" to broker {to}"
         what = f"{partition.name} moves{where}, with it {count} group{'' if count == 1 else 's'}"
         self._actions.record_action(ACTION_KIND, what, group_id, by)
         reason = f"failover asked for by {printable(by or 'control')}"
         if cluster is None:
-            self._ownership.release(partition, partition.epoch + 1, reason)
+            self._lifecycle.release_partition(partition, partition.epoch + 1, reason)
         else:
             cluster.release_partition(partition.name, reason)
         if not_coordinator_ms:
@@ -277,7 +278,7 @@ class CoordinatorFailover:
         if to is not None and to in self._cluster.brokers and to != self._cluster.find_owner(partition.name):
             self._server.brokers.move_partition(partition.name, to, loading_ms / 1000)
             return
-        self._ownership.take(partition, partition.epoch + 1, loading_ms / 1000)
+        self._lifecycle.open_partition(partition, partition.epoch + 1, loading_ms / 1000)
 
     async def _await_served(self, move: _PartitionFailover, loading_ms: int) -> None:
         """Of one in a cluster: until this broker has read it again, or another one has claimed it, and has said for
@@ -298,7 +299,7 @@ class CoordinatorFailover:
     def _on_partition_loaded(self, partition: GroupPartition) -> None:
         move = self._failovers.pop(partition.number, None)
         if not self._failovers:
-            self._ownership.was_read.remove(self._on_partition_loaded)
+            self._lifecycle.load_listeners.remove(self._on_partition_loaded)
         if move is not None and not move.served.done():
             move.served.set_result(True)
 

@@ -38,7 +38,8 @@ from coordinator.group.event_details import AwaitedRequest
 from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import ConsumerMemberView, GroupView, MemberView, RebalanceView
 from coordinator.group.topics_image import TopicsImage
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from coordinator.runtime.runtime import Runtime
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

@@ -48,7 +48,7 @@ from coordinator.group.group_requests import (
     GroupTimerKind,
 )
 from coordinator.group.group_view import GroupView
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 
 MAX_FIRED: Final = 10_000
 """Deadlines that may pass in one call."""

@@ -33,7 +33,8 @@ from coordinator.group.group_requests import ExpireMember, ShiftDeadlines
 from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_view import GroupView
 from coordinator.group.member_text import format_count
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 
 _LOG: Final = logging.getLogger("Control")
 MAX_CLOCKS: Final = 10_000

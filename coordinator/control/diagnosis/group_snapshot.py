@@ -30,7 +30,8 @@ from coordinator.group.event_details import AwaitedMember, MemberName
 from coordinator.group.group_shard import GroupShard
 from coordinator.group.group_types import GroupType
 from coordinator.group.group_view import GroupView, MemberView
-from coordinator.runtime.coordinator_partition import CoordinatorPartition, PartitionState
+from coordinator.runtime.coordinator_partition import CoordinatorPartition
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.consumer_protocol import PROTOCOL_TYPE
 
 T = TypeVar("T")

@@ -248,7 +248,7 @@ class GroupWaits:
         self._waiter_count = 0
         self._reader_count = 0
         server.group_events.listeners.append(self._on_event)
-        server.runtime.lifecycle.was_read.append(self._on_partition_loaded)
+        server.runtime.lifecycle.load_listeners.append(self._on_partition_loaded)
         server.topic_listeners.append(self._on_topics_changed)
         server.group_clock.on_moved.append(self._schedule_all)
         actions.listeners.append(self._on_action)

@@ -248,7 +248,7 @@ class DiskInjector:
         delay_s, late_for = 0.0, None
         after: list[tuple[InstalledFault, GroupPartition, PartitionLog]] = []
         for log in logs:
-            partition = self._runtime.lifecycle.owner_of(log)
+            partition = self._runtime.lifecycle.find_owner(log)
             armed = {} if partition is None else self._to_sync.pop(partition.number, {})
             if partition is None:
                 continue
@@ -318,4 +318,4 @@ class DiskInjector:
             return
         for waiting in list(partition.waiting.values()):
             waiting.reply.abort_connection()
-        self._runtime.lifecycle.reload(partition)
+        self._runtime.lifecycle.reload_partition(partition)

@@ -14,7 +14,7 @@ from coordinator.cluster.daemon.etcd_cluster import EtcdCluster
 from coordinator.config.initial_topics import InitialTopic
 from coordinator.core import clock
 from coordinator.core.shared_types import CONSUMER_OFFSETS
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_commit import (

@@ -14,7 +14,7 @@ from coordinator.cluster.member.cluster_member import OwnershipCause
 from coordinator.cluster.partition_appends import PartitionId
 from coordinator.core import clock
 from coordinator.core.shared_types import CONSUMER_OFFSETS
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest

@@ -8,7 +8,7 @@ from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.key_value_store import KeyPage, KeyValueStoreError, Put, ReadRange, StoreTransaction
 from coordinator.cluster.partition_ownership import ClusterChangeRefused
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.cluster.daemon.cluster_daemons import CLUSTER_ID, daemons, eventually

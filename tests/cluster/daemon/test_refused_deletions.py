@@ -9,7 +9,7 @@ from coordinator.cluster import catalogue_keys
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.key_value_store import StoreTransaction, StoreUnavailable, TransactionResult
 from coordinator.core.shared_types import CONSUMER_OFFSETS
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from storage.topic_partition import TopicPartition

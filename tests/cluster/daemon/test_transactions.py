@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.core.shared_types import TRANSACTION_STATE
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_transactions import DescribeTransactionsRequest

@@ -43,9 +43,9 @@ async def server() -> AsyncIterator[Server]:
 @pytest.fixture
 async def control(server: Server) -> AsyncIterator[ControlPlane]:
     control = ControlPlane(server)
-    told, read = list(server.group_events.listeners), list(server.runtime.lifecycle.was_read)
+    told, read = list(server.group_events.listeners), list(server.runtime.lifecycle.load_listeners)
     yield control
-    assert server.runtime.lifecycle.was_read == read
+    assert server.runtime.lifecycle.load_listeners == read
     assert server.group_events.listeners == told
     control.close()
     assert not control.failover.in_progress_count

@@ -13,7 +13,7 @@ from coordinator.control.problem import Problem, ProblemKind
 from coordinator.core.outcome import Context, Now
 from coordinator.group.group_requests import ExpireOffsets, GroupTimerKey, GroupTimerKind
 from coordinator.group.group_shard import ShardDecorator
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest
 from tests.broker.harness import Client, heartbeat_request, join_alone, settings
@@ -192,7 +192,7 @@ async def test_what_was_committed_later_survives_a_reload_and_the_clock_does(
         server.runtime.fire_timer(partition, GroupTimerKey(GroupTimerKind.EXPIRE_OFFSETS))
         assert await committed(client, GROUP) == 8
         ahead_ms = control.clocks.describe_clock(GROUP).ahead_ms
-        server.runtime.lifecycle.reload(partition)
+        server.runtime.lifecycle.reload_partition(partition)
         assert partition.state is PartitionState.LOADING
         await active(server)
         assert not is_bare(server)
@@ -212,7 +212,7 @@ async def test_members_outlive_a_reload_of_a_frozen_group(
     (alice,) = await members_of(stack, server, "alice")
     await freeze(control)
     partition = server.runtime.find_partition(GROUP)
-    server.runtime.lifecycle.reload(partition)
+    server.runtime.lifecycle.reload_partition(partition)
     await active(server)
     process_time.advance(HOUR_MS)
     await iterations(20)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator.group.group_view import GroupView
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from tests.control.diagnosis.staged_group import GROUP, TIMEOUT_S, Stage, assignment, staged
 from tests.control.diagnosis.test_failed_waits import hinted, names_all
 from tests.storage.faulty_files import FaultyFiles
@@ -117,9 +117,9 @@ async def test_loading() -> None:
     async with staged() as stage:
         await stage.stable("alice")
         partition = stage.server.runtime.find_partition(GROUP)
-        stage.server.runtime.lifecycle.release(partition, 1, "it moves")
+        stage.server.runtime.lifecycle.release_partition(partition, 1, "it moves")
         names_all((await stage.unmet(state="Stable")).detail, str(partition.name), "is not here")
-        stage.server.runtime.lifecycle.take(partition, epoch=2)
+        stage.server.runtime.lifecycle.open_partition(partition, epoch=2)
         assert partition.state is PartitionState.LOADING
         problem = await stage.unmet(state="Stable")
         names_all(problem.detail, "Nothing can be seen of billing", str(partition.name), "is being loaded")
@@ -134,11 +134,11 @@ async def test_a_group_that_is_not_there_once_all_is_loaded() -> None:
     """Nothing happens to it then; who waits for its absence is told all the same."""
     async with staged(properties={"offsets.topic.num.partitions": "1"}) as stage:
         partition = stage.server.runtime.find_partition(GROUP)
-        stage.server.runtime.lifecycle.release(partition, 1, "it moves")
+        stage.server.runtime.lifecycle.release_partition(partition, 1, "it moves")
         waiting = asyncio.ensure_future(stage.wait(absent=["alice"]))
         await asyncio.sleep(0.01)
         assert not waiting.done(), "nobody knows yet"
-        stage.server.runtime.lifecycle.take(partition, epoch=2)
+        stage.server.runtime.lifecycle.open_partition(partition, epoch=2)
         met = await asyncio.wait_for(waiting, TIMEOUT_S)
         assert met.group.state == "Dead"
 
@@ -150,9 +150,9 @@ async def test_failed() -> None:
         partition = stage.server.runtime.find_partition(GROUP)
         log = partition.log
         assert log is not None
-        stage.server.runtime.lifecycle.release(partition, 1, "it moves")
+        stage.server.runtime.lifecycle.release_partition(partition, 1, "it moves")
         files.fail("pread", times=1000)
-        stage.server.runtime.lifecycle.take(partition, epoch=2)
+        stage.server.runtime.lifecycle.open_partition(partition, epoch=2)
         problem = await stage.unmet(state="Stable", within_ms=200)
         names_all(
             problem.detail,

@@ -80,7 +80,7 @@ async def test_commits_are_waited_for_while_their_partition_moves(flush: str) ->
         runtime = stage.server.runtime
         partition = runtime.find_partition(GROUP)
         for offset in (7, 9):
-            runtime.lifecycle.reload(partition)
+            runtime.lifecycle.reload_partition(partition)
             await stage.wait(committed={"orders-0": 5})
             assert not waiting.done()
             await alice.commit({("orders", 0): offset})

@@ -11,7 +11,7 @@ import pytest
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem
-from coordinator.runtime import partition_lifecycle, refused_partitions
+from coordinator.runtime import partition_driver
 from coordinator.runtime.worker_threads import WorkerThreads
 from protocol.error_codes import ErrorCode
 from tests.broker.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
@@ -26,8 +26,7 @@ COMMITS = {"api": "OffsetCommit", "group": "g"}
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_lifecycle, "RETRY_S", 0.01)
-    monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_driver, "RETRY_S", 0.01)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from coordinator.control.faults import fault_registry as faults_module
 from coordinator.control.faults.fault_rule import FaultRule
 from coordinator.control.operator_actions import OperatorAction
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.runtime.coordinator_partition import PartitionState
+from coordinator.runtime.partition_lifecycle import PartitionState
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest

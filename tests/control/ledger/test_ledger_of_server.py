@@ -165,7 +165,7 @@ async def test_groups_that_are_unloaded_and_read_again(server: Server, control: 
         runtime = server.runtime
         closed: asyncio.Queue[LedgerEntry] = asyncio.Queue()
         control.ledger.listeners.append(closed.put_nowait)
-        runtime.lifecycle.reload(runtime.find_partition("g"))
+        runtime.lifecycle.reload_partition(runtime.find_partition("g"))
         assert (await asked(control, "g")).entries[-1].result is EntryResult.FAILED
         assert (await asyncio.wait_for(closed.get(), TIMEOUT_S)).result is EntryResult.FAILED
 

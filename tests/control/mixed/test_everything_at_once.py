@@ -13,7 +13,7 @@ import pytest
 from coordinator.broker.server import Server
 from coordinator.control.control_plane import ControlPlane
 from coordinator.control.problem import Problem
-from coordinator.runtime import partition_lifecycle, refused_partitions
+from coordinator.runtime import partition_driver
 from tests.broker.harness import Client, serving
 from tests.broker.test_group_partitions import active, committed
 from tests.control.clock.living_member import until
@@ -65,8 +65,7 @@ FIRST_CUTS_AT_ONCE, MOST_CUTS_AT_ONCE, CUT_AT_ONCE = 3, 10, 0.2
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_lifecycle, "RETRY_S", 0.01)
-    monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_driver, "RETRY_S", 0.01)
 
 
 class Fate:
