@@ -272,11 +272,7 @@ class PartitionDriver(Generic[M]):
                 if is_new:
                     log.close(clean=False)
                 return
-            if partition.stage is LifecycleStage.SERVING_DURABLE:
-                self._end_service(partition, LifecycleEvent.REOPENED)
-            self._logs.on_opened(partition, log)
-            if is_new:
-                self._report_recovery(partition, log)
+            self._take_log(partition, log, is_new=is_new)
             reading = self._create_load(partition, log)
             for step in reading.run_steps():
                 yield step
@@ -287,6 +283,8 @@ class PartitionDriver(Generic[M]):
             self.states.on_loaded(partition, reading.state_end_offset)
             if self.is_shut_down:
                 return
+            if log.failure is not None:  # of a sync that has ended meanwhile
+                raise log.failure
             loaded = self._finish_load(partition, reading)
             is_writable = self._is_writable(partition, log)
         except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
@@ -302,6 +300,14 @@ class PartitionDriver(Generic[M]):
         self._notify_load_listeners(partition)
         self._failures.record_recovery(_format_load(partition))
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
+
+    def _take_log(self, partition: CoordinatorPartition[M], log: PartitionLog, *, is_new: bool) -> None:
+        """Make an opened log that of its partition. A machine of the durable part ends here."""
+        if partition.stage is LifecycleStage.SERVING_DURABLE:
+            self._end_service(partition, LifecycleEvent.REOPENED)
+        self._logs.on_opened(partition, log)
+        if is_new:
+            self._report_recovery(partition, log)
 
     def _create_load(
         self, partition: CoordinatorPartition[M], log: PartitionLog, end_offset: int | None = None

@@ -53,8 +53,8 @@ class PartitionLogs:
         """Return the log that the next load of a partition reads, or None while it is busy.
 
         The same log is read again unless it has failed. Then it is unknown what the disk holds beyond the durable
-        offset: with `log.flush=always` the durable part is read first, since it holds everything that was
-        acknowledged, and the log is reopened after that.
+        offset, and the log is reopened. Its durable part is read first where that holds everything that was
+        acknowledged.
         """
         number = partition.number
         if number in self._closing:
@@ -69,10 +69,15 @@ class PartitionLogs:
             return LoadSource(partial(self._keep_for_writing, log), False)
         partition.log = None
         self._failed[number] = log
-        is_durable_known = self._topic.flush is LogFlush.ALWAYS and not log.is_closed
-        if is_durable_known and partition.stage is LifecycleStage.WAITING:
+        if partition.stage is LifecycleStage.WAITING and self._holds_all_acknowledged(log):
             return LoadSource(lambda: log, False, is_durable_only=True)
         return self.reopen(partition)
+
+    def _holds_all_acknowledged(self, log: PartitionLog) -> bool:
+        """Whether no acknowledged record lies beyond the durable offset of a failed log. An earlier process, or an
+        earlier owner, has acknowledged records that a recovered log holds before its first sync."""
+        is_synced = log.durable_offset >= log.recovery_report.log_end_offset
+        return is_synced and self._topic.flush is LogFlush.ALWAYS and not log.is_closed
 
     def reopen(self, partition: CoordinatorPartition[Any]) -> LoadSource:
         """Return the failed log of a partition, to be opened again."""
