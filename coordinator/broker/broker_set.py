@@ -49,14 +49,10 @@ class BrokerSet:
         self._server = server
         if count > 1:
             self.cluster = InProcessOwnership(
-                list(self.listeners), self._list_all_partitions, self._find_replication_factor
+                list(self.listeners), self._list_all_partitions, self._find_replication_factor, self
             )
             for broker, rack in zip(self.cluster.all_brokers.values(), racks, strict=True):
                 broker.rack = rack
-            self.cluster.on_partition_gained, self.cluster.on_partition_lost = (
-                self._on_partition_gained,
-                self._on_partition_lost,
-            )
             self.ownership = self.cluster
 
     @property
@@ -201,25 +197,21 @@ class BrokerSet:
         """Coordinators may be anywhere. Records of a topic have one replica."""
         return len(self.listeners) if topic in COORDINATOR_TOPICS else 1
 
-    def _on_partition_lost(self, partition: TopicPartition, node_id: int, cause: MoveCause) -> None:
+    def on_partition_lost(self, partition: TopicPartition, node_id: int, cause: MoveCause) -> None:
+        """Release a coordinator partition, and complete the fetches of any partition."""
         server = self._server
-        runtime = server.engine.runtimes.get(partition.topic)
-        if runtime is not None:
-            machine = runtime.partitions[partition.partition]
+        if partition.topic in server.engine.runtimes:
             _LOG.info("Broker %d resigned as the owner of %s: %s", node_id, partition, cause)
-            runtime.lifecycle.release_partition(
-                machine, machine.epoch + 1, f"broker {node_id} owns it no longer, {cause}"
-            )
+            server.engine.release_partition(partition, f"broker {node_id} owns it no longer, {cause}")
         server.topics.complete_fetches(server.data_plane.on_leader_changed(partition, clock.monotonic_ms()))
 
-    def _on_partition_gained(
+    def on_partition_gained(
         self, partition: TopicPartition, node_id: int, cause: MoveCause, hold_loading_s: float
     ) -> None:
+        """Open a coordinator partition; begin a leader epoch of any other one."""
         _LOG.info("Broker %d was elected as the owner of %s: %s", node_id, partition, cause)
-        runtime = self._server.engine.runtimes.get(partition.topic)
-        if runtime is not None:
-            machine = runtime.partitions[partition.partition]
-            runtime.lifecycle.open_partition(machine, machine.epoch + 1, hold_loading_s)
+        if partition.topic in self._server.engine.runtimes:
+            self._server.engine.open_partition(partition, hold_loading_s)
             return
         hosted = self._server.data_plane.catalogue.find_partition(partition.topic, partition.partition)
         assert isinstance(hosted, HostedPartition), partition

@@ -211,7 +211,7 @@ class LazyTransactionCoordinator:
         else:
             self._creation_timer = self._loop.call_later(CREATION_TIMEOUT_S, self._finish_creation)
             for partition in partitions:
-                runtime.lifecycle.open_partition(partition, epoch=0)
+                self._engine.open_partition(partition.name)
         if not logs.exists:
             created = TopicCreated(TRANSACTION_STATE, logs.topic_id, logs.partitions, automatic=True)
             self._on_topics_changed([created])

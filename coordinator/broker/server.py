@@ -230,7 +230,7 @@ class Server:
             topic = self.cluster.create_replicated_topic(topic, offsets.logs)
         self.runtime = runtime = self.engine.add_topic(topic)
         self.engine.workers.update(create_group_workers(self.run_queue))
-        runtime.on_timer_fired = log_expiry
+        runtime.timer_listeners.append(log_expiry)
         self.engine.observers.append(self.group_events.observe)
         offsets.attach_to_data_plane(runtime, is_needed=self.cluster is not None)
         self.transactions = LazyTransactionCoordinator(
@@ -256,7 +256,9 @@ class Server:
             self.on_topics_changed,
             self._on_topics_missing,
         )
-        self.runtime.on_readable_advanced = partial(self.topics.on_internal_topic_advanced, CONSUMER_OFFSETS)
+        self.runtime.readable_listeners.append(
+            partial(self.topics.on_internal_topic_advanced, CONSUMER_OFFSETS)
+        )
         router = GroupRouter(self.runtime, self.group_config)
         transaction_handlers = self.transactions.connect_handlers(
             self.loop, router, self.topics, self.request_tasks, self.arrival
@@ -274,7 +276,7 @@ class Server:
             self.cluster.start()
             return
         for partition in self.runtime.partitions:
-            self.runtime.lifecycle.open_partition(partition, epoch=0)
+            self.engine.open_partition(partition.name)
         self.transactions.start_if_needed()
 
     def _on_loaded(self) -> None:

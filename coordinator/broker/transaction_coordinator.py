@@ -100,7 +100,7 @@ class TransactionCoordinator:
         engine.observers.append(TransactionEventObserver(*events).observe)
         engine.register_receiver(TRANSACTION_MARKERS, self.markers.deliver_markers)
         engine.workers[PRODUCER_ID] = self._draw_producer_id
-        self.runtime.on_readable_advanced = partial(topics.on_internal_topic_advanced, TRANSACTION_STATE)
+        self.runtime.readable_listeners.append(partial(topics.on_internal_topic_advanced, TRANSACTION_STATE))
         self._config = config
         self._tasks = tasks
         self.handlers: Final[Mapping[int, Handler]] = self._create_handlers(self.router, groups)

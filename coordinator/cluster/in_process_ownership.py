@@ -12,8 +12,7 @@ from zlib import crc32
 from coordinator.cluster.partition_ownership import (
     BrokerInfo,
     MoveCause,
-    OnPartitionGained,
-    OnPartitionLost,
+    PartitionMoveListener,
     Reassignment,
 )
 from storage.topic_partition import TopicPartition
@@ -27,11 +26,8 @@ class ClusterOperationError(Exception):
 
 
 class InProcessOwnership:
-    """The `PartitionOwnership` of several brokers in one process. `on_partition_gained` and
-    `on_partition_lost` are to be set before anything moves."""
+    """The `PartitionOwnership` of several brokers in one process."""
 
-    on_partition_gained: OnPartitionGained
-    on_partition_lost: OnPartitionLost
     single_broker_id = None
 
     def __init__(
@@ -39,8 +35,16 @@ class InProcessOwnership:
         node_ids: Sequence[int],
         partitions: Callable[[], Iterable[TopicPartition]],
         replication_factor: Callable[[str], int],
+        brokers: PartitionMoveListener,
     ) -> None:
-        """In: what gives all partitions that there are, and how many replicas those of a topic have."""
+        """Place all partitions.
+
+        Args:
+            node_ids: The ids of the brokers, at least two.
+            partitions: Returns all partitions that exist.
+            replication_factor: Returns how many replicas each partition of a topic has.
+            brokers: Opens and releases partitions.
+        """
         assert len(node_ids) > 1
         self.all_brokers = {node_id: BrokerInfo(node_id) for node_id in node_ids}
         """All brokers, also those that are stopped."""
@@ -52,6 +56,7 @@ class InProcessOwnership:
         self._live = dict(self.all_brokers)
         self._partitions = partitions
         self._replication_factor = replication_factor
+        self._move_listener = brokers
         self._assigned: dict[TopicPartition, tuple[int, ...]] = {}
         """Replicas of partitions that were assigned, moved or reassigned."""
         self._reassigning: dict[TopicPartition, Reassignment] = {}
@@ -257,8 +262,8 @@ class InProcessOwnership:
         assert owner is None or owner in self._live, partition
         self.moves[cause] += 1
         if before is not None:
-            self.on_partition_lost(partition, before, cause)
+            self._move_listener.on_partition_lost(partition, before, cause)
         if owner is not None:
-            self.on_partition_gained(partition, owner, cause, hold_loading_s)
+            self._move_listener.on_partition_gained(partition, owner, cause, hold_loading_s)
         for listener in self.listeners:
             listener(partition, before, owner, cause)

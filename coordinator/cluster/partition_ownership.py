@@ -8,7 +8,7 @@ added replicas and at least one target replica are live. Source: KIP-455, Kafka'
 `PartitionReassignmentReplicas`, `PartitionReassignmentRevert`.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -91,12 +91,16 @@ class MoveCause(StrEnum):
     ELECTED = "elected"
 
 
-OnPartitionGained = Callable[[TopicPartition, int, MoveCause, float], None]
-"""Takes a partition, the broker that owns it from now on, why, and for how many seconds at least it is to be
-loading."""
+class PartitionMoveListener(Protocol):
+    """The brokers of a process, when a partition changes its owner. Called at once, in this order."""
 
-OnPartitionLost = Callable[[TopicPartition, int, MoveCause], None]
-"""Takes a partition, the broker that owns it no longer, and why."""
+    def on_partition_lost(self, partition: TopicPartition, node_id: int, cause: MoveCause) -> None:
+        """Handle that a broker does not own a partition any more."""
+
+    def on_partition_gained(
+        self, partition: TopicPartition, node_id: int, cause: MoveCause, hold_loading_s: float
+    ) -> None:
+        """Handle that a broker owns a partition, which is to be loading for so many seconds at least."""
 
 
 class PartitionOwnership(Protocol):

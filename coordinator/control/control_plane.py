@@ -79,7 +79,7 @@ class ControlPlane:
         self.ledger = create_ledger(server, self.actions, self.member_connections, group_now)
         self.stream = EventStream()
         server.group_events.listeners += [self.ledger.on_event, self.stream.on_event]
-        server.runtime.on_unloaded.append(lambda part: self.ledger.on_partition_unloaded(part.number))
+        server.runtime.unload_listeners.append(lambda part: self.ledger.on_partition_unloaded(part.number))
         self.waits = GroupWaits(
             server, self.group_client, self.member_connections, self.actions, group_now, removals, self.ledger
         )

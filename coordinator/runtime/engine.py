@@ -80,6 +80,18 @@ class Engine:
         runtime = self.runtimes[topic.name] = Runtime(topic, self._engine_context)
         return runtime
 
+    def open_partition(self, name: TopicPartition, delay_s: float = 0) -> None:
+        """Load a partition for a new owner in this process. It is LOADING for `delay_s` seconds at least."""
+        runtime = self.runtimes[name.topic]
+        partition = runtime.partitions[name.partition]
+        runtime.lifecycle.open_partition(partition, partition.epoch + 1, delay_s)
+
+    def release_partition(self, name: TopicPartition, reason: str) -> None:
+        """Take a partition out of service for its next owner, in this process or in another one."""
+        runtime = self.runtimes[name.topic]
+        partition = runtime.partitions[name.partition]
+        runtime.lifecycle.release_partition(partition, partition.epoch + 1, reason)
+
     def register_receiver(self, topic: str, receiver: Receiver) -> None:
         """Has something that is no machine receive what machines send to a name that no topic has here."""
         assert topic not in self.runtimes, topic

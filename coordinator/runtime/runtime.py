@@ -42,6 +42,11 @@ _NO_WAITER: Final = 0
 """The waiter of a request that nobody asked for."""
 
 
+Append = Callable[[CoordinatorPartition[M], int], bool]
+"""Takes a partition and the Unix time in milliseconds. Appends the pending records, and returns whether that began
+a segment. Raises StorageError, OSError."""
+
+
 class Runtime(Generic[M]):
     """All partitions of one internal topic, those that this process owns and the others."""
 
@@ -52,15 +57,13 @@ class Runtime(Generic[M]):
         self.partitions: list[CoordinatorPartition[M]] = [
             partition_class(topic, number) for number in range(topic.partitions)
         ]
-        self.on_readable_advanced: Callable[[int], None] | None = None
+        self.readable_listeners: list[Callable[[int], None]] = []
         """Called with the number of a partition whose readable end has moved."""
-        self.on_timer_fired: Callable[[CoordinatorPartition[M], Hashable, Outcome, int], None] | None = None
-        """Called after a timer has fired, with its key, what came of it, and how long that took in nanoseconds."""
-        self.on_unloaded: list[Callable[[CoordinatorPartition[M]], None]] = []
-        """Called, each, with a partition whose machine is given up: what it had not written is gone."""
-        self.append: Callable[[CoordinatorPartition[M], int], bool] = CoordinatorPartition.append_buffered
-        """Appends what a partition keeps, as `CoordinatorPartition.append_buffered`; another that stands in
-        for it may do so later, and asks for that with `schedule_append`."""
+        self.timer_listeners: list[Callable[[CoordinatorPartition[M], Hashable, Outcome, int], None]] = []
+        """Called after a timer has fired, with its key, its outcome, and how long it took in nanoseconds."""
+        self.unload_listeners: list[Callable[[CoordinatorPartition[M]], None]] = []
+        """Called with a partition whose machine is gone, and with it what was not appended."""
+        self._append: Append[M] = CoordinatorPartition.append_buffered
         self.is_shut_down = False
         self.next_waiter = engine_context.next_waiter
         """Gives a number that no waiter had before."""
@@ -255,8 +258,7 @@ class Runtime(Generic[M]):
         if partition.undecorated_machine is machine:
             self._execute_notification(partition, done)
 
-    def _on_timer(self, timer: Hashable) -> None:
-        assert isinstance(timer, tuple)
+    def _on_timer(self, timer: Any) -> None:
         number, key = timer
         self.fire_timer(self.partitions[number], key)
 
@@ -274,8 +276,8 @@ class Runtime(Generic[M]):
         try:
             outcome = machine.fire_timer(key, now)
             self._apply_outcome(partition, outcome, now)
-            if self.on_timer_fired is not None:
-                self.on_timer_fired(partition, key, outcome, clock.monotonic_ns() - started_ns)
+            for on_timer_fired in self.timer_listeners:
+                on_timer_fired(partition, key, outcome, clock.monotonic_ns() - started_ns)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
             self.on_internal_error(partition, problem)
 
@@ -287,6 +289,18 @@ class Runtime(Generic[M]):
         if not self._dirty:
             self._engine_context.loop.call_soon(self._end_iteration)
         self._dirty.append(partition)
+
+    @property
+    def is_append_intercepted(self) -> bool:
+        """Whether `intercept_appends` has set an interceptor."""
+        return self._append != CoordinatorPartition.append_buffered
+
+    def intercept_appends(self, append: Append[M] | None) -> None:
+        """Call `append` in place of `CoordinatorPartition.append_buffered`; None ends that.
+
+        An interceptor that appends nothing keeps the records pending. It calls `schedule_append` for them later.
+        """
+        self._append = append or CoordinatorPartition.append_buffered
 
     def _end_iteration(self) -> None:
         dirty, self._dirty = self._dirty, []
@@ -306,7 +320,7 @@ class Runtime(Generic[M]):
                 self._durability.request_sync(partition.log, self._on_synced)
             return
         try:
-            is_rolled = self.append(partition, wall_ms)
+            is_rolled = self._append(partition, wall_ms)
         except (StorageError, OSError) as error:
             self.lifecycle.on_append_failed(partition, error)
             return
@@ -346,8 +360,8 @@ class Runtime(Generic[M]):
             self._send_due_messages(partition)
         if partition.refused_appends:
             self.lifecycle.on_append_succeeded(partition)
-        if self.on_readable_advanced is not None:
-            self.on_readable_advanced(partition.number)
+        for on_readable_advanced in self.readable_listeners:
+            on_readable_advanced(partition.number)
 
     def on_internal_error(
         self,
@@ -384,8 +398,8 @@ class Runtime(Generic[M]):
     def on_service_ended(self, partition: CoordinatorPartition[Any]) -> None:
         """Cancel the timers of a machine that is gone."""
         self._timers.cancel_where(lambda key: isinstance(key, tuple) and key[0] == partition.number)
-        for notify in self.on_unloaded:
-            notify(partition)
+        for on_unloaded in self.unload_listeners:
+            on_unloaded(partition)
 
     def list_failed_partitions(self) -> list[TopicPartition]:
         """The partitions that could not be read."""

@@ -13,15 +13,17 @@ class Table:
 
     def __init__(self) -> None:
         self.cluster = InProcessOwnership(
-            (1, 2, 3), lambda: COORDINATED + RECORDS, lambda topic: 1 if topic == "orders" else 3
+            (1, 2, 3), lambda: COORDINATED + RECORDS, lambda topic: 1 if topic == "orders" else 3, self
         )
         self.told: list[tuple[str, TopicPartition, int, MoveCause]] = []
-        self.cluster.on_partition_gained = lambda part, node, cause, _: self.told.append(
-            ("gained", part, node, cause)
-        )
-        self.cluster.on_partition_lost = lambda part, node, cause: self.told.append(
-            ("lost", part, node, cause)
-        )
+
+    def on_partition_gained(
+        self, partition: TopicPartition, node_id: int, cause: MoveCause, hold_loading_s: float
+    ) -> None:
+        self.told.append(("gained", partition, node_id, cause))
+
+    def on_partition_lost(self, partition: TopicPartition, node_id: int, cause: MoveCause) -> None:
+        self.told.append(("lost", partition, node_id, cause))
 
     def owners(self) -> dict[TopicPartition, int | None]:
         return {part: self.cluster.find_owner(part) for part in COORDINATED + RECORDS}

@@ -54,21 +54,21 @@ async def test_a_partition_that_fails_after_it_has_written_keeps_no_other_from_w
             raise failures.pop()
 
     if when == "synced":
-        bench.counters.on_readable_advanced = fail
+        bench.counters.readable_listeners.append(fail)
     else:
-        write, failed = bench.counters.append, bench.counters.lifecycle.on_append_failed
+        failed = bench.counters.lifecycle.on_append_failed
 
         def refuse(partition: CoordinatorPartition[Counters], wall_ms: int) -> bool:
             if partition is first and failures:
                 raise SyncFailed("/data", "refused")
-            return write(partition, wall_ms)
+            return partition.append_buffered(wall_ms)
 
         def fail_again(partition: CoordinatorPartition[Counters], error: Exception) -> None:
             monkeypatch.setattr(bench.counters.lifecycle, "on_append_failed", failed)
             raise failures.pop()
 
         monkeypatch.setattr(bench.counters.lifecycle, "on_append_failed", fail_again)
-        bench.counters.append = refuse
+        bench.counters.intercept_appends(refuse)
     _, one = bench.put(bench.counters, FIRST, AwaitValue(FIRST, 100))
     _, other = bench.put(bench.counters, FIRST, Add(FIRST, 1))
     assert await bench.ask(bench.counters, SECOND, Add(SECOND, 2)) == 2

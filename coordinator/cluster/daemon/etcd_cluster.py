@@ -48,7 +48,7 @@ from coordinator.cluster.daemon.shared_catalogue import SharedCatalogue
 from coordinator.cluster.daemon.shared_security import SharedSecurity
 from coordinator.cluster.key_value_store import KeyValueStoreError
 from coordinator.cluster.member.append_sender import AppendSender
-from coordinator.cluster.member.cluster_member import ClusterMember, OwnershipListener
+from coordinator.cluster.member.cluster_member import ClusterMember
 from coordinator.cluster.member.cluster_table import encode_registration
 from coordinator.cluster.partition_appends import PartitionAppender, PartitionId
 from coordinator.cluster.partition_claims import PartitionToken
@@ -135,6 +135,7 @@ class EtcdCluster:
             config.node_id,
             self.partition_moves.pin_partition,
             self._start_reassignment,
+            lambda name: self.owned_partitions.topics.is_open(name),
         )
         self.catalogue = SharedCatalogue(
             self._loop, store, CatalogueKeys(store, keys, self.ownership.place_new_topic)
@@ -249,7 +250,6 @@ class EtcdCluster:
             self.owned_partitions.doubt_partition,
         )
         self.owned_partitions.topics.attach_server(server, self._logs, self._sealer)
-        self.ownership.is_open = self.owned_partitions.topics.is_open
         server.topics.produce_purgatory.use_replication(self.replication)
         server.topic_listeners.append(self._on_topics_changed)
         DeletedTopicOffsets(self.catalogue, server, self._run_in_background)
@@ -270,9 +270,7 @@ class EtcdCluster:
             config.cluster_move_delay_ms,
             {CONSUMER_OFFSETS: self.identity.partitions},
             self.catalogue.find_replicated_topics,
-            OwnershipListener(
-                self.owned_partitions.on_partition_gained, self.owned_partitions.on_partition_lost
-            ),
+            self.owned_partitions,
             self.catalogue.keys.cluster_entry,
         )
         self.catalogue.start()

@@ -31,11 +31,19 @@ class EtcdOwnership:
         node_id: int,
         pin_partition: Callable[[TopicPartition, int], None],
         start_reassignment: Callable[[TopicPartition, Sequence[int]], None],
+        is_open: Callable[[TopicPartition], bool],
     ) -> None:
-        """In: who has a partition moved to a broker that lives, and kept there; who gives one other replicas."""
-        self.is_open: Callable[[TopicPartition], bool] = lambda _: False
-        """Whether the log of a partition of a topic with replicas, which this broker owns, is here; set by who has
-        them."""
+        """Create the ownership of a daemon, which asks the parts of the cluster.
+
+        Args:
+            member: Returns the membership of this daemon.
+            catalogue: Returns the topics of the cluster.
+            node_id: The id of this broker.
+            pin_partition: Moves a partition to a live broker and keeps it there.
+            start_reassignment: Gives a partition other replicas.
+            is_open: Returns whether the log of a replicated partition, which this broker owns, is open.
+        """
+        self._is_open = is_open
         self._member = member
         self._pin_partition = pin_partition
         self._start_reassignment = start_reassignment
@@ -67,7 +75,7 @@ class EtcdOwnership:
         if node_id != self._node_id:
             return self.find_owner(partition) == node_id
         is_owned = PartitionId(*partition) in self._member().owned
-        return is_owned and (partition.topic in COORDINATOR_TOPICS or self.is_open(partition))
+        return is_owned and (partition.topic in COORDINATOR_TOPICS or self._is_open(partition))
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         """As the table of the cluster has it; of records on another broker's disk it stays the first."""

@@ -30,9 +30,7 @@ from coordinator.cluster.partition_claims import PartitionToken
 from coordinator.cluster.partition_log_store import retry_unavailable
 from coordinator.core import clock
 from coordinator.core.shared_types import COORDINATOR_TOPICS, TRANSACTION_STATE
-from coordinator.runtime.coordinator_partition import CoordinatorPartition
 from coordinator.runtime.partition_lifecycle import PartitionState
-from coordinator.runtime.runtime import Runtime
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
@@ -65,24 +63,17 @@ class OwnedCoordinators:
 
     def find_log(self, name: TopicPartition) -> PartitionLog | None:
         """That of a partition; None while it is not open."""
-        return self._find_machine(name)[1].log
+        return self._server.engine.runtimes[name.topic].partitions[name.partition].log
 
     def on_partition_gained(self, name: TopicPartition, hold_s: float) -> None:
-        """This broker owns a partition: it is read, and is loading for so many seconds at least."""
-        runtime, machine = self._find_machine(name)
-        runtime.lifecycle.open_partition(machine, machine.epoch + 1, hold_s)
+        """Load a partition that this broker has claimed. It is LOADING for `hold_s` seconds at least."""
+        self._server.engine.open_partition(name, hold_s)
 
     def on_partition_lost(self, name: TopicPartition, reason: str) -> None:
-        """This broker serves a partition no longer: whoever waits is told NOT_COORDINATOR. What it was about to
-        bring to others is not its business any more."""
+        """Release a partition: its waiting requests get NOT_COORDINATOR, and its markers are dropped."""
         if name.topic == TRANSACTION_STATE:
             self._server.transactions.on_partition_lost(name.partition)
-        runtime, machine = self._find_machine(name)
-        runtime.lifecycle.release_partition(machine, machine.epoch + 1, reason)
-
-    def _find_machine(self, name: TopicPartition) -> tuple[Runtime[Any], CoordinatorPartition[Any]]:
-        runtime = self._server.engine.runtimes[name.topic]
-        return runtime, runtime.partitions[name.partition]
+        self._server.engine.release_partition(name, reason)
 
 
 class PartitionMoves:

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from coordinator.cluster.cluster_keys import ClusterKeys
 from coordinator.cluster.cluster_session import ClusterSession, SessionBegan, SessionEnded, SessionEvent
@@ -70,12 +70,16 @@ class OwnershipCause(StrEnum):
     DELETED = "deleted"
 
 
-class OwnershipListener(NamedTuple):
-    """Who is told what a daemon owns. All in the event loop's thread, and at once."""
+class OwnershipListener(Protocol):
+    """The partitions of a daemon, when it gains or loses one. Called at once, in the event loop's thread."""
 
-    on_partition_gained: Callable[[PartitionId, PartitionToken, OwnershipCause], None]
-    on_partition_lost: Callable[[PartitionId, OwnershipCause], None]
-    """Whoever waits there is to be told before anything else happens."""
+    def on_partition_gained(
+        self, partition: PartitionId, owned: PartitionToken, cause: OwnershipCause
+    ) -> None:
+        """Open a partition that this daemon has claimed."""
+
+    def on_partition_lost(self, partition: PartitionId, cause: OwnershipCause) -> None:
+        """Release a partition. Its waiting requests are answered before this returns."""
 
 
 class ReplicatedTopic(NamedTuple):

@@ -94,7 +94,6 @@ class DiskInjector:
         self._told = told
         self._runtime = server.runtime
         self._flusher = server.flusher
-        self._append = self._runtime.append
         self._submit = self._flusher.submit
         self._is_between = False
         self._armed: dict[int, dict[str, InstalledFault]] = {}
@@ -105,7 +104,7 @@ class DiskInjector:
         """By partition."""
         self._late_syncs: dict[int, _DelayedOperation] = {}
         self._numbers = count()
-        self._runtime.on_unloaded.append(self._unloaded)
+        self._runtime.unload_listeners.append(self._unloaded)
 
     @property
     def waits(self) -> int:
@@ -145,7 +144,7 @@ class DiskInjector:
         self._step_aside()
 
     def _stand_between(self) -> None:
-        self._runtime.append = self._appending
+        self._runtime.intercept_appends(self._appending)
         if not self._is_between:
             # Several servers may share a flusher.
             self._submit, self._flusher.submit = self._flusher.submit, self._submitting
@@ -155,7 +154,7 @@ class DiskInjector:
         """Where another one has come in front, it lets things pass until that one is gone."""
         if self._armed or self._to_sync or self._late_appends:
             return
-        self._runtime.append = self._append
+        self._runtime.intercept_appends(None)
         if self._is_between and self._flusher.submit == self._submitting:
             self._flusher.submit, self._is_between = self._submit, False
             below = getattr(self._submit, "__self__", None)
@@ -188,7 +187,7 @@ class DiskInjector:
             if fault is None:
                 continue
             if point == "after_append" and fault.action.kills:
-                self._append(partition, wall_ms)
+                partition.append_buffered(wall_ms)
                 kill_process()
             if not self._goes_on(fault, partition, wall_ms):
                 return False
@@ -196,7 +195,7 @@ class DiskInjector:
         if armed:
             self._to_sync[partition.number] = armed
         self._step_aside()
-        return self._append(partition, wall_ms)
+        return partition.append_buffered(wall_ms)
 
     def _goes_on(self, fault: InstalledFault, partition: GroupPartition, wall_ms: int) -> bool:
         """Acts on an append; whether it takes place. Raises AppendFailed."""
@@ -226,7 +225,7 @@ class DiskInjector:
         assert log is not None
         partition.log = cast("PartitionLog", TornAppends(log, torn_bytes, error))
         try:
-            self._append(partition, wall_ms)
+            partition.append_buffered(wall_ms)
         finally:
             partition.log = log
 

@@ -122,18 +122,18 @@ async def test_what_is_appended_late_is_acknowledged_later() -> None:
         owner = await cluster.owner()
         assert await owner.commit(5) == ErrorCode.NONE
         runtime = owner.server.runtime
-        append, is_asked = runtime.append, asyncio.Event()
+        is_asked = asyncio.Event()
 
         def late(_: GroupPartition, __: int) -> bool:
             is_asked.set()
             return False
 
-        runtime.append = late
+        runtime.intercept_appends(late)
         committing = asyncio.create_task(owner.commit(6))
         await is_asked.wait()
         _, pending = await asyncio.wait([committing], timeout=0.2)
         assert pending, "it was acknowledged before anybody had it"
-        runtime.append = append
+        runtime.intercept_appends(None)
         runtime.schedule_append(runtime.find_partition("g"))
         assert await committing == ErrorCode.NONE
         await cluster.kill(owner)
@@ -271,7 +271,7 @@ async def test_what_cannot_be_let_go_of_in_order_keeps_nothing_else(monkeypatch:
                 raise RuntimeError("a test")
             lost(partition, cause)
 
-        monkeypatch.setattr(member, "_listener", member._listener._replace(on_partition_lost=fails_once))
+        monkeypatch.setattr(member._listener, "on_partition_lost", fails_once)
         lease = member.keeper.session.lease
         cluster.store.do(lambda map_: map_.revoke(lease))
         member.keeper.session.deadline_ms = 0

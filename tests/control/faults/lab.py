@@ -41,7 +41,7 @@ class Lab:
             all(endpoint.routes is server.routes for endpoint in server.endpoints)
             and not self.faults.held_count
             and not self.faults.waiter_count
-            and server.runtime.append == type(server.runtime.partitions[0]).append_buffered
+            and not server.runtime.is_append_intercepted
             and server.flusher.submit.__name__ == "submit"
             and not any(connection.unanswered_requests for connection in server.connections.open)
         )
