@@ -11,6 +11,7 @@ from coordinator.core import clock
 from coordinator.core.outcome import Context
 from coordinator.core.reply import Reply
 from coordinator.core.response_status import AWAITING_DISK, BLOCKED
+from coordinator.core.time_budget import Budget
 from coordinator.network.request_context import RequestContext
 from coordinator.runtime.flusher import Flusher
 from coordinator.topics.data_plane import Completions, DataPlane, LongAnswer
@@ -225,9 +226,8 @@ class DataPlaneHandler:
         """What makes logs durable, which others share, goes on without it."""
         self.produce_purgatory.stop_listening()
 
-    async def apply_retention(self) -> None:
-        """Delete the records and the idle producers of topics that have expired."""
-        budget = self.services.request_tasks.create_budget()
+    async def apply_retention(self, budget: Budget) -> None:
+        """Apply retention to all partitions of topics, in slices."""
         failures = await self._data_plane.apply_retention(clock.wall_ms(), budget)
         if failures:
             self._on_changes(failures)

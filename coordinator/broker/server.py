@@ -9,8 +9,7 @@ read; early clients get COORDINATOR_LOAD_IN_PROGRESS.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +35,7 @@ from coordinator.core import clock
 from coordinator.core.daemon_log import ADDRESS_PERIOD_MS, LogLineLimit, OngoingFailures, format_repeats
 from coordinator.core.message_text import StartFailed
 from coordinator.core.shared_types import CONSUMER_OFFSETS, LogFlush
-from coordinator.core.time_budget import RunQueue
+from coordinator.core.time_budget import Budget, RunQueue, TimeBudget
 from coordinator.group.group_config import GroupConfig
 from coordinator.network.connection_limits import create_connection_limits
 from coordinator.network.connections import Connections
@@ -108,7 +107,7 @@ class Server:
         self.brokers = BrokerSet(self)
         self.listeners = self.brokers.listeners[settings.config.node_id]
         """Those of the first broker, which mostly is the only one."""
-        self._periodic_jobs = PeriodicJobs(self.loop, self.disk_failures)
+        self._periodic_jobs = PeriodicJobs(self.loop, self.run_queue, self.disk_failures)
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -335,7 +334,9 @@ class Server:
             self._periodic_jobs.run_every(
                 config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints
             )
-        self._periodic_jobs.run_every(config.log_retention_check_interval_ms, self.topics.apply_retention)
+        self._periodic_jobs.run_in_slices_every(
+            config.log_retention_check_interval_ms, self.topics.apply_retention
+        )
         self._periodic_jobs.run_every(config.log_retention_check_interval_ms, self.engine.expire_producers)
         if config.log_flush == LogFlush.INTERVAL:
             self._periodic_jobs.run_every(max(1, config.log_flush_interval_ms), self._sync_all)
@@ -412,6 +413,7 @@ class Server:
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
         self.brokers.close()
+        self._periodic_jobs.stop()
         if self.cluster is not None:
             self.cluster.abandon()
         if hasattr(self, "cleaner"):
@@ -438,58 +440,62 @@ def declare_topics(data_plane: DataPlane, topics: Iterable[tuple[str, int]]) -> 
     return changes
 
 
-PeriodicWork = Callable[[], Coroutine[Any, Any, None] | None]
-"""Work that is done at once, or a coroutine function for long work."""
-
-
 class PeriodicJobs:
-    """Work that the event loop repeats at an interval."""
+    """Work that is repeated at intervals. What the disk refuses is logged, and done at the next interval."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, failures: OngoingFailures) -> None:
-        """In: the counter of errors of the disk."""
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, run_queue: RunQueue, failures: OngoingFailures
+    ) -> None:
         self._loop = loop
+        self._run_queue = run_queue
         self._failures = failures
-        self._handles: dict[PeriodicWork, asyncio.TimerHandle] = {}
-        self._tasks: dict[PeriodicWork, asyncio.Task[None]] = {}
+        self._timers: dict[object, asyncio.TimerHandle] = {}
+        self._tasks: dict[object, asyncio.Task[None]] = {}
 
-    def run_every(self, interval_ms: int, work: PeriodicWork) -> None:
-        """Repeat some work, first after one interval. A round is left out while the round before still runs.
-        An error of the disk is logged, and the next round tries again."""
+    def run_every(self, interval_ms: int, work: Callable[[], None]) -> None:
+        """Call a function after each interval."""
 
         def run() -> None:
-            self._handles[work] = self._loop.call_later(interval_ms / 1000, run)
-            if work in self._tasks:
-                return
-            with self._logged_failures():
-                coroutine = work()
-                if coroutine is not None:
-                    task = self._tasks[work] = self._loop.create_task(coroutine)
-                    task.add_done_callback(partial(self._on_task_done, work))
+            self._timers[work] = self._loop.call_later(interval_ms / 1000, run)
+            try:
+                work()
+            except (OSError, StorageError) as error:
+                self._report_failure(error)
 
-        self._handles[work] = self._loop.call_later(interval_ms / 1000, run)
+        self._timers[work] = self._loop.call_later(interval_ms / 1000, run)
 
-    def _on_task_done(self, work: PeriodicWork, task: asyncio.Task[None]) -> None:
+    def run_in_slices_every(
+        self, interval_ms: int, work: Callable[[Budget], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Run a coroutine after each interval, in slices of time. One that takes longer than the interval has no
+        second one beside it."""
+
+        def run() -> None:
+            self._timers[work] = self._loop.call_later(interval_ms / 1000, run)
+            if work not in self._tasks:
+                task = self._tasks[work] = self._loop.create_task(work(TimeBudget(self._run_queue)))
+                task.add_done_callback(partial(self._on_task_done, work))
+
+        self._timers[work] = self._loop.call_later(interval_ms / 1000, run)
+
+    def _on_task_done(self, work: object, task: "asyncio.Task[None]") -> None:
         del self._tasks[work]
-        if not task.cancelled():
-            with self._logged_failures():
-                task.result()
+        problem = None if task.cancelled() else task.exception()
+        if isinstance(problem, OSError | StorageError):
+            self._report_failure(problem)
+        elif problem is not None:
+            _LOG.error("Upkeep failed", exc_info=problem)
 
-    @contextmanager
-    def _logged_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, StorageError) as error:
-            count = self._failures.count_failure(error)
-            if count:
-                _LOG.error(
-                    "Periodic work failed, and will be tried again: %s%s",
-                    format_error_reason(error),
-                    format_repeats(count),
-                )
+    def _report_failure(self, error: OSError | StorageError) -> None:
+        count = self._failures.count_failure(error)
+        if count:
+            _LOG.error(
+                "Upkeep failed, and is tried again: %s%s", format_error_reason(error), format_repeats(count)
+            )
 
     def stop(self) -> None:
-        """Start no further round, and cancel the long work that runs."""
-        for handle in self._handles.values():
-            handle.cancel()
+        """Begin no more work, and cancel the coroutines at their next checkpoint."""
+        for timer in self._timers.values():
+            timer.cancel()
         for task in self._tasks.values():
             task.cancel()

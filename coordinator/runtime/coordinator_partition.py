@@ -21,9 +21,9 @@ from coordinator.core.reply import Reply
 from coordinator.core.shared_types import LogFlush
 from coordinator.core.wire_name import error_text
 from coordinator.runtime.flusher import Flusher
-from coordinator.runtime.load_queue import LoadQueue
 from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_lifecycle import PartitionLifecycle, PartitionState
+from coordinator.runtime.partition_loader import LoadQueue
 from coordinator.runtime.producer_batch import BASE_SEQUENCE, ProducerBatch, build_transactional_header
 from coordinator.runtime.timers import GroupClock
 from protocol.error_codes import ErrorCode

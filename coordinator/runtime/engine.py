@@ -13,8 +13,8 @@ from coordinator.core import clock
 from coordinator.core.daemon_log import OngoingFailures
 from coordinator.core.outcome import Message
 from coordinator.runtime.coordinator_partition import CoordinatorPartition, EngineContext, Observer
-from coordinator.runtime.load_queue import LoadQueue
 from coordinator.runtime.machine import InternalTopic, M
+from coordinator.runtime.partition_loader import LoadQueue
 from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.state_keeper import StateKeeper
 from coordinator.runtime.timers import GroupClock

@@ -13,10 +13,9 @@ from coordinator.core import clock
 from coordinator.core.daemon_log import format_repeats
 from coordinator.core.outcome import Now, Outcome
 from coordinator.runtime.coordinator_partition import CoordinatorPartition, EngineContext, LoadedMachine
-from coordinator.runtime.load_queue import Opening
 from coordinator.runtime.machine import InternalTopic, M
 from coordinator.runtime.partition_lifecycle import LifecycleEvent, LifecycleStage, PartitionState
-from coordinator.runtime.partition_loader import LoadFailed, PartitionLoad
+from coordinator.runtime.partition_loader import LoadFailed, Opening, PartitionLoad
 from coordinator.runtime.partition_logs import BUSY_RETRY_S, LoadSource, PartitionLogs
 from coordinator.runtime.replication import Replication
 from coordinator.runtime.state_keeper import StateKeeper

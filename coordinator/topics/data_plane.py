@@ -357,8 +357,13 @@ class DataPlane:
     # Upkeep
 
     async def apply_retention(self, now_ms: int, budget: Budget) -> Sequence[TopicChange]:
-        """Delete records and idle producers that have expired at `now_ms` (wall clock), every
-        `log.retention.check.interval.ms`. Return the partitions where that failed.
+        """Delete the segments and forget the producers that the configuration no longer keeps.
+
+        Args:
+            now_ms: The Unix time in milliseconds.
+            budget: Awaited between partitions. A partition that is deleted or released meanwhile is left out.
+
+        Returns the partitions whose disk refused it.
         """
         return await apply_retention(self.catalogue, now_ms, budget)
 
@@ -435,11 +440,7 @@ def write_marker(
 
 
 async def apply_retention(catalogue: Catalogue, now_ms: int, budget: Budget) -> list[TopicChange]:
-    """Apply retention to every partition with a log of this daemon. Return the partitions where it failed.
-
-    Thousands of segments may expire at once, and each costs some operations of the file system. So other work goes
-    first after each slice. Topics that are created meanwhile wait for the next round.
-    """
+    """Apply retention to all partitions; see `DataPlane.apply_retention`."""
     failed: list[TopicChange] = []
     for part in list(catalogue.iterate_hosted()):
         await budget.checkpoint()

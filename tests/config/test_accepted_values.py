@@ -14,8 +14,6 @@ from coordinator.config.config_def import ConfigKey, InvalidConfig
 from coordinator.config.properties import parse_config
 from coordinator.config.setting_sources import PROFILES
 from coordinator.config.topic_configs import TopicDefaults
-from coordinator.core.time_budget import run_in_one_step
-from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -213,7 +211,7 @@ def test_a_topic_takes_a_value_and_lives_with_it(plane: Broker, key: ConfigKey) 
             produced = plane.produce(topic, batch(time_ms=plane.now_ms))
             assert produced.error_code != ErrorCode.UNKNOWN_SERVER_ERROR
         plane.advance(1000)
-        assert not run_in_one_step(plane.plane.apply_retention(plane.now_ms, IN_ONE_STEP))
+        assert not plane.apply_retention()
         fetched = plane.ask(fetch_request({(topic, 0): 0}), FetchResponse, 12).responses[0].partitions[0]
         assert fetched.error_code in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE)
 

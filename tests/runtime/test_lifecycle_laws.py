@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator.group.group_shard import GroupShard
-from coordinator.runtime import load_queue
+from coordinator.runtime import partition_loader
 from coordinator.runtime.partition_driver import PartitionDriver
 from coordinator.runtime.partition_lifecycle import (
     TRANSITIONS,
@@ -38,7 +38,7 @@ Seen = set[tuple[LifecycleStage, LifecycleEvent]]
 @pytest.fixture(autouse=True)
 def without_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A seed gives the same events on a slow machine."""
-    monkeypatch.setattr(load_queue, "SLICE_NS", 10**15)
+    monkeypatch.setattr(partition_loader, "SLICE_NS", 10**15)
 
 
 class Model:

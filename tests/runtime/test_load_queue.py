@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from coordinator.runtime.load_queue import LoadQueue, Opening
+from coordinator.runtime.partition_loader import LoadQueue, Opening
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record

@@ -8,8 +8,9 @@ from coordinator.config.properties import Config
 from coordinator.core.outcome import Context, Now
 from coordinator.core.response_status import BLOCKED, DeferredResponse, NoResponse
 from coordinator.core.shared_types import Node
+from coordinator.core.time_budget import UnlimitedBudget, run_in_one_step
 from coordinator.topics.data_plane import DataPlane
-from coordinator.topics.data_plane_answer import Answer
+from coordinator.topics.data_plane_answer import Answer, TopicChange
 from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.codec import codec
 from protocol.error_codes import ErrorCode
@@ -94,6 +95,10 @@ class Broker:
         """Moves both clocks."""
         self.now_ms += milliseconds
         self.monotonic_ms += milliseconds
+
+    def apply_retention(self) -> Sequence[TopicChange]:
+        """Delete what is too old now. Return the partitions whose disk refused it."""
+        return run_in_one_step(self.plane.apply_retention(self.now_ms, UnlimitedBudget()))
 
     # Asking
 

@@ -7,8 +7,6 @@ import pytest
 from coordinator.config.properties import Config
 from coordinator.core.response_status import BLOCKED
 from coordinator.core.shared_types import LogFlush
-from coordinator.core.time_budget import run_in_one_step
-from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -265,7 +263,7 @@ def test_retention_goes_up_to_the_high_watermark(broker: Broker) -> None:
     write(broker, topic="short", count=2)
     broker.fill("short", 6)
     broker.advance(2 * DAY_MS)
-    run_in_one_step(broker.plane.apply_retention(broker.now_ms, IN_ONE_STEP))
+    broker.apply_retention()
     data = fetch(broker, 8, where=("short", 0))
     assert (data.log_start_offset, data.last_stable_offset) == (8, 8)
     broker.fill("short", 1)

@@ -1,24 +1,22 @@
 import pytest
 
-from coordinator.core.time_budget import UnlimitedBudget, run_in_one_step
 from coordinator.topics.data_plane import DeclaredTopicShrinks
 from coordinator.topics.data_plane_answer import PartitionsAdded, TopicCreated
-from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from protocol.schema import ZERO_UUID
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.producers.producer_state_manager import ProducerStateManager
 from tests.topics.broker import Broker, batch
 from tests.topics.fetching import Where, by_partition, fetch_request, offsets
+from tests.topics.stepped_request import SteppedRequest
 
 OFFSETS: Where = ("__consumer_offsets", 1)
 DAY_MS = 24 * 60 * 60 * 1000
@@ -145,41 +143,33 @@ def test_old_records_go(broker: Broker) -> None:
     broker.fill("orders", 6)
     broker.advance(DAY_MS)
     broker.fill("orders", 2)
-    assert run_in_one_step(broker.plane.apply_retention(broker.now_ms, IN_ONE_STEP)) == []
+    assert broker.apply_retention() == []
     part = broker.plane.catalogue.find_partition("orders", 0)
     assert part is not None
     assert part.log is not None
     assert part.log.log_start_offset == 0
     broker.advance(1)
-    run_in_one_step(broker.plane.apply_retention(broker.now_ms, IN_ONE_STEP))
+    broker.apply_retention()
     assert part.log.log_start_offset == 6
     assert part.log.log_end_offset == 8
 
 
-def test_retention_passes_over_a_topic_that_is_deleted_at_a_checkpoint(broker: Broker) -> None:
-    names = ["first", "second", "third"]
-    for name in names:
+def test_retention_leaves_its_slice_between_partitions(broker: Broker) -> None:
+    """A topic that is deleted between two slices is no failure, and the others lose their old records."""
+    for name in ("gone", "orders", "payments"):
         broker.create(name, internal_segment_bytes="150", retention_ms=str(DAY_MS))
         broker.fill(name, 6)
     broker.advance(DAY_MS + 1)
-    checkpoints = 0
-
-    class DeletingBudget(UnlimitedBudget):
-        async def checkpoint(self) -> None:
-            nonlocal checkpoints
-            checkpoints += 1
-            if checkpoints == 2:
-                topics = [DeleteTopicState(name="second", topic_id=ZERO_UUID)]
-                broker.ask(DeleteTopicsRequest(topics=topics, timeout_ms=1000), DeleteTopicsResponse)
-
-    assert run_in_one_step(broker.plane.apply_retention(broker.now_ms, DeletingBudget())) == []
-    assert checkpoints == 3
-    for name in ("first", "third"):
-        part = broker.plane.catalogue.find_partition(name, 0)
-        assert part is not None
-        assert part.log is not None
-        assert part.log.log_start_offset == 6
-    assert not [name for name in broker.files.listdir(broker.path) if name.startswith("second")]
+    kept = [broker.plane.catalogue.find_partition(name, 0) for name in ("orders", "payments")]
+    logs = [part.log for part in kept if part is not None and part.log is not None]
+    retention = SteppedRequest(broker.plane.apply_retention(broker.now_ms, broker.create_work()))
+    starts = [[log.log_start_offset for log in logs]]
+    broker.send(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=0), 3)
+    while not retention.is_ended:
+        retention.advance()
+        starts.append([log.log_start_offset for log in logs])
+    assert retention.finish() == []
+    assert starts == [[0, 0], [0, 0], [6, 0], [6, 6]]
 
 
 def test_topics_by_id_and_name_for_the_server(broker: Broker) -> None:

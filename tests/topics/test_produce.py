@@ -6,8 +6,6 @@ from crc32c import crc32c
 from coordinator.config.properties import Config
 from coordinator.core.response_status import CLOSE_CONNECTION, NO_RESPONSE
 from coordinator.core.shared_types import LogFlush
-from coordinator.core.time_budget import run_in_one_step
-from coordinator.topics.long_work import IN_ONE_STEP
 from protocol.error_codes import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.batch import decode_records, encode_batch
@@ -299,7 +297,7 @@ def test_an_idle_producer_is_forgotten(broker: Broker) -> None:
     broker.create("orders")
     broker.produce("orders", sequenced(7, 0, 0))
     broker.advance(broker.config.producer_id_expiration_ms)
-    run_in_one_step(broker.plane.apply_retention(broker.now_ms, IN_ONE_STEP))
+    broker.apply_retention()
     assert broker.produce("orders", sequenced(7, 0, 50)).error_code == ErrorCode.NONE
 
 

@@ -7,9 +7,8 @@ import pytest
 from coordinator.config.properties import Config
 from coordinator.core.outcome import Context
 from coordinator.core.response_status import CLOSE_CONNECTION, NO_RESPONSE
-from coordinator.core.time_budget import run_in_one_step
 from coordinator.topics.data_plane_answer import Answer
-from coordinator.topics.long_work import IN_ONE_STEP, AddOrVerifyRequest, AddOrVerifyResult
+from coordinator.topics.long_work import AddOrVerifyRequest, AddOrVerifyResult
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -370,9 +369,9 @@ def test_a_restart_remembers_what_is_open(broker: Broker) -> None:
 def test_a_producer_with_a_transaction_is_not_forgotten(broker: Broker) -> None:
     write(broker)
     broker.advance(broker.config.producer_id_expiration_ms)
-    run_in_one_step(broker.plane.apply_retention(broker.now_ms, IN_ONE_STEP))
+    broker.apply_retention()
     assert write(broker, sequence=5).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     commit(broker)
     broker.advance(broker.config.producer_id_expiration_ms)
-    run_in_one_step(broker.plane.apply_retention(broker.now_ms, IN_ONE_STEP))
+    broker.apply_retention()
     assert write(broker, sequence=5).error_code == ErrorCode.NONE
