@@ -34,7 +34,7 @@ REMEDY: Final = (
 )
 
 LoadListener = Callable[[CoordinatorPartition[Any]], None]
-"""Takes a partition whose load has ended: it is OWNED, READ_ONLY or FAILED."""
+"""Takes a partition after its load: it is OWNED, READ_ONLY or FAILED."""
 
 
 class PartitionService(Protocol):
@@ -44,7 +44,7 @@ class PartitionService(Protocol):
         """Handle that a partition is OWNED or READ_ONLY from now on, and the first outcome of its machine."""
 
     def on_service_ended(self, partition: CoordinatorPartition[Any]) -> None:
-        """Handle that the machine of a partition is gone, and with it what was not appended."""
+        """Handle that the machine of a partition is gone, with its pending records."""
 
 
 class PartitionDriver(Generic[M]):
@@ -130,11 +130,14 @@ class PartitionDriver(Generic[M]):
     def on_append_failed(self, partition: CoordinatorPartition[M], error: Exception) -> None:
         """Load a partition again after a failed append or sync, and then serve only reads until the disk takes a
         trial append."""
-        self._report_refusal(
-            str(partition.name),
-            error,
-            f"Unloading {self._topic.contents_label} of {partition.name}: {format_error_reason(error)}%s",
-        )
+        if count := self._failures.record_failure(str(partition.name), error):
+            self._log.error(
+                "Unloading %s of %s: %s%s",
+                self._topic.contents_label,
+                partition.name,
+                format_error_reason(error),
+                format_repeats(count),
+            )
         if self._topic.replication is not None:
             self._fence_partition(partition, self._topic.replication)
             return
@@ -180,18 +183,16 @@ class PartitionDriver(Generic[M]):
         try:
             log.probe_append(TRIAL_BYTES)
         except (StorageError, OSError) as error:
-            text = f"Only reading {partition.name} until it can be written: {format_error_reason(error)}%s"
-            self._report_refusal(str(partition.name), error, text)
+            if count := self._failures.record_failure(str(partition.name), error):
+                self._log.error(
+                    "Only reading %s until it can be written: %s%s",
+                    partition.name,
+                    format_error_reason(error),
+                    format_repeats(count),
+                )
             return False
         self._failures.record_recovery(str(partition.name))
         return True
-
-    def _report_refusal(self, operation: str, error: Exception, text: str) -> None:
-        """Log what the disk refused, once for repeated failures of an operation. In: the line, with a place for
-        the number of repetitions."""
-        count = self._failures.record_failure(operation, error)
-        if count:
-            self._log.error("%s", text % format_repeats(count))
 
     # Delays
 
@@ -359,7 +360,7 @@ class PartitionDriver(Generic[M]):
                 format_error_reason(problem),
             )
         if loaded is None or loaded.outcome.records or loaded.outcome.marker is not None:
-            # A machine that has to write at once is ahead of what can be written.
+            # This machine has to write at once, and its log refuses that.
             partition.apply(LifecycleEvent.DURABLE_UNREADABLE)
         else:
             self._start_service(partition, LifecycleEvent.DURABLE_LOADED, loaded)
@@ -387,9 +388,13 @@ class PartitionDriver(Generic[M]):
     def _on_load_failed(self, partition: CoordinatorPartition[M], problem: Exception) -> None:
         """Give up a partition that cannot be loaded, or load it later where the disk refused that."""
         if isinstance(problem, StorageError | OSError) and not isinstance(problem, LogDamaged):
-            operation = _format_load(partition)
-            text = f"Failed to load metadata from {partition.name}: {format_error_reason(problem)}"
-            self._report_refusal(operation, problem, f"{text}; trying again%s")
+            if count := self._failures.record_failure(_format_load(partition), problem):
+                self._log.error(
+                    "Failed to load metadata from %s: %s; trying again%s",
+                    partition.name,
+                    format_error_reason(problem),
+                    format_repeats(count),
+                )
             partition.apply(LifecycleEvent.LOAD_REFUSED)
             self._schedule_retry(partition, RETRY_S)
             return

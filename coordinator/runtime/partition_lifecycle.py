@@ -9,7 +9,7 @@ A stage is a position in the life cycle. A state is what clients see of it:
     stage             state      machine      the driver
     ABSENT            absent     none         has closed the log
     WAITING           loading    none         begins a load after a delay, or when the log is free
-    LOADING_DURABLE   loading    none         reads a log whose sync failed, up to its durable offset
+    LOADING_DURABLE   loading    none         reads a log up to its durable offset, after a failed sync
     LOADING           loading    none         opens, reopens or keeps the log, and reads all of it
     SERVING_DURABLE   read-only  durable part reopens the log
     DURABLE_WAITING   read-only  durable part reopens the log again after a delay

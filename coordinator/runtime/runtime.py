@@ -62,7 +62,7 @@ class Runtime(Generic[M]):
         self.timer_listeners: list[Callable[[CoordinatorPartition[M], Hashable, Outcome, int], None]] = []
         """Called after a timer has fired, with its key, its outcome, and how long it took in nanoseconds."""
         self.unload_listeners: list[Callable[[CoordinatorPartition[M]], None]] = []
-        """Called with a partition whose machine is gone, and with it what was not appended."""
+        """Called with a partition after its machine and its pending records are gone."""
         self._append: Append[M] = CoordinatorPartition.append_buffered
         self.is_shut_down = False
         self.next_waiter = engine_context.next_waiter

@@ -363,7 +363,7 @@ class DataPlane:
             now_ms: The Unix time in milliseconds.
             budget: Awaited between partitions. A partition that is deleted or released meanwhile is left out.
 
-        Returns the partitions whose disk refused it.
+        Returns a change for each partition where the disk refused it.
         """
         return await apply_retention(self.catalogue, now_ms, budget)
 

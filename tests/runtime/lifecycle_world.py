@@ -95,7 +95,7 @@ class VirtualLoop:
 
 
 class HeldExecutor(Executor):
-    """An executor whose work the test runs."""
+    """An executor. The test runs its work."""
 
     def __init__(self) -> None:
         self.waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()

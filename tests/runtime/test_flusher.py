@@ -198,3 +198,28 @@ async def test_of_many_logs_that_are_synced_at_once_some_are_told_of_in_a_turn(
     steps = [after - before for before, after in pairwise([0, *turns])]
     assert max(steps) <= 5
     flusher.close()
+
+
+async def test_one_submission_covers_a_part_of_many_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each submission takes one step of the event loop. The logs that are left have their turn, in their order."""
+    monkeypatch.setattr("coordinator.runtime.flusher.LOGS_PER_SYNC", 4)
+    files, syncer = FaultyFiles(), Syncer()
+    submitted: list[list[PartitionLog]] = []
+    submit = syncer.submit
+
+    def record(logs: Iterable[PartitionLog], on_done: Callable[[SyncResult], None]) -> None:
+        submitted.append(list(logs))
+        submit(submitted[-1], on_done)
+
+    monkeypatch.setattr(syncer, "submit", record)
+    flusher = Flusher(asyncio.get_running_loop(), syncer)
+    logs = [log_with_one_record(files, f"log-{number}") for number in range(10)]
+    synced: list[PartitionLog] = []
+    for log in logs:
+        flusher.request_sync(log, lambda log, error: synced.append(log))
+    flusher.start_sync()
+    await flusher.drain(set(logs))
+    assert submitted == [logs[:4], logs[4:8], logs[8:]]
+    assert synced == logs
+    assert all(log.durable_offset == log.log_end_offset for log in logs)
+    flusher.close()

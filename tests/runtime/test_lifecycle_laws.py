@@ -144,7 +144,7 @@ class Model:
             self.answered_with(NOT_COORDINATOR)
 
     def answered_with(self, error: ErrorCode) -> None:
-        """No request waits any more, and those that did have got an error."""
+        """Each waiting request has got a response: the error, or an acknowledgement."""
         for reply in self.world.submitted.values():
             assert reply.response is not None
             assert find_commit_error(reply.response) in (error, ErrorCode.NONE)
@@ -346,7 +346,7 @@ def _write_while_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _ignore_failed_append(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OWNED: a machine whose append has failed stays in service."""
+    """OWNED: a machine stays in service after its append has failed."""
     monkeypatch.setattr(PartitionDriver, "on_append_failed", lambda *_: None)
 
 

@@ -97,7 +97,7 @@ class Broker:
         self.monotonic_ms += milliseconds
 
     def apply_retention(self) -> Sequence[TopicChange]:
-        """Delete what is too old now. Return the partitions whose disk refused it."""
+        """Delete the old segments. Return a change for each partition where the disk refused it."""
         return run_in_one_step(self.plane.apply_retention(self.now_ms, UnlimitedBudget()))
 
     # Asking
