@@ -1,16 +1,18 @@
-"""ListGroups, DescribeGroups, ConsumerGroupDescribe and DeleteGroups."""
+"""ListGroups, DescribeGroups, ConsumerGroupDescribe, DeleteGroups, and the commands for the clock of groups."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from coordinator.core.outcome import Context, OutcomeBuilder
-from coordinator.group.classic.classic_group import NO_METADATA, ClassicGroup, ClassicMember
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import NO_METADATA, ClassicMember
 from coordinator.group.classic.classic_state_machine import DEAD, STABLE
 from coordinator.group.consumer.consumer_group import ConsumerGroup
 from coordinator.group.consumer.consumer_member import ConsumerMember
 from coordinator.group.consumer.group_subscription import find_preferred_assignor
 from coordinator.group.consumer.heartbeat_validation import truncate_message
 from coordinator.group.event_details import MemberName
+from coordinator.group.group_requests import CommandResult, ExtendSessions, ShiftDeadlines
 from coordinator.group.offsets.offset_removal import remove_group
 from coordinator.group.shard_groups import ShardGroups
 from coordinator.group.topics_image import TopicsImage
@@ -54,7 +56,7 @@ def list_groups(
     states = frozenset(name.strip().lower() for name in request.states_filter)
     types = frozenset(name.lower() for name in request.types_filter)
     listed = []
-    for group in groups.iterate_groups():
+    for group in groups.by_id.values():
         state = group.state_name
         if (not states or state.lower() in states) and (not types or group.type.lower() in types):
             listed.append(
@@ -75,9 +77,9 @@ def describe_groups(
     exist, or is of another type, is described as Dead; from v6 on that is an error too (KIP-1043)."""
     described = []
     for group_id in request.groups:
-        group = groups.find_classic_group(group_id)
+        group = groups.find_typed_group(ClassicGroup, group_id)
         if group is None or group.state is DEAD:
-            is_there = group is None and groups.find_group(group_id) is not None
+            is_there = group is None and group_id in groups.by_id
             message = f"Group {group_id} {'is not a classic group' if is_there else 'not found'}."
             description = _describe_missing(group_id, message, context.api_version)
         else:
@@ -132,7 +134,7 @@ def consumer_group_describe(
     """Answer a ConsumerGroupDescribe with a ConsumerGroupDescribeResponse, in the request's order."""
     described = []
     for group_id in request.group_ids:
-        group = groups.consumers.get(group_id)
+        group = groups.find_typed_group(ConsumerGroup, group_id)
         if not group_id:
             answer = build_error_entry(
                 ConsumerGroupDescribeResponseGroup,
@@ -141,7 +143,7 @@ def consumer_group_describe(
                 ErrorCode.INVALID_GROUP_ID,
             )
         elif group is None or group.is_dead:
-            is_there = group is None and groups.find_group(group_id) is not None
+            is_there = group is None and group_id in groups.by_id
             answer = build_error_entry(
                 ConsumerGroupDescribeResponseGroup,
                 group_id,
@@ -242,10 +244,31 @@ def delete_groups(
 def _delete_group(
     groups: ShardGroups, group_id: str, client: MemberName, builder: OutcomeBuilder
 ) -> ErrorCode:
-    group = groups.find_group(group_id)
+    group = groups.by_id.get(group_id)
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
     error = group.validate_delete()
     if error is ErrorCode.NONE:
         remove_group(groups, group, "request", builder, client=client)
     return error
+
+
+def extend_sessions(
+    groups: ShardGroups, request: ExtendSessions, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer an ExtendSessions with CommandResult."""
+    group = groups.by_id.get(request.group_id)
+    if group is not None:
+        group.extend_sessions(request.member_ids, request.until_ms, builder)
+    builder.reply(context.waiter, CommandResult())
+
+
+def shift_deadlines(
+    groups: ShardGroups, request: ShiftDeadlines, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer a ShiftDeadlines with CommandResult, and arm all timers of the groups again."""
+    for group in filter(None, map(groups.by_id.get, request.group_ids)):
+        group.shift_deadlines(request.by_ms, builder)
+        for key, deadline_ms in group.list_deadlines():
+            builder.arm_timer(key, deadline_ms)
+    builder.reply(context.waiter, CommandResult())

@@ -1,15 +1,17 @@
-"""What a group is to requests that are not of its own protocol: commits, expiry, what operators ask for.
+"""The interface that groups of every type implement.
 
-Each type of group has its own package and its own requests; all others use this interface. Source: Kafka's
-`Group`.
+Each type of group has its own package with its own requests. Commits, expiration, requests of operators and the
+clock of a group use this interface alone. Source: Kafka's `Group`.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from coordinator.core.outcome import Fact, Now, OutcomeBuilder
-from coordinator.group.durable_groups import DurableGroups
 from coordinator.group.event_details import RefusalDetail
+from coordinator.group.group_requests import GroupTimerKey
 from coordinator.group.group_types import GroupType
 from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicsImage
@@ -18,18 +20,18 @@ from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
-"""A commit, plain or in a transaction; the two name their sender alike."""
+"""A commit, plain or in a transaction. Both have the same fields for their sender."""
 
 ValidatePartition: TypeAlias = Callable[[str, bytes, int], ErrorCode]
-"""Takes a topic's name, its id and a partition; NONE when its offset may be stored."""
+"""Takes a topic's name, its id and a partition. Returns NONE when its offset may be stored."""
 
 GroupTimeSource: TypeAlias = Callable[[str, Now], Now]
-"""Takes a group's id and the time of a call; gives the time that it is for that group."""
+"""Takes a group's id and the time of a call. Returns the time by the clock of that group."""
 
 
 class CommitValidation(NamedTuple):
-    """Whether a commit may be stored: an error of all of it, with what there is to say beside it; or, where it
-    depends on the partition, who judges that."""
+    """The result of the validation of a commit: an error of the whole commit with its detail, or a function that
+    validates each partition."""
 
     error: ErrorCode
     detail: RefusalDetail | None = None
@@ -39,89 +41,130 @@ class CommitValidation(NamedTuple):
 ACCEPTED: Final = CommitValidation(ErrorCode.NONE)
 
 
-class Group(Protocol):
-    """A group of any type."""
+class Group(ABC):
+    """A group of any type. Times are in milliseconds; `now_ms` is monotonic."""
+
+    __slots__ = ()
+
+    type: ClassVar[GroupType]
+    group_id: str
 
     @property
-    def group_id(self) -> str:
-        """The id of the group."""
-
-    @property
-    def type(self) -> GroupType:
-        """The type of the group: which requests it answers."""
-
-    @property
+    @abstractmethod
     def protocol_type(self) -> str | None:
-        """What its members are ("consumer", "connect"); None where no member has said so yet."""
+        """The protocol type of its members ("consumer", "connect"); None before the first member."""
+
+    @property
+    @abstractmethod
+    def state(self) -> Enum:
+        """Its state, in the enumeration of its type."""
 
     @property
     def state_name(self) -> str:
-        """Its state, as ListGroups and DescribeGroups call it."""
+        """The name of its state in ListGroups and DescribeGroups."""
+        name: str = self.state.value
+        return name
 
     @property
+    @abstractmethod
     def is_dead(self) -> bool:
-        """Whether it was removed or given up."""
+        """Whether the shard has removed or unloaded it."""
 
     @property
+    @abstractmethod
     def generation_id(self) -> int:
-        """Its generation, or its epoch where it has those."""
+        """The generation of a classic group, the epoch of other groups."""
 
     @property
+    @abstractmethod
     def member_count(self) -> int:
-        """How many members it has."""
+        """The number of members, without pending ones."""
 
+    @abstractmethod
     def find_static_member_id(self, group_instance_id: str) -> str | None:
-        """The id of the member that has this instance id; None when there is none."""
+        """Return the id of the member that has this instance id; None without one."""
 
-    def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
-        """Whether the sender may commit now. In a transaction more may than else: whoever takes its partitions over
-        waits for the end of that."""
-
-    def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Why a sender may not fetch offsets as that member at that epoch (None, -1: as nobody); NONE when it
-        may."""
-
-    def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
-        """A plain commit of this member was accepted ("" for no member)."""
-
-    def validate_offset_delete(self) -> ErrorCode:
-        """Why no offset of it may be deleted by request; NONE when those of topics that nobody reads may be."""
-
-    def validate_delete(self) -> ErrorCode:
-        """Why it may not be deleted by request; NONE when it may be."""
-
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic, or may: its offsets are needed."""
-
-    @property
-    def offsets_may_expire(self) -> bool:
-        """Whether offsets of topics that nobody reads may expire."""
-
-    @property
-    def idle_since_ms(self) -> int | None:
-        """Since when (wall) nobody has needed any of its offsets; None where that is each one's commit."""
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether nobody is in it or about to be: with its last offset it goes, too."""
-
-    def tombstones(self) -> Iterable[Fact]:
-        """The records of its end, those of its offsets aside."""
-
-    def retire(self, builder: OutcomeBuilder) -> None:
-        """It is removed: cancel its timers. From now on it is dead."""
-
-    def unload(self, builder: OutcomeBuilder) -> None:
-        """It is given up: answer whoever is parked with NOT_COORDINATOR, and write nothing. From now on it is
-        dead."""
-
+    @abstractmethod
     def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
-        """The group as it is at a monotonic time, as values. In: the topics, whose ids it may have."""
+        """Describe the group at a time as immutable values. `topics` gives the names of topic ids."""
 
+    # Commits and fetches of offsets
+
+    @abstractmethod
+    def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
+        """Return whether the sender may commit now."""
+
+    @abstractmethod
+    def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return NONE when a sender may fetch offsets as a member at an epoch, else the error.
+
+        A sender that is no member has None and -1.
+        """
+
+    @abstractmethod
+    def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
+        """Count a plain commit of a member ("" without one) as a heartbeat, where the type of group does so."""
+
+    # Deletion and expiration of offsets
+
+    @abstractmethod
+    def validate_offset_delete(self) -> ErrorCode:
+        """Return NONE when a request may delete offsets of topics without a subscription, else the error."""
+
+    @abstractmethod
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Return whether the group needs the offsets of a topic, because a member consumes it or may do so."""
+
+    @property
+    @abstractmethod
+    def offsets_may_expire(self) -> bool:
+        """Whether offsets of topics without a subscription may expire."""
+
+    @property
+    @abstractmethod
+    def idle_since_ms(self) -> int | None:
+        """The wall time from which retention counts for all offsets; None where it counts from each commit."""
+
+    # Deadlines
+
+    @abstractmethod
+    def list_deadlines(self) -> Iterator[tuple[GroupTimerKey, int]]:
+        """Iterate over the timers that are armed, each with the monotonic time at which it has an effect.
+
+        The timer of a member that sent a heartbeat may fire earlier, without an effect.
+        """
+
+    @abstractmethod
+    def extend_sessions(self, member_ids: Sequence[str], until_ms: int, builder: OutcomeBuilder) -> None:
+        """Keep the sessions of members alive at least until a monotonic time. Ignores unknown ids."""
+
+    @abstractmethod
+    def shift_deadlines(self, by_ms: int, builder: OutcomeBuilder) -> None:
+        """Add `by_ms` to all deadlines. The caller arms the timers of `list_deadlines` again."""
+
+    @abstractmethod
     def session_margin(self, now_ms: int) -> float | None:
-        """The least share of its session, from 0 to 1, that a member has left at a monotonic time; None where no
-        member's session runs."""
+        """Return the least share of its session, from 0 to 1, that a member has left; None without a session."""
 
-    def check_invariants(self, durable: DurableGroups, waiters: set[int]) -> None:
-        """Raise AssertionError when something is not as it must be. `waiters` are those who are parked in other
-        groups; add one's own."""
+    # The end
+
+    @abstractmethod
+    def validate_delete(self) -> ErrorCode:
+        """Return NONE when a request may delete the group, else the error."""
+
+    @property
+    @abstractmethod
+    def is_abandoned(self) -> bool:
+        """Whether it has no members. Then the shard removes it together with its last offset."""
+
+    @abstractmethod
+    def tombstones(self) -> Iterable[Fact]:
+        """Return the tombstones of all its records but those of offsets."""
+
+    @abstractmethod
+    def retire(self, builder: OutcomeBuilder) -> None:
+        """Cancel the timers of a group without members, which is dead from now on."""
+
+    @abstractmethod
+    def unload(self, builder: OutcomeBuilder) -> None:
+        """Answer parked requests with NOT_COORDINATOR and write nothing. The group is dead from now on."""

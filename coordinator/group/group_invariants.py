@@ -1,4 +1,8 @@
-"""Invariants of classic groups and of consumer groups, which hold between calls."""
+"""Invariants of the groups of a shard, which hold between calls."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
 
 from coordinator.core.outcome import NO_PRODUCER_ID
 from coordinator.group.classic.classic_group import ClassicGroup
@@ -15,11 +19,27 @@ from coordinator.group.consumer.consumer_group_store import ConsumerGroupStore
 from coordinator.group.consumer.consumer_member import LEAVING_STATIC_EPOCH, ConsumerMember, MemberState
 from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup
 from coordinator.group.durable_groups import DurableGroups
+from coordinator.group.group_types import GroupType
+from coordinator.group.shard_groups import ShardGroups
+
+
+def check_invariants(groups: ShardGroups) -> None:
+    """Check all groups of a shard. Raises AssertionError naming the group."""
+    waiters: set[int] = set()
+    for group_id, group in groups.by_id.items():
+        assert group_id == group.group_id, (group_id, group.group_id)
+        INVARIANT_CHECKS[group.type](group, groups.durable, waiters)
+    states = Counter(group.state for group in groups.by_id.values() if isinstance(group, ClassicGroup))
+    assert groups.classic_states == states, "the classic groups by state"
+    groups.durable.offsets.check_invariants()
+    groups.durable.consumers.check_invariants()
+    if not any(group.is_dead for group in groups.by_id.values()):
+        for group_id in groups.durable.group_ids():
+            assert group_id in groups.by_id, f"{group_id} is in the log but not in memory"
 
 
 def check_classic_group(group: ClassicGroup, durable: DurableGroups, waiters: set[int]) -> None:
-    """Raise AssertionError naming the group when something is not as it must be. Adds those who are parked to
-    `waiters`, in which they must not be yet."""
+    """Check a classic group. Adds its parked requests to `waiters`, which must not have them yet."""
     _check_membership(group)
     _check_state(group)
     _check_waiting(group, waiters)
@@ -104,8 +124,8 @@ def _check_recorded(group: ClassicGroup, durable: DurableGroups) -> None:
     assert loaded == actual, f"{group.group_id}: the log says otherwise"
 
 
-def check_consumer_group(group: ConsumerGroup, durable: DurableGroups) -> None:
-    """Raise AssertionError naming the group when something is not as it must be."""
+def check_consumer_group(group: ConsumerGroup, durable: DurableGroups, waiters: set[int]) -> None:
+    """Check a consumer group. It parks no requests: those that wait for a target are parked in the shard."""
     if group.is_dead:
         return
     name, recorded = group.group_id, group.durable
@@ -180,3 +200,10 @@ def _check_timers(group: ConsumerGroup) -> None:
         is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS
         if is_revoking and not member.uses_classic_protocol and member.member_epoch != LEAVING_STATIC_EPOCH:
             assert session.rebalance_ms is not None, f"{name}: {member_id} may take forever"
+
+
+INVARIANT_CHECKS: Final[dict[GroupType, Callable[[Any, DurableGroups, set[int]], None]]] = {
+    GroupType.CLASSIC: check_classic_group,
+    GroupType.CONSUMER: check_consumer_group,
+}
+"""The check of each type of group. It takes the group, the durable state and the waiters of other groups."""

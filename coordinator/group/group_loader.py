@@ -5,7 +5,6 @@ from sys import intern
 from coordinator.core.outcome import OutcomeBuilder
 from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.classic.classic_records import restore_group
-from coordinator.group.classic.classic_session import restart_classic_session
 from coordinator.group.classic.rebalance import prepare_rebalance
 from coordinator.group.consumer.consumer_group import await_revocation, restart_consumer_session
 from coordinator.group.consumer.consumer_member import MemberState
@@ -43,7 +42,7 @@ def load_classic_group(groups: ShardGroups, group_id: str, builder: OutcomeBuild
         group = ClassicGroup(intern(group_id), builder.now.wall_ms)
     else:
         group = restore_group(intern(group_id), metadata)
-    groups.add_classic_group(group)
+    groups.add_group(group)
     state, size = group.state.value, len(group.members)
     builder.add_event(GroupLoaded(group.group_id, group.generation_id, state, size))
     if not group.read_subscriptions():
@@ -51,7 +50,7 @@ def load_classic_group(groups: ShardGroups, group_id: str, builder: OutcomeBuild
             SubscriptionUnreadable(group.group_id, group.generation_id, group.protocol_name or "")
         )
     for member in group.members.values():
-        restart_classic_session(group, member, builder)
+        group.restart_session(member, builder)
     capacity = groups.config.group_max_size
     if size > capacity:
         reason = (
@@ -65,7 +64,7 @@ def load_consumer_group(groups: ShardGroups, group_id: str, builder: OutcomeBuil
     """Take a group into service: every member has a session anew, and who has to give partitions up has its
     rebalance timeout for that, as in Kafka also a member of the classic protocol. ValueError when two members hold
     the same."""
-    group = groups.add_consumer_group(group_id)
+    group = groups.create_consumer_group(group_id)
     durable = group.durable
     _throw_if_held_twice(durable)
     times = groups.resolve_consumer_times(group_id)

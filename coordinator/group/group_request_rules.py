@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 
 from coordinator.core.outcome import Context, OutcomeBuilder
-from coordinator.group.classic.classic_session import join_error
 from coordinator.group.event_details import GenerationDiffers, MemberName, RefusalDetail, RefusedOffset
 from coordinator.group.group_config import GroupConfig
 from coordinator.group.group_event_types import (
@@ -19,6 +18,7 @@ from coordinator.group.group_event_types import (
     RequestRefused,
     SyncRefused,
 )
+from coordinator.group.group_interface import Group
 from coordinator.group.group_requests import (
     CommandResult,
     EndTransaction,
@@ -30,7 +30,7 @@ from coordinator.group.group_requests import (
     ShiftDeadlines,
 )
 from protocol.error_codes import ErrorCode
-from protocol.error_response import build_error_entry, build_error_response
+from protocol.error_response import build_bare_error_response, build_error_entry, build_error_response
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -42,7 +42,7 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
-from protocol.messages.sync_group import SyncGroupRequest
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 SYNC_NAMES_PROTOCOL_VERSION: Final = 5
@@ -82,9 +82,18 @@ def check_sync(request: SyncGroupRequest, api_version: int) -> ErrorCode:
 # Error responses
 
 
-def _build_join_error(request: JoinGroupRequest, version: int, error: ErrorCode) -> JoinGroupResponse:
-    """Build the error response of the coordinator, which repeats the id of the member."""
-    return join_error(error, request.member_id, version)
+def build_join_error(error: ErrorCode, member_id: str, api_version: int) -> JoinGroupResponse:
+    """Build the response of a refused JoinGroup. Its protocol name is null where the version allows it."""
+    assert error is not NONE, member_id
+    response: JoinGroupResponse = build_bare_error_response(JoinGroupRequest, api_version, error)
+    response.member_id = member_id
+    return response
+
+
+def build_sync_error(error: ErrorCode) -> SyncGroupResponse:
+    """Build the response of a refused SyncGroup, without a protocol and an assignment."""
+    assert error is not NONE, "a refusal has an error"
+    return SyncGroupResponse(error_code=error, assignment=b"")
 
 
 def _build_txn_commit_error(
@@ -121,7 +130,7 @@ class GroupRequestRule(Struct, frozen=True):
 
 GROUP_REQUEST_RULES: Final[Mapping[type[object], GroupRequestRule]] = {
     JoinGroupRequest: GroupRequestRule(
-        _build_join_error,
+        lambda request, version, error: build_join_error(error, request.member_id, version),
         check=lambda request, _, config: check_join(request, config),
         event=JoinRefused,
         operation="join-group",
@@ -196,27 +205,8 @@ def find_loading_error(request: object) -> ErrorCode:
 # Refusals by a group
 
 
-class RefusingGroup(Protocol):
-    """What is told of a group that refuses something."""
-
-    @property
-    def group_id(self) -> str:
-        """The id of the group."""
-
-    @property
-    def generation_id(self) -> int:
-        """Its generation, or its epoch where it has those."""
-
-    @property
-    def state_name(self) -> str:
-        """Its state, as ListGroups and DescribeGroups call it."""
-
-    def find_static_member_id(self, group_instance_id: str) -> str | None:
-        """The id of the member that has this instance id; None when there is none."""
-
-
 def refuse_request(
-    group: RefusingGroup | None,
+    group: Group | None,
     request: Any,
     context: Context,
     error: ErrorCode,
@@ -231,7 +221,7 @@ def refuse_request(
 
 
 def add_refused_event(
-    group: RefusingGroup | None,
+    group: Group | None,
     request: Any,
     context: Context,
     error: ErrorCode,
@@ -266,7 +256,7 @@ def add_refused_event(
 
 
 def add_fenced_event(
-    group: RefusingGroup, sender: MemberName, request: type[object], builder: OutcomeBuilder
+    group: Group, sender: MemberName, request: type[object], builder: OutcomeBuilder
 ) -> None:
     """State that the instance id of a sender is another member's. `request` is the class of what it sent."""
     assert sender.group_instance_id is not None, sender

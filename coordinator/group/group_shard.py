@@ -18,14 +18,18 @@ from typing import Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from coordinator.core.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome, OutcomeBuilder, WorkDone
-from coordinator.group.classic import classic_heartbeat
-from coordinator.group.classic.classic_heartbeat import fire_heartbeat, heartbeat_classic_group
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_heartbeat import (
+    expire_classic_member,
+    fire_heartbeat,
+    heartbeat_classic_group,
+    try_classic_heartbeat,
+)
 from coordinator.group.classic.classic_join import join_classic_group
 from coordinator.group.classic.classic_leave import leave_classic_group
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
 from coordinator.group.classic.classic_sync import sync_classic_group
 from coordinator.group.classic.rebalance import fire_join, fire_report, fire_sync
-from coordinator.group.consumer import consumer_heartbeat
 from coordinator.group.consumer.classic_member_requests import (
     heartbeat_classic_member,
     join_classic_member,
@@ -33,9 +37,14 @@ from coordinator.group.consumer.classic_member_requests import (
     sync_classic_member,
 )
 from coordinator.group.consumer.consumer_group import ConsumerGroup
-from coordinator.group.consumer.consumer_heartbeat import answer_heartbeat, consumer_group_heartbeat
+from coordinator.group.consumer.consumer_heartbeat import (
+    answer_heartbeat,
+    consumer_group_heartbeat,
+    try_consumer_heartbeat,
+)
 from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
 from coordinator.group.consumer.member_removal import (
+    expire_consumer_member,
     fire_classic_join,
     fire_classic_sync,
     fire_rebalance,
@@ -48,13 +57,15 @@ from coordinator.group.group_admin_requests import (
     consumer_group_describe,
     delete_groups,
     describe_groups,
+    extend_sessions,
     list_groups,
+    shift_deadlines,
 )
 from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
-from coordinator.group.group_deadlines import expire_member, extend_sessions, list_deadlines, shift_deadlines
-from coordinator.group.group_interface import GroupTimeSource
+from coordinator.group.group_interface import Group, GroupTimeSource
+from coordinator.group.group_invariants import check_invariants
 from coordinator.group.group_loader import load_groups
-from coordinator.group.group_request_rules import build_group_error_response, check_join
+from coordinator.group.group_request_rules import build_group_error_response
 from coordinator.group.group_requests import (
     EndTransaction,
     ExpireMember,
@@ -68,6 +79,7 @@ from coordinator.group.group_requests import (
     ShiftDeadlines,
     TopicsChanged,
 )
+from coordinator.group.group_types import GroupType
 from coordinator.group.group_view import GroupStatus, GroupView
 from coordinator.group.offsets.group_offset_commit import end_transaction, offset_commit, txn_offset_commit
 from coordinator.group.offsets.group_offset_fetch import fetch_offsets
@@ -79,7 +91,7 @@ from coordinator.group.offsets.offset_removal import (
     offset_delete,
     on_topics_changed,
 )
-from coordinator.group.shard_groups import ShardGroups, check_invariants, update_group_configs
+from coordinator.group.shard_groups import ShardGroups, update_group_configs
 from coordinator.group.topics_image import TopicsImage
 from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -95,16 +107,42 @@ from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-ClassicHandler: TypeAlias = Callable[[ShardGroups, Any, Context, OutcomeBuilder], None]
-ConsumerHandler: TypeAlias = Callable[[ShardGroups, ConsumerGroup, Any, Context, OutcomeBuilder], None]
+MemberRequestHandler: TypeAlias = Callable[[ShardGroups, Any, Any, Context, OutcomeBuilder], None]
+"""Takes the groups of the shard, the group of the request, the request and its context."""
 
-CLASSIC_REQUEST_HANDLERS: Final[dict[type[object], tuple[ClassicHandler, ConsumerHandler]]] = {
-    JoinGroupRequest: (join_classic_group, join_classic_member),
-    SyncGroupRequest: (sync_classic_group, sync_classic_member),
-    HeartbeatRequest: (heartbeat_classic_group, heartbeat_classic_member),
-    LeaveGroupRequest: (leave_classic_group, remove_leaving_members),
+CLASSIC_GROUP_HANDLERS: Final[Mapping[type[object], MemberRequestHandler]] = {
+    JoinGroupRequest: join_classic_group,
+    SyncGroupRequest: sync_classic_group,
+    HeartbeatRequest: heartbeat_classic_group,
+    LeaveGroupRequest: leave_classic_group,
+    ExpireMember: expire_classic_member,
 }
-"""The handlers of each request, for classic groups and for consumer groups."""
+"""Handlers of requests about members, for classic groups. Without a group they get None."""
+
+HANDLERS_BY_GROUP_TYPE: Final[Mapping[GroupType, Mapping[type[object], MemberRequestHandler]]] = {
+    GroupType.CLASSIC: CLASSIC_GROUP_HANDLERS,
+    GroupType.CONSUMER: {
+        JoinGroupRequest: join_classic_member,
+        SyncGroupRequest: sync_classic_member,
+        HeartbeatRequest: heartbeat_classic_member,
+        LeaveGroupRequest: remove_leaving_members,
+        ExpireMember: expire_consumer_member,
+    },
+}
+"""Handlers of requests about members, for the types of groups that have such members."""
+
+
+def route_member_request(
+    groups: ShardGroups, request: Any, context: Context, builder: OutcomeBuilder
+) -> None:
+    """Answer a request by the type of its group. To members of the classic protocol, a group of a type without such
+    members is a missing group, as in Kafka."""
+    group = groups.by_id.get(request.group_id)
+    handlers = None if group is None else HANDLERS_BY_GROUP_TYPE.get(group.type)
+    if handlers is None:
+        CLASSIC_GROUP_HANDLERS[type(request)](groups, None, request, context, builder)
+    else:
+        handlers[type(request)](groups, group, request, context, builder)
 
 
 def route_classic_request(
@@ -112,25 +150,10 @@ def route_classic_request(
 ) -> None:
     """Answer a JoinGroup, SyncGroup, Heartbeat or LeaveGroup, or park it until a target is computed."""
     awaited = groups.pending_targets.get(request.group_id)
-    if awaited is not None:
-        awaited.parked.append((request, context))
-        return
-    to_classic, to_consumer = CLASSIC_REQUEST_HANDLERS[type(request)]
-    group = groups.consumers.get(request.group_id)
-    if group is None or (
-        type(request) is JoinGroupRequest and not _is_answered_by_consumer_group(groups, group, request)
-    ):
-        to_classic(groups, request, context, builder)
+    if awaited is None:
+        route_member_request(groups, request, context, builder)
     else:
-        to_consumer(groups, group, request, context, builder)
-
-
-def _is_answered_by_consumer_group(
-    groups: ShardGroups, group: ConsumerGroup, request: JoinGroupRequest
-) -> bool:
-    """Whether a consumer group answers a JoinGroup itself: one without members makes way, and what is wrong with
-    the request is told as ever."""
-    return not group.is_empty and check_join(request, groups.config) is ErrorCode.NONE
+        awaited.parked.append((request, context))
 
 
 def on_target_computed(groups: ShardGroups, done: WorkDone, builder: OutcomeBuilder) -> None:
@@ -142,7 +165,7 @@ def on_target_computed(groups: ShardGroups, done: WorkDone, builder: OutcomeBuil
     del groups.pending_targets[work.group_id]
     computed = ComputedTarget(work, done.result, done.error)  # type: ignore[arg-type]
     (first, context), *behind = awaited.parked
-    group = groups.consumers.get(work.group_id)
+    group = groups.find_typed_group(ConsumerGroup, work.group_id)
     if type(first) is ConsumerGroupHeartbeatRequest:
         answer_heartbeat(groups, first, context, builder, computed)
     elif group is not None and not group.is_empty:
@@ -184,30 +207,32 @@ REQUEST_HANDLERS: Final[dict[type[object], Handler]] = {
     DescribeGroupsRequest: describe_groups,
     ListGroupsRequest: list_groups,
     DeleteGroupsRequest: delete_groups,
-    ExpireMember: expire_member,
+    ExpireMember: route_member_request,
     ExtendSessions: extend_sessions,
     ShiftDeadlines: shift_deadlines,
     ExpireOffsets: expire_offsets,
 }
 
 HEARTBEAT_FAST_PATHS: Final[dict[type[object], Callable[[ShardGroups, Any, Context, int], object | None]]] = {
-    HeartbeatRequest: classic_heartbeat.try_classic_heartbeat,
-    ConsumerGroupHeartbeatRequest: consumer_heartbeat.try_consumer_heartbeat,
+    HeartbeatRequest: try_classic_heartbeat,
+    ConsumerGroupHeartbeatRequest: try_consumer_heartbeat,
 }
 """Fast paths of heartbeats."""
 
-TIMER_HANDLERS: Final[dict[GroupTimerKind, Callable[[ShardGroups, GroupTimerKey, OutcomeBuilder], None]]] = {
-    GroupTimerKind.HEARTBEAT: fire_heartbeat,
-    GroupTimerKind.JOIN: fire_join,
-    GroupTimerKind.SYNC: fire_sync,
-    GroupTimerKind.REPORT: fire_report,
-    GroupTimerKind.CONSUMER_SESSION: fire_session,
-    GroupTimerKind.CONSUMER_REBALANCE: fire_rebalance,
-    GroupTimerKind.CLASSIC_MEMBER_JOIN: fire_classic_join,
-    GroupTimerKind.CLASSIC_MEMBER_SYNC: fire_classic_sync,
-    GroupTimerKind.DELETE_OFFSETS: fire_delete_offsets,
+TimerHandler: TypeAlias = Callable[[ShardGroups, Any, GroupTimerKey, OutcomeBuilder], None]
+"""Takes the groups of the shard, the group of the timer, and the key of the timer."""
+
+TIMER_HANDLERS: Final[Mapping[GroupTimerKind, tuple[type[Group], TimerHandler]]] = {
+    GroupTimerKind.HEARTBEAT: (ClassicGroup, fire_heartbeat),
+    GroupTimerKind.JOIN: (ClassicGroup, fire_join),
+    GroupTimerKind.SYNC: (ClassicGroup, fire_sync),
+    GroupTimerKind.REPORT: (ClassicGroup, fire_report),
+    GroupTimerKind.CONSUMER_SESSION: (ConsumerGroup, fire_session),
+    GroupTimerKind.CONSUMER_REBALANCE: (ConsumerGroup, fire_rebalance),
+    GroupTimerKind.CLASSIC_MEMBER_JOIN: (ConsumerGroup, fire_classic_join),
+    GroupTimerKind.CLASSIC_MEMBER_SYNC: (ConsumerGroup, fire_classic_sync),
 }
-"""The handlers of all timers but EXPIRE_OFFSETS."""
+"""The type of group that arms a timer, and the handler of the timer."""
 
 NOTIFICATION_HANDLERS: Final[dict[type[object], Callable[[ShardGroups, Any, OutcomeBuilder], None]]] = {
     TopicsChanged: on_topics_changed,
@@ -257,8 +282,14 @@ class GroupShard:
         builder = OutcomeBuilder(now, self._groups.durable.replay)
         if key.kind is GroupTimerKind.EXPIRE_OFFSETS:
             fire_expire_offsets(self._groups, builder, time_source)
+        elif key.kind is GroupTimerKind.DELETE_OFFSETS:
+            fire_delete_offsets(self._groups, builder)
         else:
-            TIMER_HANDLERS[key.kind](self._groups, key, builder)
+            group_type, fire = TIMER_HANDLERS[key.kind]
+            group = self._groups.by_id.get(key.group_id)
+            # A group that was converted leaves no armed timers behind, but one may have fired already.
+            if isinstance(group, group_type):
+                fire(self._groups, group, key, builder)
         return builder.build()
 
     def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
@@ -288,7 +319,7 @@ class GroupShard:
         """Give the groups up: NOT_COORDINATOR for everyone who is parked. The shard answers nothing useful
         any more."""
         builder = OutcomeBuilder(Now(0, 0), self._groups.durable.replay)
-        for group in self._groups.iterate_groups():
+        for group in self._groups.by_id.values():
             group.unload(builder)
         fail_pending_targets(self._groups, builder)
         assert not builder.records, builder.records
@@ -300,7 +331,7 @@ class GroupShard:
 
     def view_group(self, group_id: str, now: Now) -> GroupView | None:
         """A group as it is now, as values; None when there is none of that id."""
-        group = self._groups.find_group(group_id)
+        group = self._groups.by_id.get(group_id)
         if group is None:
             return None
         view, pending = (
@@ -311,19 +342,20 @@ class GroupShard:
 
     def summarize_group(self, group_id: str) -> GroupStatus | None:
         """A group in few words; None when there is none of that id."""
-        group = self._groups.find_group(group_id)
+        group = self._groups.by_id.get(group_id)
         return None if group is None else GroupStatus(group.type, group.state_name, group.member_count)
 
     def compute_session_margin(self, group_id: str, now: Now) -> float | None:
         """The least share of its session, from 0 to 1, that a member of a group has left; None where no member's
         session runs, or there is no such group."""
-        group = self._groups.find_group(group_id)
+        group = self._groups.by_id.get(group_id)
         return None if group is None else group.session_margin(now.monotonic_ms)
 
     def list_deadlines(self, group_id: str) -> dict[GroupTimerKey, int]:
         """What time alone will bring about in a group, with its monotonic time; nothing when there is no such
         group."""
-        return dict(list_deadlines(self._groups, group_id))
+        group = self._groups.by_id.get(group_id)
+        return {} if group is None else dict(group.list_deadlines())
 
     def find_committed_offset(self, group_id: str, topic: str, partition: int) -> int | None:
         """The committed offset of a partition; None when there is none."""
@@ -363,7 +395,8 @@ class GroupShard:
     @property
     def consumer_states(self) -> Mapping[ConsumerGroupState, int]:
         """How many consumer groups are in which state."""
-        return Counter(group.state for group in self._groups.consumers.values())
+        found = map(self._groups.by_id.get, self._groups.durable.consumers.group_ids())
+        return Counter(group.state for group in found if isinstance(group, ConsumerGroup))
 
     @property
     def topics(self) -> TopicsImage:

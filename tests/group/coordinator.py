@@ -9,6 +9,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from coordinator.core.outcome import Context, Fact, Now, Outcome, TransactionMarker
+from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.classic.classic_state_machine import DEAD
 from coordinator.group.group_config import ConsumerGroupConfig, GroupConfig
 from coordinator.group.group_event_types import GroupEvent
@@ -166,7 +167,8 @@ class Coordinator:
     def _check_reports(self) -> None:
         """A group that waits, and no other, has the timer with which it says whom for. Those of an unloaded
         shard are nobody's."""
-        groups = self.shard._groups.classic
+        by_id = self.shard._groups.by_id
+        groups = {name: group for name, group in by_id.items() if isinstance(group, ClassicGroup)}
         waiting = {
             group.group_id: group.rebalance.report_deadline_ms
             for group in groups.values()

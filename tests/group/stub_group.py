@@ -1,10 +1,13 @@
 """A group of another type, as small as one can be: what the coordinator asks of groups that are not classic."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator.core.outcome import Fact, OutcomeBuilder
+from coordinator.group.consumer.durable_consumer_group import ConsumerGroupState
 from coordinator.group.durable_groups import DurableGroups
-from coordinator.group.group_interface import ACCEPTED, CommitRequest, CommitValidation
+from coordinator.group.group_interface import ACCEPTED, CommitRequest, CommitValidation, Group
+from coordinator.group.group_invariants import INVARIANT_CHECKS
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
 from coordinator.group.group_types import GroupType
 from coordinator.group.group_view import GroupView
 from coordinator.group.topics_image import TopicsImage
@@ -12,25 +15,26 @@ from protocol.error_codes import ErrorCode
 from protocol.records.group_record_schemas import GroupMetadataKey
 
 
-class StubGroup:
+class StubGroup(Group):
     """A share group that takes commits, but of `foreign` partitions; it reads the topics in `read`."""
 
     type = GroupType.SHARE
     protocol_type = "share"
     offsets_may_expire = True
     idle_since_ms: int | None = None
+    is_dead = False
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.foreign: set[tuple[str, int]] = set()
         self.read: set[str] = set()
         self.has_members = True
-        self.is_dead = False
         self.heard_of: list[str] = []
+        self.sessions: dict[str, int] = {}
 
     @property
-    def state_name(self) -> str:
-        return "Stable" if self.has_members else "Empty"
+    def state(self) -> ConsumerGroupState:
+        return ConsumerGroupState.STABLE if self.has_members else ConsumerGroupState.EMPTY
 
     @property
     def generation_id(self) -> int:
@@ -97,5 +101,21 @@ class StubGroup:
             rebalance=None,
         )
 
-    def check_invariants(self, durable: DurableGroups, waiters: set[int]) -> None:
-        assert self.group_id
+    def list_deadlines(self) -> Iterator[tuple[GroupTimerKey, int]]:
+        for member_id, deadline_ms in self.sessions.items():
+            yield GroupTimerKey(GroupTimerKind.HEARTBEAT, self.group_id, member_id), deadline_ms
+
+    def extend_sessions(self, member_ids: Sequence[str], until_ms: int, builder: OutcomeBuilder) -> None:
+        for member_id in member_ids:
+            self.sessions[member_id] = max(self.sessions[member_id], until_ms)
+
+    def shift_deadlines(self, by_ms: int, builder: OutcomeBuilder) -> None:
+        for member_id in self.sessions:
+            self.sessions[member_id] += by_ms
+
+
+def _check_stub_group(group: StubGroup, durable: DurableGroups, waiters: set[int]) -> None:
+    assert group.has_members or not group.sessions, group.group_id
+
+
+INVARIANT_CHECKS[GroupType.SHARE] = _check_stub_group

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.group.classic.classic_group import ClassicGroup, InitialJoin, OpenRebalance, PendingMember
-from coordinator.group.classic.classic_records import group_tombstone
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import InitialJoin, OpenRebalance, PendingMember
 from coordinator.group.classic.classic_state_machine import (
     COMPLETING_REBALANCE,
     EMPTY,
@@ -13,7 +13,8 @@ from coordinator.group.classic.classic_state_machine import (
     STABLE,
 )
 from coordinator.group.event_details import Departure, DepartureCause, RebalanceCause, Trigger
-from coordinator.group.shard_groups import ShardGroups, check_invariants
+from coordinator.group.group_invariants import check_invariants
+from coordinator.group.shard_groups import ShardGroups
 from tests.group.ask import named
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import stable_group
@@ -24,11 +25,12 @@ Damage = Callable[[ShardGroups, ClassicGroup], object]
 
 
 def _drop_from_log(groups: ShardGroups, group: ClassicGroup) -> None:
-    groups.durable.replay(group_tombstone(group))
+    groups.durable.replay(group.tombstones()[0])
 
 
 def _forget_group(groups: ShardGroups, group: ClassicGroup) -> None:
-    del groups.by_id[group.group_id], groups.classic[group.group_id]
+    del groups.by_id[group.group_id]
+    groups.classic_states[group.state] -= 1
 
 
 def _first(group: ClassicGroup) -> str:
@@ -74,13 +76,19 @@ DAMAGES: dict[str, Damage] = {
 }
 
 
+def find_group(groups: ShardGroups) -> ClassicGroup:
+    group = groups.find_typed_group(ClassicGroup, GROUP)
+    assert group is not None, GROUP
+    return group
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 def test_damage_is_noticed(damage: Damage) -> None:
     coordinator = Coordinator()
     stable_group(coordinator)
     groups = coordinator.shard._groups
     check_invariants(groups)
-    damage(groups, groups.classic[GROUP])
+    damage(groups, find_group(groups))
     with pytest.raises(AssertionError):
         check_invariants(groups)
 
@@ -90,6 +98,6 @@ def test_a_completing_group_need_not_be_recorded_yet() -> None:
     stable_group(coordinator)
     groups = coordinator.shard._groups
     for state in (PREPARING_REBALANCE, COMPLETING_REBALANCE):
-        groups.classic[GROUP].transition_to(state, 0)
-    groups.classic[GROUP].generation_id = 2
+        find_group(groups).transition_to(state, 0)
+    find_group(groups).generation_id = 2
     check_invariants(groups)

@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.apis.broker_handlers import encode_unsupported_api_versions
 from coordinator.broker.server import Server
+from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.classic.classic_heartbeat import RESPONSES
 from coordinator.network.client_connection import Connection
 from coordinator.network.endpoint import Endpoint
@@ -78,8 +79,9 @@ class Heard:
 
     def __init__(self, server: Server) -> None:
         shards = [partition.machine for partition in server.runtime.partitions]
-        groups = [group for shard in shards if shard for group in shard._groups.classic.values()]
-        self._members = [member for group in groups for member in group.members.values()]
+        groups = [group for shard in shards if shard for group in shard._groups.by_id.values()]
+        classic = [group for group in groups if isinstance(group, ClassicGroup)]
+        self._members = [member for group in classic for member in group.members.values()]
         self.deadlines = [member.session_deadline_ms for member in self._members]
 
     def restore(self) -> None:

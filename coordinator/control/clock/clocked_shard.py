@@ -10,6 +10,7 @@ from typing import Any
 
 from coordinator.control.clock.group_time import GroupTimeTable
 from coordinator.core.outcome import Context, Now, Outcome
+from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.group_interface import GroupTimeSource
 from coordinator.group.group_requests import GroupTimerKey, Request
 from coordinator.group.group_shard import GroupShard, ShardDecorator
@@ -30,7 +31,7 @@ class ClockedShard(ShardDecorator):
             return self._mapped(self.inner.handle(request, context, now), now)
         outcome = self._mapped(self.inner.handle(request, context, self._times.group_now(group_id, now)), now)
         member_id = getattr(request, "member_id", "")
-        group = self._groups.find_classic_group(group_id)
+        group = self._groups.find_typed_group(ClassicGroup, group_id)
         if group is None:
             self._times.keep_only_members(group_id, set())
         elif member_id in group.members and context.connection_id:
@@ -46,7 +47,7 @@ class ClockedShard(ShardDecorator):
         response = self.inner.try_heartbeat(
             request, context, time.group_now(Now(monotonic_ms, 0)).monotonic_ms
         )
-        if response is not None and self._groups.find_classic_group(request.group_id) is not None:
+        if response is not None and self._groups.find_typed_group(ClassicGroup, request.group_id) is not None:
             self._times.record_heard(request.group_id, request.member_id, monotonic_ms)
         return response
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from coordinator.core.outcome import Fact, Work
 from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.consumer.consumer_group import ConsumerGroup
 from coordinator.group.consumer.durable_consumer_group import DurableConsumerGroup
 from coordinator.group.consumer.regex_resolution import REGEX_WORK
 from coordinator.group.consumer.target_assignment import TARGET_WORK, PendingTarget
@@ -109,10 +110,10 @@ def export_durable(shard: GroupShard, group_id: str) -> DurableGroupState:
 def export_group(shard: GroupShard, group_id: str) -> ExportedGroup:
     """A group. It is still the shard's: write it down before that goes on."""
     groups = get_groups(shard)
-    consumer, kinds = groups.consumers.get(group_id), groups.commit_kinds
+    consumer, kinds = groups.find_typed_group(ConsumerGroup, group_id), groups.commit_kinds
     soft = SoftGroupState(
         overrides=groups.overrides.get(group_id),
-        classic=groups.find_classic_group(group_id),
+        classic=groups.find_typed_group(ClassicGroup, group_id),
         consumer=None if consumer is None else {name: getattr(consumer, name) for name in _CONSUMER_FIELDS},
         awaited=groups.pending_targets.get(group_id),
         loaded_ms=kinds._unknown_until_ms.get(group_id),
@@ -159,9 +160,9 @@ def import_group(shard: GroupShard, group_id: str, state: ExportedGroup) -> None
         groups.overrides[group_id] = soft.overrides
     if soft.classic is not None:
         soft.classic.counted_in = None
-        groups.add_classic_group(soft.classic)
+        groups.add_group(soft.classic)
     if soft.consumer is not None:
-        group = groups.add_consumer_group(group_id)
+        group = groups.create_consumer_group(group_id)
         for name in _CONSUMER_FIELDS:
             setattr(group, name, soft.consumer[name])
     if soft.awaited is not None:

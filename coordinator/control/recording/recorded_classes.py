@@ -21,13 +21,8 @@ from coordinator.core.outcome import (
 )
 from coordinator.core.shared_types import LogFlush, Node, SecurityProtocol
 from coordinator.core.wire_name import classes_by_wire_name
-from coordinator.group.classic.classic_group import (
-    ClassicGroup,
-    ClassicMember,
-    InitialJoin,
-    OpenRebalance,
-    PendingMember,
-)
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import ClassicMember, InitialJoin, OpenRebalance, PendingMember
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
 from coordinator.group.consumer.consumer_group import MemberSession
 from coordinator.group.consumer.consumer_member import ConsumerMember, MemberState, ResolvedRegex

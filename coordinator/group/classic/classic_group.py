@@ -1,189 +1,56 @@
-"""A classic group, its members, and the rebalance that it is in.
+"""A classic group: its members, its generation and its deadlines.
 
-Counters answer the coordinator's questions in constant time, however large the group is: how many members
-await their join, which protocols all of them support. Methods keep the group consistent; the handlers decide
-when something happens. Members iterate in the order in which they joined. Source: Kafka's `ClassicGroup`,
-`ClassicGroupMember`.
+Counters give the number of members that await their join, and the protocols that all members support, in
+constant time. Methods keep the group consistent; the handlers decide when something happens. Members iterate in
+the order in which they joined. Source: Kafka's `ClassicGroup`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Sequence
 from sys import intern
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
-from msgspec import Struct
-
+from coordinator.core.outcome import Fact, OutcomeBuilder
+from coordinator.group.classic.classic_member import (
+    ClassicMember,
+    InitialJoin,
+    OpenRebalance,
+    PendingMember,
+    Protocols,
+    collect_topics,
+    elect_protocol,
+)
 from coordinator.group.classic.classic_state_machine import (
+    COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
     PREPARING_REBALANCE,
+    STABLE,
     TRANSITIONS,
     ClassicGroupState,
 )
-from coordinator.group.event_details import Departure, MemberName, Trigger
-from coordinator.group.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coordinator.group.modern.java_order import HashOrder, mix_string
+from coordinator.group.event_details import AwaitedMember, AwaitedRequest, Departure
+from coordinator.group.group_interface import ACCEPTED, CommitRequest, CommitValidation, Group
+from coordinator.group.group_request_rules import build_join_error, build_sync_error
+from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import GroupView
+from coordinator.group.topics_image import TopicsImage
 from protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER_PROTOCOL_TYPE
-from protocol.consumer_protocol import find_subscribed_topics
 from protocol.error_codes import ErrorCode
-from protocol.primitives import Malformed
-
-Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
-"""Names and metadata of the assignors that a member supports, in the order of its preference."""
-
-NOT_PROVIDED: Final = "not provided"
-NO_METADATA: Final = b""
-
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.records.group_record_schemas import GroupMetadataKey
 
 # Looking a member of an enumeration up costs more than the rest of a check.
 NONE: Final = ErrorCode.NONE
 
-FIRST_REPORT_MS: Final = 10_000
-"""So long a group has to wait before it says whom for. It says so again each time that has doubled,"""
-MAX_REPORT_INTERVAL_MS: Final = 300_000
-"""and at least this often."""
 
-
-class ClassicMember:
-    """Who it is, what it supports, what it was assigned, and what it waits for.
-
-    `join_waiter` and `sync_waiter` are the parked JoinGroup and SyncGroup (`join_version` the API version
-    of the former). `session_deadline_ms` is when the member counts as lost unless it is heard before;
-    `timer_deadline_ms` is when the timer outside will fire, which may be earlier: a heartbeat moves only
-    the former, and the timer is set anew when it fires too early. None: no timer is set. Times are
-    monotonic. `connection_id` is that of its last JoinGroup or heartbeat; 0 when nothing was heard of it since
-    the group was loaded. `is_new`: it has not yet been through a join phase.
-    `settled_assignment` is what it had in the last Stable generation, None when it was not in one."""
-
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "connection_id",
-        "group_instance_id",
-        "is_new",
-        "join_version",
-        "join_waiter",
-        "member_id",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_deadline_ms",
-        "session_timeout_ms",
-        "settled_assignment",
-        "sync_waiter",
-        "timer_deadline_ms",
-    )
-
-    def __init__(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        session_timeout_ms: int,
-        rebalance_timeout_ms: int,
-        protocols: Protocols,
-        assignment: bytes = b"",
-        connection_id: int = 0,
-    ) -> None:
-        assert member_id, "a member has an id"
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.protocols = protocols
-        self.assignment = assignment
-        self.connection_id = connection_id
-        self.is_new = False
-        self.settled_assignment: bytes | None = None
-        self.join_waiter: int | None = None
-        self.join_version = 0
-        self.sync_waiter: int | None = None
-        self.session_deadline_ms = 0
-        self.timer_deadline_ms: int | None = None
-
-    @property
-    def name(self) -> MemberName:
-        """Who it is, for people."""
-        return MemberName(self.member_id, self.group_instance_id, self.client_id, self.client_host)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it was in a Stable generation."""
-        return self.settled_assignment is not None
-
-    @property
-    def is_static(self) -> bool:
-        """Whether it keeps its place over a restart (KIP-345)."""
-        return self.group_instance_id is not None
-
-    @property
-    def is_awaiting_join(self) -> bool:
-        """Whether its JoinGroup is parked."""
-        return self.join_waiter is not None
-
-    @property
-    def is_awaiting_sync(self) -> bool:
-        """Whether its SyncGroup is parked."""
-        return self.sync_waiter is not None
-
-    @property
-    def is_exempt_from_session(self) -> bool:
-        """Whether it cannot expire because the coordinator owes it an answer. A new member can: its first
-        join may take no longer than the new member's join timeout."""
-        return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
-
-    @property
-    def expiry_timeout_ms(self) -> int:
-        """How long it may be silent; for a new member, how long its first join may take."""
-        return NEW_MEMBER_JOIN_TIMEOUT_MS if self.is_new else self.session_timeout_ms
-
-    def silent_ms(self, now_ms: int) -> int:
-        """How long nothing was heard of it at a monotonic time. The deadline of its session tells."""
-        return max(0, now_ms - (self.session_deadline_ms - self.expiry_timeout_ms))
-
-    def metadata_for(self, protocol_name: str) -> bytes:
-        """Its metadata for one protocol, which it must support."""
-        for name, metadata in self.protocols:
-            if name == protocol_name:
-                return metadata
-        raise AssertionError(f"{self.member_id} does not support {protocol_name}")
-
-    def vote(self, candidates: dict[str, None]) -> str:
-        """The first of the candidates in the member's own order."""
-        for name, _ in self.protocols:
-            if name in candidates:
-                return name
-        raise AssertionError(f"{self.member_id} supports none of {list(candidates)}")
-
-
-class InitialJoin(Struct):
-    """The first rebalance of an empty group waits for more members: `delay_ms` is the wait that runs now,
-    `remaining_ms` what may be added to it while members keep coming."""
-
-    delay_ms: int
-    remaining_ms: int
-
-
-class PendingMember(NamedTuple):
-    """Who was given a member id and has not joined with it yet, since when (monotonic), when the id is forgotten,
-    and over which connection it was given."""
-
-    name: MemberName
-    since_ms: int
-    deadline_ms: int
-    connection_id: int = 0
-
-
-class ClassicGroup:
-    """The soft half of a group. `state_timestamp_ms` (wall) is when the state was entered, None when the
-    log did not say; `subscribed_topics` None means that they are not known; `pending_members` are those who
-    have an id and have not joined, by id; `pending_sync` are the members that have yet to ask for their
-    assignment; `rebalance` is there until nobody is waited for any more; `departed` are the members of the last
-    Stable generation that are gone; `counted_in` counts groups by state, None for a group that nobody counts;
-    deadlines are monotonic, None when no such timer runs."""
+class ClassicGroup(Group):
+    """The soft half of a group. `state_timestamp_ms` (wall) is when the group entered its state, None when the log
+    did not say; `subscribed_topics` None means that they are not known; `pending_members` have an id and have not
+    joined yet; `pending_sync` are the members that have not sent their SyncGroup; `rebalance` is there while the
+    group waits for members; `departed` are the members of the last Stable generation that are gone; `counted_in`
+    counts the groups of a shard by state; deadlines are monotonic, None when no such timer is armed."""
 
     __slots__ = (
         "awaiting_join",
@@ -209,12 +76,17 @@ class ClassicGroup:
         "sync_deadline_ms",
     )
 
+    type = GroupType.CLASSIC
+    state: ClassicGroupState
+    generation_id: int
+    protocol_type: str | None
+
     def __init__(self, group_id: str, wall_ms: int | None) -> None:
         self.group_id = group_id
-        self.state: ClassicGroupState = EMPTY
+        self.state = EMPTY
         self.state_timestamp_ms = wall_ms
         self.counted_in: Counter[ClassicGroupState] | None = None
-        self.protocol_type: str | None = None
+        self.protocol_type = None
         self.protocol_name: str | None = None
         self.generation_id = 0
         self.leader_id: str | None = None
@@ -262,21 +134,6 @@ class ClassicGroup:
     def is_simple(self) -> bool:
         """Whether it only holds offsets of consumers that assign partitions themselves."""
         return self.protocol_type is None and self.state is EMPTY and not self.pending_members
-
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic, as far as is known; when it is not, consumers may."""
-        if self.subscribed_topics is None:
-            return self.uses_consumer_protocol
-        return topic in self.subscribed_topics
-
-    @property
-    def state_name(self) -> str:
-        """Its state, as ListGroups and DescribeGroups call it."""
-        return self.state.value
-
-    def find_static_member_id(self, group_instance_id: str) -> str | None:
-        """The id of the static member that has this instance id; None when there is none."""
-        return self.static_members.get(group_instance_id)
 
     def check_sender(
         self, member_id: str, group_instance_id: str | None, generation_id: int | None = None
@@ -430,90 +287,265 @@ class ClassicGroup:
             else:
                 del supported[name]
 
+    # Sessions and parked requests
 
-class OpenRebalance:
-    """Why, since when and how often begun, and where its time went. It is there from the moment that a rebalance
-    starts until every member has asked for its assignment, or none is left; soft, as who waits is.
+    def restart_session(
+        self, member: ClassicMember, builder: OutcomeBuilder, timeout_ms: int | None = None
+    ) -> None:
+        """Let the session of a member begin anew, with its session timeout or `timeout_ms`. A timer that fires
+        earlier stays as it is and is armed again when it fires."""
+        timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        deadline_ms = builder.now.monotonic_ms + timeout_ms
+        member.session_deadline_ms = deadline_ms
+        if member.timer_deadline_ms is None or member.timer_deadline_ms > deadline_ms:
+            member.timer_deadline_ms = deadline_ms
+            builder.arm_timer(self.heartbeat_key(member.member_id), deadline_ms)
 
-    `trigger` began it, `latest` began the last of `attempts`; `from_state` is the group's before. Times are
-    monotonic. `phase_started_ms` is when the present phase began, or the group became Stable; `join_ms` and
-    `sync_ms` are what earlier phases took; `last_joined` came last to the join phase, at `last_joined_ms`.
-    `report_deadline_ms` is when it says again whom it waits for."""
+    def cancel_session(self, member: ClassicMember, builder: OutcomeBuilder) -> None:
+        """Cancel the session timer of a member."""
+        if member.timer_deadline_ms is not None:
+            member.timer_deadline_ms = None
+            builder.cancel_timer(self.heartbeat_key(member.member_id))
 
-    __slots__ = (
-        "attempts",
-        "from_state",
-        "join_ms",
-        "last_joined",
-        "last_joined_ms",
-        "latest",
-        "phase_started_ms",
-        "report_deadline_ms",
-        "started_ms",
-        "sync_ms",
-        "trigger",
-    )
+    def forget_pending(self, member_id: str, builder: OutcomeBuilder) -> None:
+        """Forget the id of a pending member."""
+        del self.pending_members[member_id]
+        builder.cancel_timer(self.heartbeat_key(member_id))
 
-    def __init__(self, trigger: Trigger, from_state: ClassicGroupState, now_ms: int) -> None:
-        self.trigger = trigger
-        self.latest = trigger
-        self.attempts = 1
-        self.from_state = from_state
-        self.started_ms = now_ms
-        self.phase_started_ms = now_ms
-        self.join_ms = 0
-        self.sync_ms = 0
-        self.last_joined: ClassicMember | None = None
-        self.last_joined_ms = now_ms
-        self.report_deadline_ms = now_ms + FIRST_REPORT_MS
+    def heartbeat_key(self, member_id: str) -> GroupTimerKey:
+        """Return the key of the timer of a member, or of a pending one."""
+        return GroupTimerKey(GroupTimerKind.HEARTBEAT, self.group_id, member_id)
 
-    def restart(self, trigger: Trigger, now_ms: int) -> None:
-        """The sync phase was broken off; a join phase begins."""
-        self.latest = trigger
-        self.attempts += 1
-        self.end_sync_phase(now_ms)
+    def answer_parked(
+        self, member: ClassicMember, error: ErrorCode, member_id: str, builder: OutcomeBuilder
+    ) -> None:
+        """Answer the parked requests of a member with an error. A JoinGroup gets `member_id` in its response."""
+        waiter = self.unpark_join(member)
+        if waiter is not None:
+            builder.reply(waiter, build_join_error(error, member_id, member.join_version))
+        if member.sync_waiter is not None:
+            builder.reply(member.sync_waiter, build_sync_error(error))
+            member.sync_waiter = None
 
-    def end_join_phase(self, now_ms: int) -> None:
-        """All who will join have joined."""
-        self.join_ms += now_ms - self.phase_started_ms
-        self.phase_started_ms = now_ms
-        if self.last_joined_ms != now_ms:
-            self.last_joined = None  # something else ended it, later
+    def find_awaited_members(self, now_ms: int) -> tuple[AwaitedMember, ...]:
+        """Return the members whose JoinGroup or SyncGroup the group awaits, the leader's SyncGroup first.
 
-    def end_sync_phase(self, now_ms: int) -> None:
-        """The assignment is there, or will not come."""
-        self.sync_ms += now_ms - self.phase_started_ms
-        self.phase_started_ms = now_ms
+        An initial rebalance awaits a time and no members.
+        """
+        if self.state is PREPARING_REBALANCE:
+            return () if self.initial_join is not None else self._find_awaited_joins(now_ms)
+        members = [self.members[member_id] for member_id in self.pending_sync]
+        first = AwaitedRequest.SYNC
+        if self.leader_id in self.pending_sync:
+            first = AwaitedRequest.ASSIGNMENT
+            members.sort(key=lambda member: member.member_id != self.leader_id)
+        return tuple(
+            [
+                member.view_awaited(AwaitedRequest.SYNC if number else first, self.sync_deadline_ms, now_ms)
+                for number, member in enumerate(members)
+            ]
+        )
 
-    def record_join(self, member: ClassicMember, now_ms: int) -> None:
-        """A member came to the join phase."""
-        self.last_joined = member
-        self.last_joined_ms = now_ms
+    def _find_awaited_joins(self, now_ms: int) -> tuple[AwaitedMember, ...]:
+        deadline_ms = self.join_deadline_ms
+        found = []
+        for member in self.members.values():
+            if not member.is_awaiting_join:
+                # Without a member that could lead, only its session ends the wait for a static member.
+                is_kept = member.is_static and self.awaiting_join == 0
+                found.append(
+                    member.view_awaited(AwaitedRequest.JOIN, None if is_kept else deadline_ms, now_ms)
+                )
+        found += [pending.view_awaited(deadline_ms, now_ms) for pending in self.pending_members.values()]
+        return tuple(found)
 
-    def shift_times(self, by_ms: int) -> None:
-        """The clock was set by so much."""
-        self.started_ms += by_ms
-        self.phase_started_ms += by_ms
-        self.last_joined_ms += by_ms
-        self.report_deadline_ms += by_ms
+    def phase_left_ms(self, now_ms: int) -> int:
+        """Return the longest time that the present phase can still last; 0 when the group waits for nothing."""
+        deadline_ms = self.join_deadline_ms if self.sync_deadline_ms is None else self.sync_deadline_ms
+        return 0 if deadline_ms is None else max(0, deadline_ms - now_ms)
 
+    # The interface of groups of every type
 
-def elect_protocol(votes: Mapping[str, int]) -> str:
-    """The protocol with the most votes; of several that one which comes first in Kafka's map of them.
+    @property
+    def is_dead(self) -> bool:
+        """Whether the shard has removed or unloaded it."""
+        return self.state is DEAD
 
-    In: votes by protocol, at least one, in the order in which each was first voted for. (In Kafka votes come in the
-    order of the members' random ids.)
-    """
-    return max(HashOrder(mix_string, keys=votes), key=votes.__getitem__)
+    @property
+    def member_count(self) -> int:
+        """The number of members, without pending ones."""
+        return len(self.members)
 
+    def find_static_member_id(self, group_instance_id: str) -> str | None:
+        """Return the id of the static member that has this instance id; None without one."""
+        return self.static_members.get(group_instance_id)
 
-def collect_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics of all these subscriptions together: the one thing that the coordinator looks up in what members
-    send for their leader. None when one of them is none, as custom assignors may send what they like."""
-    topics: set[str] = set()
-    for metadata in subscriptions:
-        try:
-            topics.update(find_subscribed_topics(metadata))
-        except Malformed:
-            return None
-    return frozenset(topics)
+    def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
+        """Describe the group as immutable values. It knows topics by name only."""
+        rebalance = self.rebalance
+        return GroupView(
+            group_id=self.group_id,
+            type=self.type,
+            state=self.state.value,
+            state_since_ms=self.state_timestamp_ms,
+            generation_id=self.generation_id,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name,
+            leader_id=self.leader_id,
+            members=tuple([member.view(self.protocol_name, now_ms) for member in self.members.values()]),
+            pending=tuple([pending.view(now_ms) for pending in self.pending_members.values()]),
+            rebalance=None
+            if rebalance is None
+            else rebalance.view(
+                now_ms,
+                self.phase_left_ms(now_ms),
+                self.find_awaited_members(now_ms),
+                is_initial=self.initial_join is not None,
+            ),
+        )
+
+    def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
+        """Validate the sender of a commit, for all partitions alike.
+
+        A member may commit in its current generation, also while the group prepares the next one. It may not
+        while the group completes a rebalance: its partitions may belong to another member by then. A consumer
+        without group management commits with generation -1, while there are no members. In a transaction both
+        are allowed: the next owner of the partitions waits for its end, and a producer from before KIP-447
+        names no member.
+
+        Source: Kafka's ClassicGroup, validateOffsetCommit.
+        """
+        generation_id = request.generation_id_or_member_epoch
+        if generation_id < 0 and self.state is EMPTY:
+            return ACCEPTED
+        member_id, instance_id = request.member_id, request.group_instance_id
+        is_plain = type(request) is OffsetCommitRequest
+        if generation_id < 0 and not member_id and instance_id is None and self.state is not DEAD:
+            return CommitValidation(ErrorCode.UNKNOWN_MEMBER_ID) if is_plain else ACCEPTED
+        error = self.check_sender(member_id, instance_id, generation_id)
+        if error is not NONE:
+            return CommitValidation(error)
+        if self.state is COMPLETING_REBALANCE and is_plain:
+            return CommitValidation(ErrorCode.REBALANCE_IN_PROGRESS)
+        return ACCEPTED
+
+    def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return NONE: every sender may fetch the offsets of a classic group."""
+        return NONE
+
+    def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
+        """Let the session of the member begin anew."""
+        if self.state in (STABLE, PREPARING_REBALANCE):
+            self.restart_session(self.members[member_id], builder)
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Return NON_EMPTY_GROUP while members are there whose subscriptions the coordinator cannot read."""
+        if self.state is DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if self.state is not EMPTY and not self.uses_consumer_protocol:
+            return ErrorCode.NON_EMPTY_GROUP
+        return NONE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Return whether a member subscribes to a topic. With unknown subscriptions each consumer may."""
+        if self.subscribed_topics is None:
+            return self.uses_consumer_protocol
+        return topic in self.subscribed_topics
+
+    @property
+    def offsets_may_expire(self) -> bool:
+        """Whether the group is empty, or Stable with known subscriptions."""
+        if self.protocol_type is None or self.state is EMPTY:
+            return True
+        return self.state is STABLE and self.uses_consumer_protocol and self.subscribed_topics is not None
+
+    @property
+    def idle_since_ms(self) -> int | None:
+        """The time since which it is Empty; None for a simple group, and where the log does not say."""
+        is_idle = self.state is EMPTY and self.protocol_type is not None
+        return self.state_timestamp_ms if is_idle else None
+
+    def list_deadlines(self) -> Iterator[tuple[GroupTimerKey, int]]:
+        """Iterate over the armed timers with their times, without the sessions of members that await an answer."""
+        for member in self.members.values():
+            if not member.is_exempt_from_session:
+                yield self.heartbeat_key(member.member_id), member.session_deadline_ms
+        for member_id, pending in self.pending_members.items():
+            yield self.heartbeat_key(member_id), pending.deadline_ms
+        if self.join_deadline_ms is not None:
+            yield GroupTimerKey(GroupTimerKind.JOIN, self.group_id), self.join_deadline_ms
+        if self.sync_deadline_ms is not None:
+            yield GroupTimerKey(GroupTimerKind.SYNC, self.group_id), self.sync_deadline_ms
+        if self.rebalance is not None:
+            yield GroupTimerKey(GroupTimerKind.REPORT, self.group_id), self.rebalance.report_deadline_ms
+
+    def extend_sessions(self, member_ids: Sequence[str], until_ms: int, builder: OutcomeBuilder) -> None:
+        """Keep sessions alive, but not those of members that await an answer: these have no deadline."""
+        for member_id in member_ids:
+            member = self.members.get(member_id)
+            if (
+                member is not None
+                and not member.is_exempt_from_session
+                and member.session_deadline_ms < until_ms
+            ):
+                member.session_deadline_ms = member.timer_deadline_ms = until_ms
+                builder.arm_timer(self.heartbeat_key(member_id), until_ms)
+
+    def shift_deadlines(self, by_ms: int, builder: OutcomeBuilder) -> None:
+        """Add `by_ms` to all deadlines."""
+        for member in self.members.values():
+            member.session_deadline_ms += by_ms
+            if member.is_exempt_from_session:
+                self.cancel_session(member, builder)
+            else:
+                member.timer_deadline_ms = member.session_deadline_ms
+        for member_id, pending in self.pending_members.items():
+            self.pending_members[member_id] = pending._replace(
+                since_ms=pending.since_ms + by_ms, deadline_ms=pending.deadline_ms + by_ms
+            )
+        if self.join_deadline_ms is not None:
+            self.join_deadline_ms += by_ms
+        if self.sync_deadline_ms is not None:
+            self.sync_deadline_ms += by_ms
+        if self.rebalance is not None:
+            self.rebalance.shift_times(by_ms)
+
+    def session_margin(self, now_ms: int) -> float | None:
+        """Return the least share of a session that is left. The session of a parked member does not run."""
+        shares = [
+            (member.session_deadline_ms - now_ms) / max(1, member.session_timeout_ms)
+            for member in self.members.values()
+            if not (member.is_new or member.is_awaiting_join or member.is_awaiting_sync)
+        ]
+        return max(0.0, min(shares)) if shares else None
+
+    def validate_delete(self) -> ErrorCode:
+        """Return NON_EMPTY_GROUP while there are members. Pending members do not count."""
+        if self.state is DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return NONE if self.state is EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it is Empty without pending members. Kafka removes such a group also with pending members."""
+        return self.state is EMPTY and not self.pending_members
+
+    def tombstones(self) -> list[Fact]:
+        """Return one tombstone, also for a group without metadata."""
+        return [Fact(GroupMetadataKey(group=self.group_id), None)]
+
+    def retire(self, builder: OutcomeBuilder) -> None:
+        """Forget pending members, which have to begin anew. The group is dead from now on."""
+        assert not self.members, list(self.members)
+        for member_id in list(self.pending_members):
+            self.forget_pending(member_id, builder)
+        self.transition_to(DEAD, builder.now.wall_ms)
+
+    def unload(self, builder: OutcomeBuilder) -> None:
+        """Answer parked JoinGroups and SyncGroups with NOT_COORDINATOR. The group is dead from now on."""
+        for member in self.members.values():
+            self.answer_parked(member, ErrorCode.NOT_COORDINATOR, member.member_id, builder)
+        self.pending_members.clear()
+        self.pending_sync.clear()
+        self.join_deadline_ms = self.sync_deadline_ms = self.rebalance = None
+        self.transition_to(DEAD, self.state_timestamp_ms or 0)

@@ -10,18 +10,18 @@ A session may also be ended on purpose (ExpireMember): what follows is the same.
 Source: Kafka's GroupMetadataManager, classicGroupHeartbeat and expireClassicGroupMemberHeartbeat.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from coordinator.core.outcome import Context, OutcomeBuilder
-from coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
-from coordinator.group.classic.classic_session import heartbeat_key, remove_member, restart_classic_session
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import ClassicMember
 from coordinator.group.classic.classic_state_machine import (
     COMPLETING_REBALANCE,
     DEAD,
     PREPARING_REBALANCE,
     STABLE,
 )
-from coordinator.group.classic.rebalance import complete_join_phase, prepare_rebalance
+from coordinator.group.classic.rebalance import complete_join_phase, prepare_rebalance, remove_member
 from coordinator.group.event_details import DepartureCause, RebalanceCause, Trigger
 from coordinator.group.group_event_types import MemberExpired, MemberToldToRejoin
 from coordinator.group.group_request_rules import add_refused_event, check_group_id
@@ -44,10 +44,11 @@ def try_classic_heartbeat(
 
     None: the answer is another one. Nothing has changed, and `heartbeat_classic_group` has to answer.
     """
-    group = groups.classic.get(request.group_id)
+    # No group of another type is STABLE: that is a state of classic groups.
+    group: Any = groups.by_id.get(request.group_id)
     if group is None or group.state is not STABLE or request.generation_id != group.generation_id:
         return None
-    member = group.members.get(request.member_id)
+    member: ClassicMember | None = group.members.get(request.member_id)
     if member is None or request.group_instance_id != member.group_instance_id:
         return None
     deadline_ms = monotonic_ms + member.session_timeout_ms
@@ -62,10 +63,13 @@ def try_classic_heartbeat(
 
 
 def heartbeat_classic_group(
-    groups: ShardGroups, request: HeartbeatRequest, context: Context, builder: OutcomeBuilder
+    groups: ShardGroups,
+    group: ClassicGroup | None,
+    request: HeartbeatRequest,
+    context: Context,
+    builder: OutcomeBuilder,
 ) -> None:
     """Answer a Heartbeat with a HeartbeatResponse. The responses are shared: they are not to be changed."""
-    group = groups.classic.get(request.group_id)
     error = check_group_id(request)
     if error is NONE:
         error = (
@@ -77,7 +81,7 @@ def heartbeat_classic_group(
         add_refused_event(group, request, context, error, builder)
     else:
         member = group.members[request.member_id]
-        restart_classic_session(group, member, builder)
+        group.restart_session(member, builder)
         member.connection_id = context.connection_id or member.connection_id
         if group.state is PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
@@ -88,13 +92,16 @@ def heartbeat_classic_group(
 
 
 def expire_classic_member(
-    groups: ShardGroups, request: ExpireMember, context: Context, builder: OutcomeBuilder
+    groups: ShardGroups,
+    group: ClassicGroup | None,
+    request: ExpireMember,
+    context: Context,
+    builder: OutcomeBuilder,
 ) -> None:
-    """Answer an ExpireMember with CommandResult: UNKNOWN_MEMBER_ID when it is neither a member nor pending."""
-    group = groups.find_classic_group(request.group_id)
+    """Answer an ExpireMember with CommandResult: UNKNOWN_MEMBER_ID for neither a member nor a pending one."""
     error = NONE
     if group is not None and request.member_id in group.pending_members:
-        builder.cancel_timer(heartbeat_key(group, request.member_id))
+        builder.cancel_timer(group.heartbeat_key(request.member_id))
         _expire_pending(groups, group, request.member_id, builder)
     elif group is not None and request.member_id in group.members:
         _expire_member(groups, group, group.members[request.member_id], builder)
@@ -103,13 +110,14 @@ def expire_classic_member(
     builder.reply(context.waiter, CommandResult(error))
 
 
-def fire_heartbeat(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
-    """The timer of a member or of a pending one fired: expire it, unless it was heard in the meantime.
+def fire_heartbeat(
+    groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder
+) -> None:
+    """Expire a member or a pending one whose timer fired, unless it has sent a heartbeat.
 
-    A member to which the coordinator owes an answer does not expire: its session starts anew with the
-    answer."""
-    group = groups.find_classic_group(key.group_id)
-    if group is None or group.state is DEAD:
+    A member that awaits an answer does not expire: its session begins anew with the answer.
+    """
+    if group.state is DEAD:
         return
     if key.member_id in group.pending_members:
         _fire_pending(groups, group, key, builder)
@@ -121,7 +129,7 @@ def fire_heartbeat(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuil
     if member.is_exempt_from_session:
         return
     if builder.now.monotonic_ms < member.session_deadline_ms:
-        restart_classic_session(group, member, builder, member.session_deadline_ms - builder.now.monotonic_ms)
+        group.restart_session(member, builder, member.session_deadline_ms - builder.now.monotonic_ms)
     else:
         _expire_member(groups, group, member, builder)
 

@@ -8,25 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from coordinator.core.outcome import Context, OutcomeBuilder
-from coordinator.group.classic.classic_group import (
-    NOT_PROVIDED,
-    ClassicGroup,
-    ClassicMember,
-    PendingMember,
-    Protocols,
-)
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import NOT_PROVIDED, ClassicMember, PendingMember, Protocols
 from coordinator.group.classic.classic_records import group_metadata_record, new_group_record
-from coordinator.group.classic.classic_session import (
-    answer_parked,
-    cancel_session,
-    forget_pending,
-    heartbeat_key,
-    join_error,
-    join_success,
-    park_join,
-    remove_member,
-    restart_classic_session,
-)
 from coordinator.group.classic.classic_state_machine import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -35,9 +19,12 @@ from coordinator.group.classic.classic_state_machine import (
     STABLE,
 )
 from coordinator.group.classic.rebalance import (
+    build_join_response,
     maybe_complete_join_phase,
+    park_join,
     prepare_rebalance,
     rebalance_or_complete_join,
+    remove_member,
 )
 from coordinator.group.event_details import (
     DepartureCause,
@@ -60,7 +47,12 @@ from coordinator.group.group_event_types import (
     StaticMemberReplaced,
 )
 from coordinator.group.group_interface import Group
-from coordinator.group.group_request_rules import add_refused_event, check_join, refuse_request
+from coordinator.group.group_request_rules import (
+    add_refused_event,
+    build_join_error,
+    check_join,
+    refuse_request,
+)
 from coordinator.group.group_types import GroupType
 from coordinator.group.offsets.offset_removal import build_leftover_tombstones
 from coordinator.group.shard_groups import ShardGroups
@@ -124,12 +116,16 @@ def parse_join(request: JoinGroupRequest, context: Context) -> ParsedJoin:
 
 
 def join_classic_group(
-    groups: ShardGroups, request: JoinGroupRequest, context: Context, builder: OutcomeBuilder
+    groups: ShardGroups,
+    group: ClassicGroup | None,
+    request: JoinGroupRequest,
+    context: Context,
+    builder: OutcomeBuilder,
 ) -> None:
     """Answer a JoinGroup with a JoinGroupResponse, or park it until the join phase ends."""
     error = check_join(request, groups.config)
     if error is ErrorCode.NONE:
-        _join_classic(groups, parse_join(request, context), builder)
+        _join_classic(groups, group, parse_join(request, context), builder)
         return
     detail = None
     if error is ErrorCode.INVALID_SESSION_TIMEOUT:
@@ -139,15 +135,16 @@ def join_classic_group(
     refuse_request(None, request, context, error, builder, detail)
 
 
-def _join_classic(groups: ShardGroups, join: ParsedJoin, builder: OutcomeBuilder) -> None:
+def _join_classic(
+    groups: ShardGroups, group: ClassicGroup | None, join: ParsedJoin, builder: OutcomeBuilder
+) -> None:
     request = join.request
-    group = groups.find_classic_group(request.group_id)
     if group is None:
-        other = groups.find_group(request.group_id)
+        other = groups.by_id.get(request.group_id)
         makes_way = other is not None and other.type is GroupType.CONSUMER and other.is_abandoned
         if other is not None and not makes_way:
             error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            builder.reply(join.context.waiter, join_error(error, "", join.context.api_version))
+            builder.reply(join.context.waiter, build_join_error(error, "", join.context.api_version))
             add_refused_event(other, request, join.context, error, builder)
             return
         if request.member_id:
@@ -203,7 +200,7 @@ def _refuse_full_group(
     member_id = join.request.member_id
     count = group.awaiting_join if group.state is PREPARING_REBALANCE else len(group.members)
     if member_id in group.pending_members:
-        forget_pending(group, member_id, builder)
+        group.forget_pending(member_id, builder)
     elif member_id in group.members:
         remove_member(group, group.members[member_id], DepartureCause.NO_ROOM, builder)
     detail = GroupFull(count, groups.config.group_max_size)
@@ -218,7 +215,7 @@ def _refuse_without_id(
     detail: RefusalDetail | None = None,
 ) -> None:
     """Refuse the sender, and the member id that it may have."""
-    builder.reply(join.context.waiter, join_error(error, "", join.context.api_version))
+    builder.reply(join.context.waiter, build_join_error(error, "", join.context.api_version))
     add_refused_event(group, join.request, join.context, error, builder, detail)
 
 
@@ -255,10 +252,10 @@ def _join_without_member_id(
         deadline_ms = now_ms + request.session_timeout_ms
         name = join.describe_sender(member_id)
         group.pending_members[member_id] = PendingMember(name, now_ms, deadline_ms, context.connection_id)
-        builder.arm_timer(heartbeat_key(group, member_id), deadline_ms)
+        builder.arm_timer(group.heartbeat_key(member_id), deadline_ms)
         builder.add_event(MemberIdRequired(group.group_id, group.generation_id, name, group.state.value))
         builder.reply(
-            context.waiter, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version)
+            context.waiter, build_join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version)
         )
 
 
@@ -297,7 +294,7 @@ def _join_with_member_id(
         with_members = leads and state is COMPLETING_REBALANCE
         builder.reply(
             join.context.waiter,
-            join_success(group, member_id, with_members=with_members, leader=group.leader_id),
+            build_join_response(group, member_id, with_members=with_members, leader=group.leader_id),
         )
 
 
@@ -347,7 +344,7 @@ def _add_member(
     park_join(group, member, context, builder)
     if state is PREPARING_REBALANCE and group.initial_join is not None:
         group.new_member_added = True
-    restart_classic_session(group, member, builder, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    group.restart_session(member, builder, NEW_MEMBER_JOIN_TIMEOUT_MS)
     builder.add_event(
         MemberJoined(group.group_id, group.generation_id, member.name, state.value, was_pending)
     )
@@ -407,8 +404,8 @@ def _replace_member(
             group.state.value,
         )
     )
-    answer_parked(group, old, ErrorCode.FENCED_INSTANCE_ID, old.member_id, builder)
-    cancel_session(group, old, builder)
+    group.answer_parked(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id, builder)
+    group.cancel_session(old, builder)
     new = ClassicMember(
         new_member_id,
         instance_id,
@@ -421,7 +418,7 @@ def _replace_member(
     )
     new.settled_assignment = old.settled_assignment
     group.replace_member(old, new)
-    restart_classic_session(group, new, builder)
+    group.restart_session(new, builder)
     return new
 
 
@@ -441,10 +438,10 @@ def _keep_generation(
     )
     if join.context.api_version >= SKIP_ASSIGNMENT_VERSION:
         leads = member.member_id == group.leader_id
-        response = join_success(
+        response = build_join_response(
             group, member.member_id, with_members=leads, leader=group.leader_id, skip_assignment=leads
         )
     else:
         # An older leader would assign anew if it knew that it led. Told its former id, it follows.
-        response = join_success(group, member.member_id, with_members=False, leader=old_leader_id)
+        response = build_join_response(group, member.member_id, with_members=False, leader=old_leader_id)
     builder.reply(join.context.waiter, response)

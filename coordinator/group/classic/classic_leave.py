@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator.core.outcome import Context, OutcomeBuilder
-from coordinator.group.classic.classic_group import NOT_PROVIDED, ClassicGroup
-from coordinator.group.classic.classic_session import forget_pending, remove_member
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import NOT_PROVIDED
 from coordinator.group.classic.classic_state_machine import DEAD, EMPTY
-from coordinator.group.classic.rebalance import rebalance_or_complete_join
+from coordinator.group.classic.rebalance import rebalance_or_complete_join, remove_member
 from coordinator.group.event_details import DepartureCause, MemberName, RebalanceCause, Trigger
 from coordinator.group.group_event_types import MemberLeft
 from coordinator.group.group_request_rules import add_fenced_event, build_group_error_response, check_group_id
@@ -27,11 +27,14 @@ BATCH_VERSION: Final = 3
 
 
 def leave_classic_group(
-    groups: ShardGroups, request: LeaveGroupRequest, context: Context, builder: OutcomeBuilder
+    groups: ShardGroups,
+    group: ClassicGroup | None,
+    request: LeaveGroupRequest,
+    context: Context,
+    builder: OutcomeBuilder,
 ) -> None:
     """Answer a LeaveGroup with a LeaveGroupResponse: from v3 on an error for each member, before that the
     one member's error at the top."""
-    group = groups.find_classic_group(request.group_id)
     error = check_group_id(request)
     if error is ErrorCode.NONE and group is not None and group.state is DEAD:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -86,7 +89,7 @@ def _remove_leaving_member(
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_members:
         pending = group.pending_members[member_id]
-        forget_pending(group, member_id, builder)
+        group.forget_pending(member_id, builder)
         left.append(_add_left_event(group, pending.name, identity, context, builder, pending=True))
         return ErrorCode.NONE
     if not member_id:

@@ -5,7 +5,8 @@ from sys import intern
 from typing import Final, Self
 
 from coordinator.core.outcome import Fact
-from coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import ClassicMember
 from coordinator.group.classic.classic_state_machine import STABLE
 from coordinator.group.group_record_codec import build_fact
 from protocol.records.group_record_schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -32,11 +33,6 @@ def new_group_record(group: ClassicGroup) -> Fact:
         members=[],
     )
     return Fact(GroupMetadataKey(group=group.group_id), value, GROUP_METADATA_VERSION)
-
-
-def group_tombstone(group: ClassicGroup) -> Fact:
-    """The tombstone of a deleted group."""
-    return Fact(GroupMetadataKey(group=group.group_id), None)
 
 
 def group_metadata(group: ClassicGroup) -> GroupMetadataValue:

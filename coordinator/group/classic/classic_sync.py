@@ -4,15 +4,9 @@ Source: Kafka's GroupMetadataManager, classicGroupSync.
 """
 
 from coordinator.core.outcome import Context, OutcomeBuilder
-from coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import ClassicMember
 from coordinator.group.classic.classic_records import group_metadata_record
-from coordinator.group.classic.classic_session import (
-    answer_syncs,
-    park_sync,
-    restart_classic_session,
-    sync_error,
-    sync_success,
-)
 from coordinator.group.classic.classic_state_machine import (
     COMPLETING_REBALANCE,
     EMPTY,
@@ -20,9 +14,12 @@ from coordinator.group.classic.classic_state_machine import (
     STABLE,
 )
 from coordinator.group.classic.rebalance import (
+    answer_syncs,
+    build_sync_response,
     close_rebalance,
     complete_member_sync,
     complete_rebalance,
+    park_sync,
     prepare_rebalance,
 )
 from coordinator.group.event_details import ProtocolsDiffer, RebalanceCause, Trigger
@@ -34,18 +31,21 @@ from coordinator.group.group_event_types import (
     SyncReceived,
 )
 from coordinator.group.group_record_codec import compute_batch_size
-from coordinator.group.group_request_rules import check_sync, refuse_request
+from coordinator.group.group_request_rules import build_sync_error, check_sync, refuse_request
 from coordinator.group.shard_groups import ShardGroups
 from protocol.error_codes import ErrorCode
 from protocol.messages.sync_group import SyncGroupRequest
 
 
 def sync_classic_group(
-    groups: ShardGroups, request: SyncGroupRequest, context: Context, builder: OutcomeBuilder
+    groups: ShardGroups,
+    group: ClassicGroup | None,
+    request: SyncGroupRequest,
+    context: Context,
+    builder: OutcomeBuilder,
 ) -> None:
     """Answer a SyncGroup with a SyncGroupResponse, or park it until the leader has handed in the
     assignment."""
-    group = groups.find_classic_group(request.group_id)
     error = check_sync(request, context.api_version)
     if error is ErrorCode.NONE:
         error = _find_sync_error(group, request)
@@ -53,7 +53,7 @@ def sync_classic_group(
         assert group is not None, request.group_id
         name = group.members[request.member_id].name
         builder.add_event(MemberToldToRejoin(group.group_id, group.generation_id, name, "sync-group"))
-        builder.reply(context.waiter, sync_error(error))
+        builder.reply(context.waiter, build_sync_error(error))
         return
     if error is not ErrorCode.NONE:
         is_other = error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -72,9 +72,9 @@ def sync_classic_group(
     if group.state is STABLE:
         if not group.pending_sync:
             close_rebalance(group, builder)
-        builder.reply(context.waiter, sync_success(group, member))
+        builder.reply(context.waiter, build_sync_response(group, member))
         builder.add_event(AssignmentFetched(group.group_id, group.generation_id, member.name))
-        restart_classic_session(group, member, builder)
+        group.restart_session(member, builder)
         return
     assert group.state is COMPLETING_REBALANCE, group.state
     builder.add_event(SyncReceived(group.group_id, group.generation_id, member.name))

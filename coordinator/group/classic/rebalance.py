@@ -23,36 +23,39 @@ Source: Kafka's GroupMetadataManager, prepareRebalance and completeClassicGroupJ
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.core.outcome import OutcomeBuilder
-from coordinator.group.classic.classic_group import (
+from coordinator.core.outcome import Context, OutcomeBuilder
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import (
     FIRST_REPORT_MS,
     MAX_REPORT_INTERVAL_MS,
-    ClassicGroup,
     ClassicMember,
     InitialJoin,
     OpenRebalance,
 )
 from coordinator.group.classic.classic_records import group_metadata_record
-from coordinator.group.classic.classic_session import (
-    answer_syncs,
-    join_success,
-    remove_member,
-    restart_classic_session,
-)
 from coordinator.group.classic.classic_state_machine import (
     COMPLETING_REBALANCE,
+    DEAD,
     EMPTY,
     PREPARING_REBALANCE,
     REBALANCE_MAY_START,
     STABLE,
     ClassicGroupState,
 )
-from coordinator.group.event_details import DepartureCause, MemberAssignment, RebalanceCause, Trigger
+from coordinator.group.event_details import (
+    Departure,
+    DepartureCause,
+    MemberAssignment,
+    RebalanceCause,
+    Trigger,
+)
 from coordinator.group.group_event_types import (
+    AssignmentFetched,
     GroupEmptied,
     GroupStabilized,
     LeaderReplaced,
     MembersEvicted,
+    MemberToldToRejoin,
     RebalanceCompleted,
     RebalanceDelayed,
     RebalanceStalled,
@@ -60,10 +63,12 @@ from coordinator.group.group_event_types import (
     RebalanceWaits,
     SubscriptionUnreadable,
 )
+from coordinator.group.group_request_rules import build_join_error, build_sync_error
 from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
-from coordinator.group.group_view import find_awaited_members, phase_left_ms
 from coordinator.group.shard_groups import ShardGroups
 from protocol.error_codes import ErrorCode
+from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from protocol.messages.sync_group import SyncGroupResponse
 
 STALLED_WAIT_MIN_MS: Final = 1_000
 """Members may ask for a rebalance timeout of 0. Where Kafka would then look again without pause whether a
@@ -111,10 +116,9 @@ def maybe_complete_join_phase(groups: ShardGroups, group: ClassicGroup, builder:
         complete_join_phase(groups, group, builder)
 
 
-def fire_join(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+def fire_join(groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The time for joining is over: end the phase, or let an initial rebalance wait on."""
-    group = groups.find_classic_group(key.group_id)
-    if group is None or group.join_deadline_ms is None:
+    if group.join_deadline_ms is None:
         return
     if builder.now.monotonic_ms < group.join_deadline_ms:
         builder.arm_timer(key, group.join_deadline_ms)
@@ -172,10 +176,9 @@ def complete_join_phase(groups: ShardGroups, group: ClassicGroup, builder: Outco
     assert group.awaiting_join == 0, group.awaiting_join
 
 
-def fire_sync(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+def fire_sync(groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
     """The time for SyncGroup is over: remove who has not asked for its assignment, and rebalance."""
-    group = groups.find_classic_group(key.group_id)
-    if group is None or group.sync_deadline_ms is None:
+    if group.sync_deadline_ms is None:
         return
     if builder.now.monotonic_ms < group.sync_deadline_ms:
         builder.arm_timer(key, group.sync_deadline_ms)
@@ -256,9 +259,9 @@ def _enter_generation(group: ClassicGroup, member: ClassicMember, builder: Outco
     if waiter is not None:
         leads = member.member_id == group.leader_id
         builder.reply(
-            waiter, join_success(group, member.member_id, with_members=leads, leader=group.leader_id)
+            waiter, build_join_response(group, member.member_id, with_members=leads, leader=group.leader_id)
         )
-    restart_classic_session(group, member, builder)
+    group.restart_session(member, builder)
     member.is_new = False
     group.pending_sync[member.member_id] = None
 
@@ -352,10 +355,11 @@ def close_rebalance(group: ClassicGroup, builder: OutcomeBuilder) -> None:
         builder.cancel_timer(_report_key(group))
 
 
-def fire_report(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+def fire_report(
+    groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder
+) -> None:
     """Say whom the group waits for, unless the wait is over in this moment."""
-    group = groups.find_classic_group(key.group_id)
-    if group is None or group.rebalance is None:
+    if group.rebalance is None:
         return
     rebalance, now_ms = group.rebalance, builder.now.monotonic_ms
     if now_ms < rebalance.report_deadline_ms:
@@ -364,7 +368,7 @@ def fire_report(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder
     is_stable = group.state is STABLE
     waited_ms = now_ms - (rebalance.phase_started_ms if is_stable else rebalance.started_ms)
     _schedule_report(group, rebalance, waited_ms, builder)
-    left_ms = phase_left_ms(group, now_ms)
+    left_ms = group.phase_left_ms(now_ms)
     if not left_ms:
         return
     builder.add_event(
@@ -377,7 +381,7 @@ def fire_report(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder
             waited_ms,
             left_ms,
             len(group.members),
-            find_awaited_members(group, now_ms),
+            group.find_awaited_members(now_ms),
             group.initial_join is not None,
         )
     )
@@ -393,3 +397,97 @@ def _schedule_report(
 
 def _report_key(group: ClassicGroup) -> GroupTimerKey:
     return GroupTimerKey(GroupTimerKind.REPORT, group.group_id)
+
+
+# Parked requests
+
+
+def park_join(group: ClassicGroup, member: ClassicMember, context: Context, builder: OutcomeBuilder) -> None:
+    """Withhold the response to a member's JoinGroup until the join phase ends."""
+    old_version = member.join_version
+    superseded = group.park_join(member, context.waiter, context.api_version)
+    if group.rebalance is not None:
+        group.rebalance.record_join(member, builder.now.monotonic_ms)
+    if superseded is not None:
+        # Kafka never answers it, which blocks its connection. This response lets the client join again.
+        builder.reply(
+            superseded, build_join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, old_version)
+        )
+
+
+def park_sync(member: ClassicMember, context: Context, builder: OutcomeBuilder) -> None:
+    """Withhold the response to a member's SyncGroup until the leader sends the assignment."""
+    if member.sync_waiter is not None:
+        # Kafka never answers the earlier one, as with JoinGroup.
+        builder.reply(member.sync_waiter, build_sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+    member.sync_waiter = context.waiter
+
+
+def answer_syncs(group: ClassicGroup, error: ErrorCode, builder: OutcomeBuilder) -> None:
+    """Answer every parked SyncGroup: with NONE and the assignment of its member, or with an error. The sessions of
+    these members begin anew."""
+    for member in group.members.values():
+        if member.sync_waiter is not None:
+            is_given = error is ErrorCode.NONE
+            response = build_sync_response(group, member) if is_given else build_sync_error(error)
+            builder.reply(member.sync_waiter, response)
+            member.sync_waiter = None
+            if is_given:
+                builder.add_event(AssignmentFetched(group.group_id, group.generation_id, member.name))
+            elif error is ErrorCode.REBALANCE_IN_PROGRESS:
+                builder.add_event(
+                    MemberToldToRejoin(group.group_id, group.generation_id, member.name, "sync-group")
+                )
+            group.restart_session(member, builder)
+
+
+def remove_member(
+    group: ClassicGroup, member: ClassicMember, cause: DepartureCause, builder: OutcomeBuilder
+) -> None:
+    """Remove a member. Its parked requests get UNKNOWN_MEMBER_ID without a member id, so that a client that is
+    still alive joins as a new member."""
+    group.answer_parked(member, ErrorCode.UNKNOWN_MEMBER_ID, "", builder)
+    group.cancel_session(member, builder)
+    group.remove_member(member)
+    if member.settled_assignment is not None:
+        group.departed.append(Departure(member.name, cause, member.settled_assignment))
+    assert member.member_id not in group.members, member.member_id
+
+
+def build_join_response(
+    group: ClassicGroup, member_id: str, *, with_members: bool, leader: str, skip_assignment: bool = False
+) -> JoinGroupResponse:
+    """Build the response to a member of the current generation.
+
+    `with_members` lists all members, for the leader; `skip_assignment` keeps a leader from assigning (KIP-814).
+    """
+    assert group.state not in (PREPARING_REBALANCE, DEAD), group.state
+    name = group.protocol_name
+    assert name is not None, group.group_id
+    return JoinGroupResponse(
+        error_code=ErrorCode.NONE,
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=name,
+        leader=leader,
+        skip_assignment=skip_assignment,
+        member_id=member_id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata_for(name),
+            )
+            for member in (group.members.values() if with_members else ())
+        ],
+    )
+
+
+def build_sync_response(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
+    """Build the response with the assignment of a member."""
+    return SyncGroupResponse(
+        error_code=ErrorCode.NONE,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+    )

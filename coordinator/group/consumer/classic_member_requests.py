@@ -5,11 +5,10 @@ from sys import intern
 from msgspec.structs import replace
 
 from coordinator.core.outcome import Context, OutcomeBuilder, Work
-from coordinator.group.classic.classic_group import NOT_PROVIDED
 from coordinator.group.classic.classic_heartbeat import RESPONSES
-from coordinator.group.classic.classic_join import ParsedJoin, parse_join
+from coordinator.group.classic.classic_join import ParsedJoin, join_classic_group, parse_join
 from coordinator.group.classic.classic_leave import answer_leave, find_leaving_members
-from coordinator.group.classic.classic_session import join_error
+from coordinator.group.classic.classic_member import NOT_PROVIDED
 from coordinator.group.consumer.consumer_group import (
     ConsumerGroup,
     await_join,
@@ -60,7 +59,9 @@ from coordinator.group.event_details import RebalanceCause, Trigger
 from coordinator.group.group_event_types import ConsumerMemberLeft, EpochCause
 from coordinator.group.group_request_rules import (
     add_refused_event,
+    build_join_error,
     check_group_id,
+    check_join,
     check_sync,
     refuse_request,
 )
@@ -90,14 +91,20 @@ def join_classic_member(
     builder: OutcomeBuilder,
     computed: ComputedTarget | None = None,
 ) -> None:
-    """Answer a JoinGroup with a JoinGroupResponse, or park it until a target is computed. In: the target that was
-    computed for it."""
+    """Answer a JoinGroup with a JoinGroupResponse, or park it until a target is computed.
+
+    `computed` is the target for a JoinGroup that was parked. A group without members makes way for a classic
+    one, and refuses an invalid request as a classic group does.
+    """
+    if group.is_empty or check_join(request, groups.config) is not ErrorCode.NONE:
+        join_classic_group(groups, None, request, context, builder)
+        return
     join = parse_join(request, context)
     try:
         response = _join(groups, group, join, computed, builder)
     except GroupApiError as refusal:
-        response = join_error(refusal.error, "", context.api_version)
-        add_refused_event(groups.by_id[group.group_id], request, context, refusal.error, builder)
+        response = build_join_error(refusal.error, "", context.api_version)
+        add_refused_event(group, request, context, refusal.error, builder)
     except TargetNotReady as not_ready:
         groups.pending_targets[group.group_id] = PendingTarget(not_ready.work, [(request, context)])
         builder.add_work(Work(TARGET_WORK, not_ready.work))
@@ -117,7 +124,7 @@ def _join(
     _throw_if_not_admissible(groups, group, join, member_id)
     is_static = request.group_instance_id is not None
     if not request.member_id and not is_static and context.api_version >= REQUIRES_MEMBER_ID_VERSION:
-        return join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version)
+        return build_join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version)
     sender = _find_sender(durable, join, member_id)
     subscription = _parse_subscription(join, groups.config.message_max_bytes)
     update = PendingUpdate(durable, durable.epoch, durable.metadata_hash)

@@ -1,4 +1,4 @@
-"""A consumer group in service: its durable state, and its soft state such as deadlines and work in progress.
+"""A consumer group: its durable state, and its soft state such as deadlines and work in progress.
 
 A member has two timers: one for its session, one for giving up partitions. A member of the classic protocol
 has two others, for its next JoinGroup and SyncGroup. A heartbeat only moves the deadline of the session. The
@@ -9,11 +9,13 @@ scheduleConsumerGroupRebalanceTimeout, scheduleConsumerGroupJoinTimeoutIfAbsent,
 scheduleConsumerGroupSyncTimeout.
 """
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
-from coordinator.core.outcome import OutcomeBuilder
+from coordinator.core.outcome import Fact, OutcomeBuilder
 from coordinator.group.consumer.consumer_group_store import ConsumerGroupStore
 from coordinator.group.consumer.consumer_member import ConsumerMember, MemberState
 from coordinator.group.consumer.durable_consumer_group import (
@@ -21,8 +23,23 @@ from coordinator.group.consumer.durable_consumer_group import (
     DurableConsumerGroup,
     compute_group_state,
 )
+from coordinator.group.consumer.target_assignment import find_subscribed_names
 from coordinator.group.group_event_types import TopicChange
+from coordinator.group.group_interface import ACCEPTED, CommitRequest, CommitValidation, Group
 from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
+from coordinator.group.group_types import GroupType
+from coordinator.group.group_view import ConsumerMemberView, GroupView, MemberView
+from coordinator.group.topics_image import TopicsImage
+from protocol.consumer_protocol import PROTOCOL_TYPE
+from protocol.error_codes import ErrorCode
+from protocol.messages.offset_commit import OffsetCommitRequest
+
+NONE: Final = ErrorCode.NONE
+NO_EPOCH: Final = -1
+MEMBER_EPOCH_VERSION: Final = 9
+"""The first version of OffsetCommit with a member epoch."""
+NEW_ERRORS_VERSION: Final = 6
+"""The first version of TxnOffsetCommit whose clients know STALE_MEMBER_EPOCH."""
 
 NEVER: Final = -(2**63)
 METADATA_REFRESH_MS: Final = 2**31 - 1
@@ -50,7 +67,7 @@ class MemberSession(Struct):
     connection_id: int = 0
 
 
-class ConsumerGroup:
+class ConsumerGroup(Group):
     """The soft half, beside what the store has of it. `metadata_deadline_ms` (monotonic) is when the topics are to
     be looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
     the topics somewhere else, `resolved_version` the version of the topics against which they were held last, 0
@@ -68,6 +85,12 @@ class ConsumerGroup:
         "topic_changes",
         "unresolved_ms",
     )
+
+    type = GroupType.CONSUMER
+    protocol_type: Final = PROTOCOL_TYPE
+    offsets_may_expire: Final = True
+    idle_since_ms: Final = None
+    is_dead: bool
 
     def __init__(self, group_id: str, store: ConsumerGroupStore) -> None:
         self.group_id = group_id
@@ -92,16 +115,6 @@ class ConsumerGroup:
         """One of the five states of a consumer group."""
         return ConsumerGroupState.DEAD if self.is_dead else compute_group_state(self.durable)
 
-    @property
-    def state_name(self) -> str:
-        """Its state, as ListGroups and ConsumerGroupDescribe call it."""
-        return self.state.value
-
-    @property
-    def generation_id(self) -> int:
-        """The epoch of the group."""
-        return self.durable.epoch
-
     def mark_topics_checked(self, now_ms: int) -> None:
         """Its topics have just been looked at (monotonic)."""
         self.metadata_deadline_ms = now_ms + METADATA_REFRESH_MS
@@ -112,9 +125,220 @@ class ConsumerGroup:
         """Whether it has no members."""
         return not self.durable.members
 
+    # The interface of groups of every type
+
+    @property
+    def generation_id(self) -> int:
+        """The epoch of the group."""
+        return self.durable.epoch
+
+    @property
+    def member_count(self) -> int:
+        """The number of members in the log."""
+        return len(self.durable.members)
+
     def find_static_member_id(self, group_instance_id: str) -> str | None:
-        """The id of the static member that has this instance id; None when there is none."""
+        """Return the id of the static member that has this instance id; None without one."""
         return self.durable.static_members.get(group_instance_id)
+
+    def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
+        """Describe the group as immutable values, without topics that do not exist."""
+        durable = self.durable
+        return GroupView(
+            group_id=self.group_id,
+            type=self.type,
+            state=self.state_name,
+            state_since_ms=None,
+            generation_id=durable.epoch,
+            protocol_type=self.protocol_type,
+            protocol_name=None,
+            leader_id=None,
+            members=tuple(
+                [self._view_member(durable, member, now_ms, topics) for member in durable.members.values()]
+            ),
+            pending=(),
+            rebalance=None,
+            assignment_epoch=durable.assignment_epoch,
+        )
+
+    def _view_member(
+        self, durable: DurableConsumerGroup, member: ConsumerMember, now_ms: int, topics: TopicsImage
+    ) -> MemberView:
+        session = self.sessions[member.member_id]
+        return MemberView(
+            name=member.name,
+            connection_id=session.connection_id,
+            session_timeout_ms=session.timeout_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            silent_ms=max(0, now_ms - session.heard_ms),
+            session_left_ms=max(0, session.deadline_ms - now_ms),
+            is_new=False,
+            is_awaiting_join=False,
+            is_awaiting_sync=False,
+            protocols=(),
+            metadata=b"",
+            assignment=b"",
+            consumer=ConsumerMemberView(
+                member_epoch=member.member_epoch,
+                state=member.state.name,
+                uses_classic_protocol=member.uses_classic_protocol,
+                subscribed_topic_names=member.subscribed_topic_names,
+                subscribed_topic_regex=member.subscribed_topic_regex,
+                topics=find_subscribed_names(durable, member),
+                assigned=_group_by_topic_name(member.assigned, topics),
+                pending=_group_by_topic_name(member.pending, topics),
+                target=_group_by_topic_name(durable.find_target(member.member_id), topics),
+                revokes_left_ms=None
+                if session.rebalance_ms is None
+                else max(0, session.rebalance_ms - now_ms),
+            ),
+        )
+
+    def validate_commit(self, request: CommitRequest, api_version: int) -> CommitValidation:
+        """Validate the sender of a commit, and its epoch for each partition.
+
+        A member commits in its epoch; in an older one for partitions that it has had since then. A consumer without
+        group management commits with epoch -1, while there are no members.
+
+        Source: Kafka's ConsumerGroup, validateOffsetCommit.
+        """
+        epoch = request.generation_id_or_member_epoch
+        if self.is_dead:
+            return CommitValidation(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        members = self.durable.members
+        if epoch < 0 and not members:
+            return ACCEPTED
+        is_plain = type(request) is OffsetCommitRequest
+        member_id = request.member_id
+        if not is_plain and epoch == NO_EPOCH and not member_id and request.group_instance_id is None:
+            return ACCEPTED
+        member = members.get(member_id)
+        if member is None:
+            return CommitValidation(ErrorCode.UNKNOWN_MEMBER_ID)
+        if is_plain and not member.uses_classic_protocol and api_version < MEMBER_EPOCH_VERSION:
+            return CommitValidation(ErrorCode.UNSUPPORTED_VERSION)
+        if epoch == member.member_epoch:
+            return ACCEPTED
+        error = find_epoch_error(member)
+        if not is_plain and api_version < NEW_ERRORS_VERSION:
+            error = ErrorCode.ILLEGAL_GENERATION
+        if epoch > member.member_epoch:
+            return CommitValidation(error)
+        return CommitValidation(NONE, validate_partition=partial(_validate_partition, member, epoch, error))
+
+    def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return NONE for a member in its epoch, and for a sender without a member id."""
+        if member_id is None and epoch < 0:
+            return NONE
+        if member_id is None:
+            # Kafka looks for a member without an id, and fails.
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        member = self.durable.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return NONE if epoch == member.member_epoch else find_epoch_error(member)
+
+    def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
+        """Do nothing: a commit is no heartbeat in a consumer group."""
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Return NONE: the coordinator knows the subscriptions of the members."""
+        return ErrorCode.GROUP_ID_NOT_FOUND if self.is_dead else NONE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Return whether a member subscribes to a topic by its name or by a regular expression."""
+        return self.durable.is_subscribed_to(topic)
+
+    def list_deadlines(self) -> Iterator[tuple[GroupTimerKey, int]]:
+        """Iterate over the armed timers of all members, each with its time."""
+        for member_id, session in self.sessions.items():
+            yield session_key(self, member_id), session.deadline_ms
+            if session.rebalance_ms is not None:
+                yield rebalance_key(self, member_id), session.rebalance_ms
+            if session.join_ms is not None:
+                yield join_key(self, member_id), session.join_ms
+            if session.sync_ms is not None:
+                yield sync_key(self, member_id), session.sync_ms
+
+    def extend_sessions(self, member_ids: Sequence[str], until_ms: int, builder: OutcomeBuilder) -> None:
+        """Keep the sessions of members alive at least until a monotonic time."""
+        for member_id in member_ids:
+            session = self.sessions.get(member_id)
+            if session is not None and session.deadline_ms < until_ms:
+                session.deadline_ms = session.timer_ms = until_ms
+                builder.arm_timer(session_key(self, member_id), until_ms)
+
+    def shift_deadlines(self, by_ms: int, builder: OutcomeBuilder) -> None:
+        """Add `by_ms` to all deadlines."""
+        self.metadata_deadline_ms += by_ms
+        for session in self.sessions.values():
+            session.heard_ms += by_ms
+            session.deadline_ms += by_ms
+            session.timer_ms = session.deadline_ms
+            if session.rebalance_ms is not None:
+                session.rebalance_ms += by_ms
+            if session.join_ms is not None:
+                session.join_ms += by_ms
+            if session.sync_ms is not None:
+                session.sync_ms += by_ms
+
+    def session_margin(self, now_ms: int) -> float | None:
+        """Return the least share of its session that a member has left; None without members."""
+        shares = [
+            (session.deadline_ms - now_ms) / max(1, session.timeout_ms) for session in self.sessions.values()
+        ]
+        return max(0.0, min(shares)) if shares else None
+
+    def validate_delete(self) -> ErrorCode:
+        """Return NON_EMPTY_GROUP while there are members."""
+        if self.is_dead:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it has no members."""
+        return self.is_empty
+
+    def tombstones(self) -> list[Fact]:
+        """Return the tombstones of all its records."""
+        return list(self.durable.tombstones())
+
+    def retire(self, builder: OutcomeBuilder) -> None:
+        """Mark the group as dead. Without members no timer is armed."""
+        assert self.is_empty, self.group_id
+        assert not self.sessions, list(self.sessions)
+        self.is_dead = True
+
+    def unload(self, builder: OutcomeBuilder) -> None:
+        """End all sessions. Requests that wait for a target are parked in the shard."""
+        self.is_dead = True
+        for member_id in list(self.sessions):
+            end_session(self, member_id, builder)
+
+
+def find_epoch_error(member: ConsumerMember) -> ErrorCode:
+    """Return the error for a sender that names another epoch than that of its member."""
+    return ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def _validate_partition(
+    member: ConsumerMember, epoch: int, error: ErrorCode, topic: str, topic_id: bytes, partition: int
+) -> ErrorCode:
+    since = member.assigned.get(topic_id, {}).get(partition)
+    if since is None:
+        since = member.pending.get(topic_id, {}).get(partition)
+    return NONE if since is not None and since <= epoch else error
+
+
+def _group_by_topic_name(
+    partitions: Mapping[bytes, Iterable[int]], topics: TopicsImage
+) -> dict[str, tuple[int, ...]]:
+    return {
+        topics.by_id[topic_id].name: tuple(sorted(of_topic))
+        for topic_id, of_topic in partitions.items()
+        if topic_id in topics.by_id
+    }
 
 
 def session_key(group: ConsumerGroup, member_id: str) -> GroupTimerKey:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from coordinator.core.outcome import Context, OutcomeBuilder, Work
 from coordinator.group.consumer.consumer_group import (
+    ConsumerGroup,
     extend_session,
     restart_consumer_session,
     watch_revocation,
@@ -117,7 +118,7 @@ def _add_refused_event(
     builder: OutcomeBuilder,
 ) -> None:
     sender = MemberName(request.member_id, request.instance_id, context.client_id, context.client_host)
-    group = groups.find_group(request.group_id)
+    group = groups.by_id.get(request.group_id)
     if group is not None and refusal.error is ErrorCode.FENCED_INSTANCE_ID:
         add_fenced_event(group, sender, type(request), builder)
     builder.add_event(
@@ -229,7 +230,7 @@ def try_consumer_heartbeat(
 
     Out: the answer. None: the heartbeat is another one. Nothing has changed, and `consumer_group_heartbeat` has to
     answer."""
-    group = groups.consumers.get(request.group_id)
+    group = groups.find_typed_group(ConsumerGroup, request.group_id)
     if (
         group is None
         or request.group_id in groups.pending_targets

@@ -7,14 +7,9 @@ from typing import Final
 from msgspec import Struct
 
 from coordinator.core.outcome import NO_PRODUCER_ID, Fact, OutcomeBuilder
-from coordinator.group.classic.classic_group import ClassicGroup, ClassicMember
-from coordinator.group.classic.classic_records import group_metadata_record, group_tombstone
-from coordinator.group.classic.classic_session import (
-    answer_parked,
-    cancel_session,
-    forget_pending,
-    restart_classic_session,
-)
+from coordinator.group.classic.classic_group import ClassicGroup
+from coordinator.group.classic.classic_member import ClassicMember
+from coordinator.group.classic.classic_records import group_metadata_record
 from coordinator.group.classic.classic_state_machine import DEAD, STABLE
 from coordinator.group.classic.rebalance import prepare_rebalance
 from coordinator.group.consumer.consumer_group import ConsumerGroup, end_session
@@ -66,8 +61,8 @@ def build_upgraded_group(
     _throw_if_not_upgradable(groups, classic)
     for member in classic.members.values():
         if member.is_awaiting_join or member.is_awaiting_sync:
-            answer_parked(classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, builder)
-            restart_classic_session(classic, member, builder)
+            classic.answer_parked(member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, builder)
+            classic.restart_session(member, builder)
     _throw_if_too_large(groups, classic)
     try:
         order = _order_members(classic)
@@ -80,15 +75,15 @@ def build_upgraded_group(
         store.replay(fact.key, fact.value, NO_PRODUCER_ID)
     durable = store.by_group[classic.group_id]
     durable.order = order  # each member was put once, of which its two records make two
-    return durable, [group_tombstone(classic), *facts]
+    return durable, [*classic.tombstones(), *facts]
 
 
 def end_classic_group(groups: ShardGroups, classic: ClassicGroup, builder: OutcomeBuilder) -> None:
     """The group goes on as one of another type: forget this one, and all that it waits for."""
     for member in classic.members.values():
-        cancel_session(classic, member, builder)
+        classic.cancel_session(member, builder)
     for member_id in list(classic.pending_members):
-        forget_pending(classic, member_id, builder)
+        classic.forget_pending(member_id, builder)
     timers = {
         GroupTimerKind.JOIN: classic.join_deadline_ms,
         GroupTimerKind.SYNC: classic.sync_deadline_ms,
@@ -250,7 +245,7 @@ def downgrade_group(
     group.is_dead = True
     groups.forget_group(group.group_id)
     builder.write_fact(group_metadata_record(classic))
-    groups.add_classic_group(classic)
+    groups.add_group(classic)
     is_read = classic.read_subscriptions()
     builder.add_event(
         GroupConverted(
@@ -266,7 +261,7 @@ def downgrade_group(
             SubscriptionUnreadable(classic.group_id, classic.generation_id, classic.protocol_name or "")
         )
     for member in classic.members.values():
-        restart_classic_session(classic, member, builder)
+        classic.restart_session(member, builder)
     if trigger is not None:
         prepare_rebalance(groups, classic, trigger, builder)
     return classic

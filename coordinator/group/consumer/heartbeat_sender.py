@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from coordinator.core.outcome import Fact, OutcomeBuilder
-from coordinator.group.classic.classic_records import group_tombstone
+from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.classic.classic_state_machine import EMPTY
 from coordinator.group.consumer.consumer_group import ConsumerGroup
 from coordinator.group.consumer.consumer_member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember
@@ -130,25 +130,25 @@ def find_joined_group(
     classic group is replaced, and one with members converted. A group that is new exists once something is written
     of it. Raises GroupApiError: GROUP_ID_NOT_FOUND."""
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
-    group = groups.consumers.get(group_id)
+    group = groups.find_typed_group(ConsumerGroup, group_id)
     if group is not None:
         return group.durable, []
     if group_id not in groups.by_id:
         if not joins:
             raise GroupApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         return DurableConsumerGroup(intern(group_id)), []
-    classic = groups.find_classic_group(group_id)
+    classic = groups.find_typed_group(ClassicGroup, group_id)
     if classic is not None and joins and classic.state is not EMPTY:
         return build_upgraded_group(groups, classic, builder)
     if classic is None or not joins:
         raise GroupApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    facts = [*build_leftover_tombstones(groups.durable, group_id), group_tombstone(classic)]
+    facts = [*build_leftover_tombstones(groups.durable, group_id), *classic.tombstones()]
     return DurableConsumerGroup(classic.group_id), facts
 
 
 def find_left_group(groups: ShardGroups, group_id: str) -> ConsumerGroup:
     """The group that a member leaves. Raises GroupApiError: GROUP_ID_NOT_FOUND."""
-    group = groups.consumers.get(group_id)
+    group = groups.find_typed_group(ConsumerGroup, group_id)
     if group is None:
         is_there = group_id in groups.by_id
         message = f"Group {group_id} {'is not a consumer group' if is_there else 'not found'}."

@@ -6,7 +6,7 @@ Source: Kafka's GroupMetadataManager, consumerGroupFenceMembers and consumerGrou
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.core.outcome import Fact, OutcomeBuilder
+from coordinator.core.outcome import Context, Fact, OutcomeBuilder
 from coordinator.group.consumer.consumer_group import (
     ConsumerGroup,
     end_session,
@@ -36,8 +36,9 @@ from coordinator.group.group_event_types import (
     FenceCause,
     MemberTarget,
 )
-from coordinator.group.group_requests import GroupTimerKey
+from coordinator.group.group_requests import CommandResult, ExpireMember, GroupTimerKey
 from coordinator.group.shard_groups import ShardGroups
+from protocol.error_codes import ErrorCode
 
 REBALANCE_CAUSES: Final = {
     EpochCause.MEMBER_LEFT: RebalanceCause.MEMBER_LEFT,
@@ -138,11 +139,27 @@ def fence_member(
         _remove_from_group(groups, group, [member], EpochCause.MEMBER_FENCED, builder)
 
 
-def fire_session(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+def expire_consumer_member(
+    groups: ShardGroups,
+    group: ConsumerGroup,
+    request: ExpireMember,
+    context: Context,
+    builder: OutcomeBuilder,
+) -> None:
+    """Answer an ExpireMember with CommandResult: UNKNOWN_MEMBER_ID when it names no member."""
+    error = ErrorCode.UNKNOWN_MEMBER_ID
+    if request.member_id in group.sessions:
+        error = ErrorCode.NONE
+        fence_member(groups, group, request.member_id, FenceCause.ASKED, builder)
+    builder.reply(context.waiter, CommandResult(error))
+
+
+def fire_session(
+    groups: ShardGroups, group: ConsumerGroup, key: GroupTimerKey, builder: OutcomeBuilder
+) -> None:
     """The timer of a member's session fired: fence it, unless it was heard in the meantime."""
-    group = groups.consumers.get(key.group_id)
-    session = None if group is None else group.sessions.get(key.member_id)
-    if group is None or group.is_dead or session is None:
+    session = group.sessions.get(key.member_id)
+    if group.is_dead or session is None:
         return
     if builder.now.monotonic_ms < session.deadline_ms:
         session.timer_ms = session.deadline_ms
@@ -152,11 +169,12 @@ def fire_session(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilde
         fence_member(groups, group, key.member_id, FenceCause.SESSION_EXPIRED, builder)
 
 
-def fire_rebalance(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+def fire_rebalance(
+    groups: ShardGroups, group: ConsumerGroup, key: GroupTimerKey, builder: OutcomeBuilder
+) -> None:
     """The timer of a member that has to give partitions up fired: fence it, unless it has moved on."""
-    group = groups.consumers.get(key.group_id)
-    session = None if group is None else group.sessions.get(key.member_id)
-    if group is None or group.is_dead or session is None or session.rebalance_ms is None:
+    session = group.sessions.get(key.member_id)
+    if group.is_dead or session is None or session.rebalance_ms is None:
         return
     if builder.now.monotonic_ms < session.rebalance_ms:
         builder.arm_timer(rebalance_key(group, key.member_id), session.rebalance_ms)
@@ -166,11 +184,12 @@ def fire_rebalance(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuil
         fence_member(groups, group, key.member_id, FenceCause.NOT_REVOKED, builder)
 
 
-def fire_classic_join(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+def fire_classic_join(
+    groups: ShardGroups, group: ConsumerGroup, key: GroupTimerKey, builder: OutcomeBuilder
+) -> None:
     """The timer of a member of the classic protocol fired that has to join again."""
-    group = groups.consumers.get(key.group_id)
-    session = None if group is None else group.sessions.get(key.member_id)
-    if group is not None and session is not None and session.join_ms is not None:
+    session = group.sessions.get(key.member_id)
+    if session is not None and session.join_ms is not None:
         if builder.now.monotonic_ms < session.join_ms:
             builder.arm_timer(join_key(group, key.member_id), session.join_ms)
         else:
@@ -178,11 +197,12 @@ def fire_classic_join(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeB
             fence_member(groups, group, key.member_id, FenceCause.NOT_REJOINED, builder)
 
 
-def fire_classic_sync(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+def fire_classic_sync(
+    groups: ShardGroups, group: ConsumerGroup, key: GroupTimerKey, builder: OutcomeBuilder
+) -> None:
     """The timer of a member of the classic protocol fired that has to ask for its assignment."""
-    group = groups.consumers.get(key.group_id)
-    session = None if group is None else group.sessions.get(key.member_id)
-    if group is not None and session is not None and session.sync_ms is not None:
+    session = group.sessions.get(key.member_id)
+    if session is not None and session.sync_ms is not None:
         if builder.now.monotonic_ms < session.sync_ms:
             builder.arm_timer(sync_key(group, key.member_id), session.sync_ms)
         else:

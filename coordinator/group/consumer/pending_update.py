@@ -5,6 +5,7 @@ assignment, the member's next step.
 from msgspec import Struct, field
 
 from coordinator.core.outcome import Fact, Now, OutcomeBuilder
+from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.consumer.consumer_group import ConsumerGroup, end_session, start_classic_sessions
 from coordinator.group.consumer.consumer_member import (
     ConsumerMember,
@@ -110,7 +111,7 @@ def bump_group_epoch(
         group, known, updated, default_assignor
     )
     is_bump_due = names_changed or regex.is_resolved or assignor_changed
-    served = groups.consumers.get(group.group_id)
+    served = groups.find_typed_group(ConsumerGroup, group.group_id)
     if not is_bump_due and served is not None and now.monotonic_ms < served.metadata_deadline_ms:
         return
     subscription = GroupSubscription.with_member(group, known, updated)
@@ -297,7 +298,7 @@ def write_update(
 ) -> ConsumerGroup:
     """Write the facts and the events of an update; it cannot fail any more. In: the member after its step."""
     group_id = update.group.group_id
-    classic = groups.find_classic_group(group_id)
+    classic = groups.find_typed_group(ClassicGroup, group_id)
     if classic is not None:
         builder.add_event(
             GroupConverted(
@@ -318,7 +319,7 @@ def write_update(
         builder.write_fact(fact)
     for event in update.events:
         builder.add_event(event)
-    group = groups.consumers.get(group_id) or groups.add_consumer_group(group_id)
+    group = groups.find_typed_group(ConsumerGroup, group_id) or groups.create_consumer_group(group_id)
     if classic is not None:
         start_classic_sessions(group, builder)
     if update.topics_seen:

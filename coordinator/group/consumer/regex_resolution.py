@@ -124,7 +124,8 @@ def find_due_resolution(
     after, and what that does."""
     if not change.is_new and not durable.regex_members:
         return None
-    group, last = groups.consumers.get(durable.group_id), next(iter(durable.regexes.values()), None)
+    group = groups.find_typed_group(ConsumerGroup, durable.group_id)
+    last = next(iter(durable.regexes.values()), None)
     if group is not None and group.resolving is not None:
         return None
     unresolved_ms = NEVER if group is None else group.unresolved_ms
@@ -162,7 +163,7 @@ def start_resolution(
 def on_regexes_resolved(groups: ShardGroups, done: WorkDone, builder: OutcomeBuilder) -> None:
     """Take what the expressions match; those that nobody uses any more are left out. No reply."""
     work: RegexWork = done.work.argument  # type: ignore[assignment]
-    group = groups.consumers.get(work.group_id)
+    group = groups.find_typed_group(ConsumerGroup, work.group_id)
     if group is None or group.resolving is not work:
         return
     group.resolving = None

@@ -101,7 +101,7 @@ def offset_commit(
 ) -> None:
     """Answer an OffsetCommit with an OffsetCommitResponse: an error that concerns the group stands on each
     of its partitions. Topics come by name, with their id where it is known, and are known to exist."""
-    group = groups.find_group(request.group_id)
+    group = groups.by_id.get(request.group_id)
     if group is None:
         validation = validate_commit_to_missing_group(
             request, context, OFFSET_COMMIT_GROUP_ID_NOT_FOUND_VERSION
@@ -156,7 +156,7 @@ def txn_offset_commit(
     if error is not ErrorCode.NONE:
         refuse_request(None, request, context, error, builder)
         return
-    group = groups.find_group(request.group_id)
+    group = groups.by_id.get(request.group_id)
     if group is None:
         validation = validate_commit_to_missing_group(
             request, context, TXN_OFFSET_COMMIT_GROUP_ID_NOT_FOUND_VERSION

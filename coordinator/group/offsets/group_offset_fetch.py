@@ -31,7 +31,7 @@ def fetch_offsets(
     an offset. A member of a consumer group that names another epoch than its own is refused. With
     `require_stable` nobody is told one that a transaction may be about to replace."""
     requested = request.group
-    group = groups.find_group(requested.group_id)
+    group = groups.by_id.get(requested.group_id)
     is_gone = group is None or group.is_dead
     error = (
         NONE

@@ -41,7 +41,7 @@ def offset_delete(
 ) -> None:
     """Answer an OffsetDelete with an OffsetDeleteResponse. Topics that a member reads keep their offsets;
     a partition without an offset is no error."""
-    group = groups.find_group(request.group_id)
+    group = groups.by_id.get(request.group_id)
     error = _find_delete_error(group, request)
     if group is None or error is not ErrorCode.NONE:
         builder.reply(context.waiter, build_group_error_response(request, context.api_version, error))
@@ -90,7 +90,7 @@ def on_topics_changed(groups: ShardGroups, request: TopicsChanged, builder: Outc
         _delete_next_offsets(groups, builder)
 
 
-def fire_delete_offsets(groups: ShardGroups, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
+def fire_delete_offsets(groups: ShardGroups, builder: OutcomeBuilder) -> None:
     """Remove further offsets of deleted topics."""
     _delete_next_offsets(groups, builder)
 
@@ -160,7 +160,7 @@ def fire_expire_offsets(
         groups.groups_to_expire.extend(groups.by_id)
     waiting, budget = groups.groups_to_expire, MAX_EXPIRY_COST
     while waiting and budget > 0:
-        group = groups.find_group(waiting[0])
+        group = groups.by_id.get(waiting[0])
         most = max(budget // REMOVAL_COST, 1)
         removed = 0
         if group is not None and not group.is_dead:
@@ -186,7 +186,7 @@ def expire_offsets(
     groups: ShardGroups, request: ExpireOffsets, context: Context, builder: OutcomeBuilder
 ) -> None:
     """Answer an ExpireOffsets with ExpiredOffsets: GROUP_ID_NOT_FOUND when there is no such group."""
-    group = groups.find_group(request.group_id)
+    group = groups.by_id.get(request.group_id)
     if group is None or group.is_dead:
         builder.reply(context.waiter, ExpiredOffsets(ErrorCode.GROUP_ID_NOT_FOUND))
         return
@@ -194,7 +194,7 @@ def expire_offsets(
     expired_by_topic: dict[str, list[int]] = {}
     for topic, partition in expired:
         expired_by_topic.setdefault(topic, []).append(partition)
-    is_deleted = groups.find_group(request.group_id) is None
+    is_deleted = groups.by_id.get(request.group_id) is None
     builder.reply(context.waiter, ExpiredOffsets(partitions=expired_by_topic, is_group_deleted=is_deleted))
 
 

@@ -12,6 +12,7 @@ from coordinator.control.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.control.operator_actions import ActionLog
 from coordinator.core import clock
 from coordinator.core.outcome import Outcome
+from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.group_config import GroupConfig
 from coordinator.group.group_event_types import OffsetsCommitted
 from protocol.consumer_protocol import (
@@ -144,19 +145,26 @@ class ObservedCoordinator(Coordinator):
     @property
     def generation_now(self) -> int:
         """That of the group."""
-        group = self.shard._groups.classic.get(GROUP)
+        group = self.shard._groups.by_id.get(GROUP)
         return 0 if group is None else group.generation_id
+
+    @property
+    def classic_group(self) -> ClassicGroup:
+        """The group, which exists."""
+        group = self.shard._groups.find_typed_group(ClassicGroup, GROUP)
+        assert group is not None, GROUP
+        return group
 
     @property
     def leader(self) -> str:
         """The short name of the leader."""
-        leader_id = self.shard._groups.classic[GROUP].leader_id
+        leader_id = self.classic_group.leader_id
         return next(name for name, member_id in self.member_ids.items() if member_id == leader_id)
 
     def settle(self) -> None:
         """Everyone rejoins if that is awaited, and gets its assignment."""
         if self.state() == "PreparingRebalance":
-            waiting = [member.member_id for member in self.shard._groups.classic[GROUP].members.values()
+            waiting = [member.member_id for member in self.classic_group.members.values()
                        if not member.is_awaiting_join]  # fmt: skip
             names = [name for name, member_id in self.member_ids.items() if member_id in waiting]
             self.beat(*names)

@@ -8,7 +8,7 @@ from msgspec import json
 
 from coordinator.control.recording.json_codec import UndecodableValue, ValueDecoder, ValueEncoder
 from coordinator.core.outcome import Context
-from coordinator.group.classic.classic_group import ClassicMember
+from coordinator.group.classic.classic_member import ClassicMember
 from coordinator.group.classic.classic_state_machine import ClassicGroupState
 from coordinator.group.consumer.consumer_group import MemberSession
 from coordinator.group.event_details import MemberName

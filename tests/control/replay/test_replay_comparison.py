@@ -8,7 +8,7 @@ from msgspec import structs
 from coordinator.control.replay.recording_file import RecordingFile
 from coordinator.control.replay.replay_comparison import compare_recording, format_comparison
 from coordinator.core.outcome import Context, Now, Outcome
-from coordinator.group.classic.classic_group import FIRST_REPORT_MS
+from coordinator.group.classic.classic_member import FIRST_REPORT_MS
 from coordinator.group.group_interface import GroupTimeSource
 from coordinator.group.group_requests import GroupTimerKey, Request
 from coordinator.group.group_shard import GroupShard

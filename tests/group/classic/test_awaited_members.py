@@ -1,7 +1,7 @@
 """Whom a group waits for, and until when."""
 
+from coordinator.group.classic.classic_group import ClassicGroup
 from coordinator.group.event_details import AwaitedMember, AwaitedRequest
-from coordinator.group.group_view import find_awaited_members
 from tests.group.ask import named
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
@@ -9,7 +9,9 @@ from tests.group.stories import CHANGED, new_generation, stable_group, sync_all
 
 
 def whom(coordinator: Coordinator) -> tuple[AwaitedMember, ...]:
-    return find_awaited_members(coordinator.shard._groups.classic[GROUP], coordinator.now.monotonic_ms)
+    group = coordinator.shard._groups.find_typed_group(ClassicGroup, GROUP)
+    assert group is not None, GROUP
+    return group.find_awaited_members(coordinator.now.monotonic_ms)
 
 
 def test_a_stable_group_waits_for_nobody() -> None:

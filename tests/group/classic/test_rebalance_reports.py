@@ -1,6 +1,6 @@
 """What a rebalance tells of itself: while it lasts, and at its end."""
 
-from coordinator.group.classic.classic_group import FIRST_REPORT_MS
+from coordinator.group.classic.classic_member import FIRST_REPORT_MS
 from coordinator.group.event_details import Departure, DepartureCause, MemberAssignment, RebalanceCause
 from coordinator.group.group_event_types import RebalanceCompleted, RebalanceWaits
 from coordinator.group.group_requests import GroupTimerKey, GroupTimerKind
