@@ -259,7 +259,11 @@ def extend_sessions(
     """Answer an ExtendSessions with CommandResult."""
     group = groups.by_id.get(request.group_id)
     if group is not None:
+        before = dict(group.list_deadlines())
         group.extend_sessions(request.member_ids, request.until_ms, builder)
+        after = dict(group.list_deadlines())
+        assert before.keys() == after.keys(), group.group_id
+        assert all(before[key] <= deadline_ms for key, deadline_ms in after.items()), group.group_id
     builder.reply(context.waiter, CommandResult())
 
 
@@ -268,7 +272,11 @@ def shift_deadlines(
 ) -> None:
     """Answer a ShiftDeadlines with CommandResult, and arm all timers of the groups again."""
     for group in filter(None, map(groups.by_id.get, request.group_ids)):
+        before = dict(group.list_deadlines())
         group.shift_deadlines(request.by_ms, builder)
-        for key, deadline_ms in group.list_deadlines():
+        after = dict(group.list_deadlines())
+        shifted = {key: deadline_ms + request.by_ms for key, deadline_ms in before.items()}
+        assert after == shifted, f"{group.group_id}: deadlines that did not move by {request.by_ms} ms"
+        for key, deadline_ms in after.items():
             builder.arm_timer(key, deadline_ms)
     builder.reply(context.waiter, CommandResult())

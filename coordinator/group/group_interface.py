@@ -98,7 +98,7 @@ class Group(ABC):
     def validate_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Return NONE when a sender may fetch offsets as a member at an epoch, else the error.
 
-        A sender that is no member has None and -1.
+        A sender without a member id has None and -1.
         """
 
     @abstractmethod

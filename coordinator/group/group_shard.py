@@ -321,6 +321,7 @@ class GroupShard:
         builder = OutcomeBuilder(Now(0, 0), self._groups.durable.replay)
         for group in self._groups.by_id.values():
             group.unload(builder)
+            assert group.is_dead, group.group_id
         fail_pending_targets(self._groups, builder)
         assert not builder.records, builder.records
         return builder.replies
@@ -334,10 +335,9 @@ class GroupShard:
         group = self._groups.by_id.get(group_id)
         if group is None:
             return None
-        view, pending = (
-            group.view(now.monotonic_ms, self._groups.topics),
-            self._groups.durable.offsets.count_pending_by_producer(group_id),
-        )
+        view = group.view(now.monotonic_ms, self._groups.topics)
+        assert len(view.members) == group.member_count, group_id
+        pending = self._groups.durable.offsets.count_pending_by_producer(group_id)
         return replace(view, pending_offsets=pending) if pending else view
 
     def summarize_group(self, group_id: str) -> GroupStatus | None:
@@ -355,7 +355,11 @@ class GroupShard:
         """What time alone will bring about in a group, with its monotonic time; nothing when there is no such
         group."""
         group = self._groups.by_id.get(group_id)
-        return {} if group is None else dict(group.list_deadlines())
+        if group is None:
+            return {}
+        deadlines = dict(group.list_deadlines())
+        assert all(key.group_id == group_id for key in deadlines), group_id
+        return deadlines
 
     def find_committed_offset(self, group_id: str, topic: str, partition: int) -> int | None:
         """The committed offset of a partition; None when there is none."""

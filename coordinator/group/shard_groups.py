@@ -99,11 +99,6 @@ class ShardGroups:
         overrides = self.overrides.get(group_id)
         return self._times if overrides is None else self.consumer_config.resolve_times(overrides)
 
-    def release_for_conversion(self, group_id: str, builder: OutcomeBuilder) -> None:
-        """Forget a group without members that becomes one of another type. Its offsets stay."""
-        self.by_id[group_id].retire(builder)
-        self.forget_group(group_id)
-
     def remove_group(self, group_id: str) -> None:
         """Forget a dead group, of which the log has no records any more."""
         assert group_id not in self.durable, group_id

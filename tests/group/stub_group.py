@@ -106,7 +106,7 @@ class StubGroup(Group):
             yield GroupTimerKey(GroupTimerKind.HEARTBEAT, self.group_id, member_id), deadline_ms
 
     def extend_sessions(self, member_ids: Sequence[str], until_ms: int, builder: OutcomeBuilder) -> None:
-        for member_id in member_ids:
+        for member_id in self.sessions.keys() & set(member_ids):
             self.sessions[member_id] = max(self.sessions[member_id], until_ms)
 
     def shift_deadlines(self, by_ms: int, builder: OutcomeBuilder) -> None:

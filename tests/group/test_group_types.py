@@ -3,6 +3,15 @@
 import pytest
 
 from coordinator.group.group_event_types import CommitRefused, GroupDeleted
+from coordinator.group.group_interface import CommitValidation, Group
+from coordinator.group.group_requests import (
+    CommandResult,
+    ExpireMember,
+    ExtendSessions,
+    GroupTimerKey,
+    GroupTimerKind,
+    ShiftDeadlines,
+)
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -132,3 +141,81 @@ def test_it_is_deleted_with_its_own_tombstones(coordinator: Coordinator, group: 
 def test_unloading_gives_it_up(coordinator: Coordinator, group: StubGroup) -> None:
     coordinator.unload()
     assert group.is_dead
+
+
+def test_its_deadlines_follow_the_commands_of_operators(coordinator: Coordinator, group: StubGroup) -> None:
+    group.sessions = {"m": 10_000, "n": 20_000}
+    m, n = (GroupTimerKey(GroupTimerKind.HEARTBEAT, GROUP, name) for name in "mn")
+    assert coordinator.shard.list_deadlines(GROUP) == {m: 10_000, n: 20_000}
+    coordinator.send(ExtendSessions(GROUP, ["m", "stranger"], 15_000), 0)
+    assert coordinator.shard.list_deadlines(GROUP) == {m: 15_000, n: 20_000}
+    coordinator.send(ShiftDeadlines([GROUP, "other"], -5_000), 0)
+    assert coordinator.timers.items() >= {(m, 10_000), (n, 15_000)}
+    error = coordinator.send(ExpireMember(GROUP, "m"), 0).answer(CommandResult).error
+    assert error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(
+    "kind", sorted(set(GroupTimerKind) - {GroupTimerKind.EXPIRE_OFFSETS, GroupTimerKind.DELETE_OFFSETS})
+)
+def test_a_late_timer_of_its_former_type_does_nothing(
+    coordinator: Coordinator, group: StubGroup, kind: GroupTimerKind
+) -> None:
+    commit(coordinator, "")
+    before = (list(coordinator.records), list(coordinator.events), dict(coordinator.timers))
+    coordinator.fire(GroupTimerKey(kind, GROUP, "m"))
+    assert (coordinator.records, coordinator.events, coordinator.timers) == before
+
+
+@pytest.mark.parametrize("by_ms", [1, -1])
+def test_a_deadline_that_does_not_follow_the_clock_is_noticed(
+    coordinator: Coordinator, group: StubGroup, monkeypatch: pytest.MonkeyPatch, by_ms: int
+) -> None:
+    group.sessions = {"m": 10_000}
+    monkeypatch.setattr(group, "shift_deadlines", lambda by_ms, builder: None)
+    with pytest.raises(AssertionError, match=GROUP):
+        coordinator.send(ShiftDeadlines([GROUP], by_ms), 0)
+
+
+def test_a_session_that_an_extension_shortens_is_noticed(
+    coordinator: Coordinator, group: StubGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group.sessions = {"m": 10_000}
+    monkeypatch.setattr(group, "extend_sessions", lambda *_: group.sessions.update(m=9_999))
+    with pytest.raises(AssertionError, match=GROUP):
+        coordinator.send(ExtendSessions(GROUP, ["m"], 20_000), 0)
+
+
+@pytest.mark.parametrize(
+    "validation",
+    [
+        CommitValidation(ErrorCode.NONE),
+        CommitValidation(ErrorCode.ILLEGAL_GENERATION, None, lambda *_: ErrorCode.NONE),
+    ],
+)
+def test_a_validation_has_either_an_error_or_partitions(
+    coordinator: Coordinator, group: StubGroup, monkeypatch: pytest.MonkeyPatch, validation: CommitValidation
+) -> None:
+    monkeypatch.setattr(group, "validate_commit", lambda *_: validation)
+    with pytest.raises(AssertionError):
+        commit(coordinator, "")
+
+
+def test_a_group_that_survives_its_end_is_noticed(
+    coordinator: Coordinator, group: StubGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group, "unload", lambda builder: None)
+    monkeypatch.setattr(group, "retire", lambda builder: None)
+    with pytest.raises(AssertionError, match=GROUP):
+        coordinator.unload()
+    group.has_members = False
+    with pytest.raises(AssertionError, match=GROUP):
+        coordinator.delete_groups(GROUP)
+
+
+def test_a_group_needs_all_of_the_interface() -> None:
+    class Incomplete(StubGroup):
+        list_deadlines = Group.list_deadlines
+
+    with pytest.raises(TypeError, match="list_deadlines"):
+        Incomplete(GROUP)

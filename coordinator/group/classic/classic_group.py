@@ -130,11 +130,6 @@ class ClassicGroup(Group):
         """Whether its members are consumers (not Connect workers, say): their metadata can be read."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
-    @property
-    def is_simple(self) -> bool:
-        """Whether it only holds offsets of consumers that assign partitions themselves."""
-        return self.protocol_type is None and self.state is EMPTY and not self.pending_members
-
     def check_sender(
         self, member_id: str, group_instance_id: str | None, generation_id: int | None = None
     ) -> ErrorCode:
@@ -167,6 +162,7 @@ class ClassicGroup(Group):
     def add_member(self, member: ClassicMember, protocol_type: str) -> None:
         """Take in a member, pending or not; the first one gives the group its protocol type and leads."""
         assert member.member_id not in self.members, member.member_id
+        assert member.join_waiter is None, member.member_id
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members, member.group_instance_id
             self.static_members[member.group_instance_id] = member.member_id
@@ -177,7 +173,6 @@ class ClassicGroup(Group):
             self.leader_id = member.member_id
         self.members[member.member_id] = member
         self._count_protocols(member.protocols, 1)
-        self.awaiting_join += member.is_awaiting_join
         self.pending_members.pop(member.member_id, None)
 
     def remove_member(self, member: ClassicMember) -> None:
@@ -295,6 +290,7 @@ class ClassicGroup(Group):
         """Let the session of a member begin anew, with its session timeout or `timeout_ms`. A timer that fires
         earlier stays as it is and is armed again when it fires."""
         timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        assert timeout_ms >= 0, timeout_ms
         deadline_ms = builder.now.monotonic_ms + timeout_ms
         member.session_deadline_ms = deadline_ms
         if member.timer_deadline_ms is None or member.timer_deadline_ms > deadline_ms:
@@ -328,7 +324,7 @@ class ClassicGroup(Group):
             member.sync_waiter = None
 
     def find_awaited_members(self, now_ms: int) -> tuple[AwaitedMember, ...]:
-        """Return the members whose JoinGroup or SyncGroup the group awaits, the leader's SyncGroup first.
+        """Return the members with an awaited JoinGroup or SyncGroup, the leader's SyncGroup first.
 
         An initial rebalance awaits a time and no members.
         """
@@ -409,7 +405,7 @@ class ClassicGroup(Group):
 
         A member may commit in its current generation, also while the group prepares the next one. It may not
         while the group completes a rebalance: its partitions may belong to another member by then. A consumer
-        without group management commits with generation -1, while there are no members. In a transaction both
+        without group management commits with generation -1, while the group is empty. In a transaction both
         are allowed: the next owner of the partitions waits for its end, and a producer from before KIP-447
         names no member.
 
@@ -439,7 +435,7 @@ class ClassicGroup(Group):
             self.restart_session(self.members[member_id], builder)
 
     def validate_offset_delete(self) -> ErrorCode:
-        """Return NON_EMPTY_GROUP while members are there whose subscriptions the coordinator cannot read."""
+        """Return NON_EMPTY_GROUP while there are members with unknown subscriptions."""
         if self.state is DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if self.state is not EMPTY and not self.uses_consumer_protocol:

@@ -113,7 +113,7 @@ def expire_classic_member(
 def fire_heartbeat(
     groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
-    """Expire a member or a pending one whose timer fired, unless it has sent a heartbeat.
+    """Expire a member or a pending one after its timer fired, unless it has sent a heartbeat.
 
     A member that awaits an answer does not expire: its session begins anew with the answer.
     """

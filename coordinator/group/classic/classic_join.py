@@ -178,7 +178,8 @@ def _convert_empty_consumer_group(groups: ShardGroups, other: Group, builder: Ou
             other.group_id, other.generation_id, from_type=other.type, to_type=GroupType.CLASSIC, members=0
         )
     )
-    groups.release_for_conversion(other.group_id, builder)
+    other.retire(builder)
+    groups.forget_group(other.group_id)
 
 
 def _has_room_for(groups: ShardGroups, group: ClassicGroup, member_id: str) -> bool:
@@ -345,15 +346,14 @@ def _add_member(
     if state is PREPARING_REBALANCE and group.initial_join is not None:
         group.new_member_added = True
     group.restart_session(member, builder, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    builder.add_event(
-        MemberJoined(group.group_id, group.generation_id, member.name, state.value, was_pending)
-    )
+    name = member.name
+    builder.add_event(MemberJoined(group.group_id, group.generation_id, name, state.value, was_pending))
 
     def trigger() -> Trigger:
         instance = "null" if member.group_instance_id is None else member.group_instance_id
         action = f"Adding new member {member_id} with group instance id {instance}"
         sentence = f"{action}; client reason: {join.reason}"
-        return Trigger(RebalanceCause.MEMBER_JOINED, sentence, member.name, join.client_reason)
+        return Trigger(RebalanceCause.MEMBER_JOINED, sentence, name, join.client_reason)
 
     rebalance_or_complete_join(groups, group, trigger, builder)
 

@@ -39,7 +39,7 @@ NO_EPOCH: Final = -1
 MEMBER_EPOCH_VERSION: Final = 9
 """The first version of OffsetCommit with a member epoch."""
 NEW_ERRORS_VERSION: Final = 6
-"""The first version of TxnOffsetCommit whose clients know STALE_MEMBER_EPOCH."""
+"""The first version of TxnOffsetCommit with the error STALE_MEMBER_EPOCH."""
 
 NEVER: Final = -(2**63)
 METADATA_REFRESH_MS: Final = 2**31 - 1
@@ -198,7 +198,7 @@ class ConsumerGroup(Group):
         """Validate the sender of a commit, and its epoch for each partition.
 
         A member commits in its epoch; in an older one for partitions that it has had since then. A consumer without
-        group management commits with epoch -1, while there are no members.
+        group management commits with epoch -1, while the group is empty.
 
         Source: Kafka's ConsumerGroup, validateOffsetCommit.
         """
@@ -239,7 +239,7 @@ class ConsumerGroup(Group):
         return NONE if epoch == member.member_epoch else find_epoch_error(member)
 
     def on_commit_accepted(self, member_id: str, builder: OutcomeBuilder) -> None:
-        """Do nothing: a commit is no heartbeat in a consumer group."""
+        """Do nothing: only heartbeats extend the session of a consumer."""
 
     def validate_offset_delete(self) -> ErrorCode:
         """Return NONE: the coordinator knows the subscriptions of the members."""

@@ -22,7 +22,13 @@ from coordinator.group.group_event_types import (
     SkippedOffset,
     TransactionEnded,
 )
-from coordinator.group.group_interface import ACCEPTED, CommitRequest, CommitValidation, Group
+from coordinator.group.group_interface import (
+    ACCEPTED,
+    CommitRequest,
+    CommitValidation,
+    Group,
+    ValidatePartition,
+)
 from coordinator.group.group_record_codec import compute_batch_size
 from coordinator.group.group_request_rules import (
     add_refused_event,
@@ -46,7 +52,7 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from protocol.records.group_record_schemas import OffsetCommitKey, OffsetCommitValue
-from protocol.records.group_record_serde import find_offset_version
+from protocol.records.group_record_serde import OFFSET_VERSION, TOPIC_ID_OFFSET_VERSION, find_offset_version
 from protocol.schema import ZERO_UUID
 
 NONE: Final = ErrorCode.NONE
@@ -206,7 +212,11 @@ def refuse_if_invalid(
     builder: OutcomeBuilder,
 ) -> bool:
     """Whether a commit is refused; then it is answered. In: the group, None if there is none."""
-    error = NONE if validation is ACCEPTED else _find_commit_error(groups, request, validation)
+    validate_partition = validation.validate_partition
+    assert (validation.error is NONE) == (validate_partition is not None), validation
+    error = validation.error
+    if validate_partition is not None:
+        error = _find_partition_error(groups, request, validate_partition)
     if error is NONE:
         return False
     count = sum(len(topic.partitions) for topic in request.topics)
@@ -217,14 +227,11 @@ def refuse_if_invalid(
     return True
 
 
-def _find_commit_error(
-    groups: ShardGroups, request: CommitRequest, validation: CommitValidation
+def _find_partition_error(
+    groups: ShardGroups, request: CommitRequest, validate_partition: ValidatePartition
 ) -> ErrorCode:
-    """One partition that is refused refuses the request, as in Kafka; those whose text is too long are not asked
-    for."""
-    validate_partition = validation.validate_partition
-    if validate_partition is None:
-        return validation.error
+    """Return the first error of a partition, which refuses the whole request, as in Kafka. Partitions with too long
+    metadata are refused by themselves and do not count here."""
     metadata_max = groups.config.offset_metadata_max_bytes
     for topic in request.topics:
         for partition in topic.partitions:
@@ -281,6 +288,7 @@ def build_offset_records(
     response_type, topic_type, partition_type = types.response, types.topic, types.partition
     for topic in request.topics:
         name, topic_id, partitions = intern(topic.name), topic.topic_id, []
+        version = OFFSET_VERSION if topic_id == ZERO_UUID else TOPIC_ID_OFFSET_VERSION
         for partition in topic.partitions:
             index, metadata, error = partition.partition_index, partition.committed_metadata or "", NONE
             if metadata and _is_longer_than(metadata_max, metadata):
@@ -295,8 +303,9 @@ def build_offset_records(
                 )
                 if adjust is not None:
                     adjust(value, partition)
+                    version = find_offset_version(value)
                 key = OffsetCommitKey(group=group_id, topic=name, partition=index)
-                records.append(Fact(key, value, find_offset_version(value)))
+                records.append(Fact(key, value, version))
             partitions.append(partition_type(partition_index=index, error_code=error))
         topics.append(topic_type(name=name, topic_id=topic_id, partitions=partitions))
     if may_be_too_large and _is_too_large(records, limit):
