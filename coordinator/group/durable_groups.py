@@ -22,6 +22,7 @@ from coordinator.core.outcome import NO_PRODUCER_ID, Fact
 from coordinator.group.classic.classic_records import ClassicGroupStore
 from coordinator.group.consumer.consumer_group_store import ConsumerGroupStore
 from coordinator.group.group_record_codec import RecordStore, build_fact
+from coordinator.group.group_types import GroupType
 from protocol.records.group_record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -348,10 +349,11 @@ class DurableGroups:
         if value is not None or key.group_id not in self.consumers:
             self._taken_over.discard(key.group_id)
 
-    def is_consumer_group(self, group_id: str) -> bool:
-        """Whether a group is one of the consumer protocol. A group that is converted leaves no records of its old
-        kind behind; where other software left some, the kind of the later ones counts."""
-        return group_id in self.consumers and group_id not in self._taken_over
+    def find_group_type(self, group_id: str) -> GroupType:
+        """Return the type of a group in the log. A conversion leaves no records of the old type behind; where other
+        software left some, the type of the later records counts."""
+        is_consumer = group_id in self.consumers and group_id not in self._taken_over
+        return GroupType.CONSUMER if is_consumer else GroupType.CLASSIC
 
     def end_transaction(
         self, producer_id: int, *, is_committed: bool
@@ -410,7 +412,7 @@ class DurableGroups:
                 },
                 pending.get(group_id, {}),
                 list(self.consumers.iterate_group_facts(group_id)),
-                self.is_consumer_group(group_id),
+                self.find_group_type(group_id) is GroupType.CONSUMER,
             )
             for group_id in sorted({*self.group_ids(), *pending})
         }

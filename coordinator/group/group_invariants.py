@@ -130,7 +130,7 @@ def check_consumer_group(group: ConsumerGroup, durable: DurableGroups, waiters: 
         return
     name, recorded = group.group_id, group.durable
     assert durable.consumers.find_group(name) is recorded, f"{name}: not what the log says"
-    assert durable.is_consumer_group(name), f"{name}: of another type in the log"
+    assert durable.find_group_type(name) is group.type, f"{name}: of another type in the log"
     check_derived(recorded)
     _check_epochs(recorded)
     _check_timers(group)

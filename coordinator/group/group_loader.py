@@ -1,6 +1,8 @@
 """Creates the groups of a shard from its durable state after the log was read."""
 
+from collections.abc import Callable, Mapping
 from sys import intern
+from typing import Final
 
 from coordinator.core.outcome import OutcomeBuilder
 from coordinator.group.classic.classic_group import ClassicGroup
@@ -19,24 +21,26 @@ NO_CONNECTION = 0
 
 
 def load_groups(groups: ShardGroups, builder: OutcomeBuilder, time_source: GroupTimeSource | None) -> None:
-    """Every group that the log knows, each at its own time. ValueError when a record cannot be of a group."""
+    """Create every group of the log, each at its own time. Raises ValueError for a record that no group can
+    have."""
     assert not groups.by_id, "a shard is loaded once, before it is used"
     now = builder.now
     for group_id in groups.durable.group_ids():
         if time_source is not None:
             builder.now = time_source(group_id, now)
-        if groups.durable.is_consumer_group(group_id):
-            load_consumer_group(groups, group_id, builder)
-        else:
-            load_classic_group(groups, group_id, builder)
+        LOADERS[groups.durable.find_group_type(group_id)](groups, group_id, builder)
         groups.commit_kinds.on_group_loaded(group_id, builder.now.wall_ms)
     builder.now = now
 
 
 def load_classic_group(groups: ShardGroups, group_id: str, builder: OutcomeBuilder) -> None:
-    """Make a group of its metadata. One with offsets but no metadata is a simple group; one that is over
-    `group.max.size` now has to rebalance, so that its last members learn of it. ValueError when the metadata cannot
-    be of a group."""
+    """Create a classic group from its metadata. A group with offsets and without metadata is a simple group.
+
+    A group with more members than `group.max.size` begins a rebalance, which removes its last members.
+
+    Raises:
+        ValueError: no group can have such metadata.
+    """
     metadata = groups.durable.metadata.find_metadata(group_id)
     if metadata is None:
         group = ClassicGroup(intern(group_id), builder.now.wall_ms)
@@ -61,9 +65,12 @@ def load_classic_group(groups: ShardGroups, group_id: str, builder: OutcomeBuild
 
 
 def load_consumer_group(groups: ShardGroups, group_id: str, builder: OutcomeBuilder) -> None:
-    """Take a group into service: every member has a session anew, and who has to give partitions up has its
-    rebalance timeout for that, as in Kafka also a member of the classic protocol. ValueError when two members hold
-    the same."""
+    """Create a consumer group from its records. Every session begins anew, and so does the rebalance timeout of a
+    member with partitions to revoke, as in Kafka also of a member of the classic protocol.
+
+    Raises:
+        ValueError: two members hold the same partition or instance id.
+    """
     group = groups.create_consumer_group(group_id)
     durable = group.durable
     _throw_if_held_twice(durable)
@@ -90,3 +97,10 @@ def _throw_if_held_twice(group: DurableConsumerGroup) -> None:
     statics = sum(member.instance_id is not None for member in group.members.values())
     if statics != len(group.static_members):
         raise ValueError(f"two members of group {group.group_id} have the same instance id")
+
+
+LOADERS: Final[Mapping[GroupType, Callable[[ShardGroups, str, OutcomeBuilder], None]]] = {
+    GroupType.CLASSIC: load_classic_group,
+    GroupType.CONSUMER: load_consumer_group,
+}
+"""The function that creates a group of each type from the durable state."""

@@ -180,7 +180,7 @@ def on_target_computed(groups: ShardGroups, done: WorkDone, builder: OutcomeBuil
 
 
 def fail_pending_targets(groups: ShardGroups, builder: OutcomeBuilder) -> None:
-    """Nobody waits here any more: everyone is told NOT_COORDINATOR."""
+    """Answer all requests that wait for a target with NOT_COORDINATOR."""
     for awaited in groups.pending_targets.values():
         for request, context in awaited.parked:
             builder.reply(
@@ -256,18 +256,17 @@ class GroupShard:
     def __init__(
         self, config: GroupConfig, topics: TopicsImage, consumer_config: ConsumerGroupConfig
     ) -> None:
-        """In: the topics as they are now; TopicsChanged says when they are others."""
+        """Create an empty shard with the present topics. TopicsChanged replaces them later."""
         self._groups = ShardGroups(config, topics, consumer_config)
         self.try_heartbeat: Callable[[Any, Context, int], object | None] = partial(
             _try_heartbeat, self._groups
         )
-        """Take a request of `HEARTBEAT_FAST_PATHS`, at a monotonic time in milliseconds, from which nothing
-        follows but its answer. None: nothing was done, and `handle` has to be asked."""
+        """Answer a request of `HEARTBEAT_FAST_PATHS` that has no effect but its response, at a monotonic time in
+        milliseconds. Returns None, without an effect, for a request that needs `handle`."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
-        """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
-        answers its waiter. Every waiter is answered exactly once; TopicsChanged, GroupConfigsChanged and WorkDone
-        have no reply."""
+        """Handle a request. Its response is among the replies of the outcome, or of a later one if it is parked.
+        Every waiter gets exactly one response; TopicsChanged, GroupConfigsChanged and WorkDone get none."""
         builder = OutcomeBuilder(now, self._groups.durable.replay)
         handler = REQUEST_HANDLERS.get(type(request))
         if handler is not None:
@@ -277,8 +276,9 @@ class GroupShard:
         return builder.build()
 
     def fire_timer(self, key: GroupTimerKey, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
-        """Act on a timer whose deadline has passed. One that was cancelled or moved may fire all the same:
-        it does nothing, or is set anew. In: what time it is for each group, where that is not the same."""
+        """Handle a timer that fired. A timer that was cancelled or moved may fire all the same: it has no
+        effect, or is armed again. `time_source` gives the time of each group where groups have clocks of their
+        own."""
         builder = OutcomeBuilder(now, self._groups.durable.replay)
         if key.kind is GroupTimerKind.EXPIRE_OFFSETS:
             fire_expire_offsets(self._groups, builder, time_source)
@@ -307,17 +307,20 @@ class GroupShard:
         return self._groups.durable.has_open_transactions
 
     def on_loaded(self, now: Now, time_source: GroupTimeSource | None = None) -> Outcome:
-        """The last record was replayed: make the groups from the durable state, with a full session for
-        every member. ValueError when a record cannot be of a group. In: what time it is for each group, where
-        that is not the same."""
+        """Create the groups from the durable state after the last record was replayed. Every member gets a full
+        session. `time_source` gives the time of each group where groups have clocks of their own.
+
+        Raises:
+            ValueError: no group can have such a record.
+        """
         builder = OutcomeBuilder(now, self._groups.durable.replay)
         load_groups(self._groups, builder, time_source)
         arm_expiry(self._groups, builder)
         return builder.build()
 
     def unload(self) -> list[tuple[int, object]]:
-        """Give the groups up: NOT_COORDINATOR for everyone who is parked. The shard answers nothing useful
-        any more."""
+        """Unload all groups and return the responses to parked requests, NOT_COORDINATOR. The shard must not be
+        used any more."""
         builder = OutcomeBuilder(Now(0, 0), self._groups.durable.replay)
         for group in self._groups.by_id.values():
             group.unload(builder)
@@ -331,7 +334,7 @@ class GroupShard:
         return list(self._groups.by_id)
 
     def view_group(self, group_id: str, now: Now) -> GroupView | None:
-        """A group as it is now, as values; None when there is none of that id."""
+        """Describe a group as immutable values; None for a missing group."""
         group = self._groups.by_id.get(group_id)
         if group is None:
             return None
@@ -346,14 +349,13 @@ class GroupShard:
         return None if group is None else GroupStatus(group.type, group.state_name, group.member_count)
 
     def compute_session_margin(self, group_id: str, now: Now) -> float | None:
-        """The least share of its session, from 0 to 1, that a member of a group has left; None where no member's
-        session runs, or there is no such group."""
+        """Return the least share of its session, from 0 to 1, that a member has left; None without a session, and
+        for a missing group."""
         group = self._groups.by_id.get(group_id)
         return None if group is None else group.session_margin(now.monotonic_ms)
 
     def list_deadlines(self, group_id: str) -> dict[GroupTimerKey, int]:
-        """What time alone will bring about in a group, with its monotonic time; nothing when there is no such
-        group."""
+        """Return the armed timers of a group with their monotonic times; none for a missing group."""
         group = self._groups.by_id.get(group_id)
         if group is None:
             return {}
@@ -421,7 +423,7 @@ class GroupShard:
         return self._groups.durable.snapshot()
 
     def check_invariants(self) -> None:
-        """Assert what must hold between calls. Looks at everything: for tests and simulations."""
+        """Check the invariants of all groups, which hold between calls: for tests and simulations."""
         check_invariants(self._groups)
 
 

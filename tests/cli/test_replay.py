@@ -60,7 +60,7 @@ def test_a_change_of_which_nothing_comes(path: Path) -> None:
 
 
 def test_a_core_that_is_another_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.group.classic.classic_group.FIRST_REPORT_MS", 9_999)
+    monkeypatch.setattr("coordinator.group.classic.classic_member.FIRST_REPORT_MS", 9_999)
     result = run(path)
     assert result.exit_code == 1
     assert "JoinGroup of A" in result.stdout

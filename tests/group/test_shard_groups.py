@@ -1,4 +1,4 @@
-"""The one map of groups of a shard, and what it refuses to hold."""
+"""The one map of groups of a shard, and the groups that it refuses."""
 
 from collections.abc import Callable
 

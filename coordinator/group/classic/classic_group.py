@@ -105,7 +105,7 @@ class ClassicGroup(Group):
         self.subscribed_topics: frozenset[str] | None = None
 
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
-        """Enter a state; that it may follow the present one is asserted."""
+        """Enter a state, which must be allowed to follow the present one."""
         assert (self.state, state) in TRANSITIONS, f"{self.group_id}: {self.state} to {state}"
         if self.counted_in is not None:
             self.counted_in[self.state] -= 1
@@ -117,7 +117,7 @@ class ClassicGroup(Group):
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Whether nobody has to be waited for: every member is here, and every pending one has joined."""
+        """Whether the JoinGroups of all members are parked, and every pending member has joined."""
         return self.awaiting_join == len(self.members) and not self.pending_members
 
     @property
@@ -127,15 +127,18 @@ class ClassicGroup(Group):
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether its members are consumers (not Connect workers, say): their metadata can be read."""
+        """Whether its members are consumers. The coordinator can decode their metadata, unlike that of Connect."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def check_sender(
         self, member_id: str, group_instance_id: str | None, generation_id: int | None = None
     ) -> ErrorCode:
-        """Whether the sender of a request is the member that it says it is, in the generation that it names, if it
-        names one. COORDINATOR_NOT_AVAILABLE in a Dead group; UNKNOWN_MEMBER_ID for an unknown id or instance id;
-        FENCED_INSTANCE_ID when the instance id is another member's (KIP-345); ILLEGAL_GENERATION."""
+        """Return NONE for a sender that is a member, in the generation that it names if it names one, else the
+        error.
+
+        Errors: COORDINATOR_NOT_AVAILABLE in a Dead group; UNKNOWN_MEMBER_ID for an unknown id or instance id;
+        FENCED_INSTANCE_ID when the instance id is another member's (KIP-345); ILLEGAL_GENERATION.
+        """
         if self.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if group_instance_id is not None:
@@ -151,7 +154,7 @@ class ClassicGroup(Group):
         return NONE
 
     def supports_protocols(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member that offers these could be one of the group."""
+        """Return whether a member with these protocols can join the group."""
         if self.state is EMPTY:
             return bool(protocol_type) and bool(protocols)
         if protocol_type != self.protocol_type:
@@ -160,7 +163,7 @@ class ClassicGroup(Group):
         return any(supported.get(name, 0) == size for name, _ in protocols)
 
     def add_member(self, member: ClassicMember, protocol_type: str) -> None:
-        """Take in a member, pending or not; the first one gives the group its protocol type and leads."""
+        """Add a member, pending or not. The first one leads the group and gives it its protocol type."""
         assert member.member_id not in self.members, member.member_id
         assert member.join_waiter is None, member.member_id
         if member.group_instance_id is not None:
@@ -176,7 +179,7 @@ class ClassicGroup(Group):
         self.pending_members.pop(member.member_id, None)
 
     def remove_member(self, member: ClassicMember) -> None:
-        """Let a member go, after its parked requests were answered; the oldest other one leads then."""
+        """Remove a member, which must not have parked requests. The oldest other one succeeds a leader."""
         assert not member.is_awaiting_join, member.member_id
         assert not member.is_awaiting_sync, member.member_id
         del self.members[member.member_id]
@@ -188,8 +191,7 @@ class ClassicGroup(Group):
         self.pending_sync.pop(member.member_id, None)
 
     def replace_member(self, old: ClassicMember, new: ClassicMember) -> None:
-        """Put a static member's successor into its place: its instance id, its leadership, its turn to
-        sync."""
+        """Replace a static member. The successor gets its instance id, its leadership and its pending sync."""
         assert new.group_instance_id == old.group_instance_id is not None, old.member_id
         assert new.protocols == old.protocols, old.member_id
         assert not old.is_awaiting_join, old.member_id
@@ -204,27 +206,27 @@ class ClassicGroup(Group):
             self.pending_sync[new.member_id] = None
 
     def share_protocols(self, protocols: Protocols) -> Protocols:
-        """The leader's protocols when they are the same: most members of a group send the same bytes."""
+        """Return the leader's protocols if they are equal, to save memory: most members send the same bytes."""
         if self.leader_id is not None and self.members[self.leader_id].protocols == protocols:
             return self.members[self.leader_id].protocols
         return protocols
 
     def update_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
-        """Note what a member supports from now on."""
+        """Replace the protocols of a member."""
         protocols = self.share_protocols(protocols)
         self._count_protocols(member.protocols, -1)
         member.protocols = protocols
         self._count_protocols(protocols, 1)
 
     def park_join(self, member: ClassicMember, waiter: int, api_version: int) -> int | None:
-        """Withhold the answer to a member's JoinGroup; returns the waiter of an earlier one, if any."""
+        """Record that a member's JoinGroup is parked. Returns the waiter of an earlier one, None without one."""
         superseded = member.join_waiter
         member.join_waiter, member.join_version = waiter, api_version
         self.awaiting_join += superseded is None
         return superseded
 
     def unpark_join(self, member: ClassicMember) -> int | None:
-        """Take back a member's parked JoinGroup, to answer it; None when there is none."""
+        """Return the waiter of a member's parked JoinGroup, which is parked no longer; None without one."""
         waiter = member.join_waiter
         if waiter is not None:
             member.join_waiter = None
@@ -233,7 +235,7 @@ class ClassicGroup(Group):
         return waiter
 
     def select_protocol(self) -> str:
-        """The protocol that most members vote for, of those that all support."""
+        """Return the protocol with the most votes among the protocols of all members."""
         size = len(self.members)
         assert size > 0, self.group_id
         candidates = {name: None for name, count in self.supported_protocols.items() if count == size}
@@ -244,8 +246,10 @@ class ClassicGroup(Group):
         return elect_protocol(votes)
 
     def begin_generation(self, wall_ms: int, state: ClassicGroupState, most_bytes: int) -> bool:
-        """Begin a generation with the present members, in `state`. `most_bytes`: how large the group's record may
-        be. False when their subscriptions cannot be read."""
+        """Begin a generation with the present members, in `state`. Returns False for undecodable subscriptions.
+
+        `most_bytes` is the largest size of the group's record.
+        """
         assert self.state is PREPARING_REBALANCE, self.state
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
@@ -254,9 +258,11 @@ class ClassicGroup(Group):
         return self.read_subscriptions(most_bytes)
 
     def read_subscriptions(self, most_bytes: int | None = None) -> bool:
-        """Note which topics the members read. False when they are consumers and it cannot be known. Subscriptions
-        that have more than `most_bytes` together are not parsed, which would take long: the assignment of such a
-        generation is refused, as its record is too large."""
+        """Decode the topics of the members. Returns False for consumers with undecodable subscriptions.
+
+        Subscriptions of more than `most_bytes` together stay undecoded, because that would take long: the
+        assignment of such a generation is refused, as its record is too large.
+        """
         if not self.uses_consumer_protocol:
             self.subscribed_topics = None
         elif not self.members:

@@ -1,11 +1,10 @@
-"""Heartbeat: the member lives, and learns whether it has to rejoin. One that is silent for its session timeout is
-taken for dead.
+"""Heartbeat: it keeps the session of a member alive and reports a rebalance. A member without a heartbeat for its
+session timeout expires.
 
-By far the most frequent request, so the common case has a way of its own: a member of a Stable group, of the
-right generation, whose timer outside fires no later than its new deadline. Then one assignment does it, and
-nothing follows from it but the answer that all is well.
+Heartbeat is by far the most frequent request, so that the common case has a fast path: a Stable group, the right
+generation, and a timer that fires no later than the new deadline. It assigns one attribute, without an outcome.
 
-A session may also be ended on purpose (ExpireMember): what follows is the same.
+ExpireMember ends a session on purpose, with the same consequences.
 
 Source: Kafka's GroupMetadataManager, classicGroupHeartbeat and expireClassicGroupMemberHeartbeat.
 """
@@ -40,9 +39,9 @@ SUCCESS_RESPONSE: Final = RESPONSES[NONE]
 def try_classic_heartbeat(
     groups: ShardGroups, request: HeartbeatRequest, context: Context, monotonic_ms: int
 ) -> HeartbeatResponse | None:
-    """Take the heartbeat of a member to whom there is nothing to say but NONE. Out: that answer.
+    """Answer a heartbeat that gets NONE and arms no timer.
 
-    None: the answer is another one. Nothing has changed, and `heartbeat_classic_group` has to answer.
+    Returns None, without an effect, for any other heartbeat, which needs `heartbeat_classic_group`.
     """
     # No group of another type is STABLE: that is a state of classic groups.
     group: Any = groups.by_id.get(request.group_id)
@@ -56,7 +55,7 @@ def try_classic_heartbeat(
     if timer_deadline_ms is None or timer_deadline_ms > deadline_ms:
         return None
     member.session_deadline_ms = deadline_ms
-    # The connection over which it joined may be closed by now, or be one to the coordinator before this one.
+    # The connection of its JoinGroup may be closed by now, or one to an earlier coordinator.
     if context.connection_id:
         member.connection_id = context.connection_id
     return SUCCESS_RESPONSE
@@ -69,7 +68,7 @@ def heartbeat_classic_group(
     context: Context,
     builder: OutcomeBuilder,
 ) -> None:
-    """Answer a Heartbeat with a HeartbeatResponse. The responses are shared: they are not to be changed."""
+    """Answer a Heartbeat with a HeartbeatResponse, which all requests share: callers must not change it."""
     error = check_group_id(request)
     if error is NONE:
         error = (

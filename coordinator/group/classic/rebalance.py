@@ -71,15 +71,17 @@ from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMem
 from protocol.messages.sync_group import SyncGroupResponse
 
 STALLED_WAIT_MIN_MS: Final = 1_000
-"""Members may ask for a rebalance timeout of 0. Where Kafka would then look again without pause whether a
-silent static member has come, this much time passes in between."""
+"""The wait for silent static members when all members have a rebalance timeout of 0, with which Kafka checks again
+without a pause."""
 
 
 def rebalance_or_complete_join(
     groups: ShardGroups, group: ClassicGroup, trigger: Callable[[], Trigger], builder: OutcomeBuilder
 ) -> None:
-    """The membership changed: start a rebalance, or see whether that ends the one that runs. What began it is
-    only put into words where one begins: of a thousand members that join, one begins it."""
+    """Start a rebalance after a change of the members, or end the join phase of the present one if it is complete.
+
+    `trigger` is called for the start only: of a thousand members that join, one starts a rebalance.
+    """
     if group.state in REBALANCE_MAY_START:
         prepare_rebalance(groups, group, trigger(), builder)
     else:
@@ -89,7 +91,7 @@ def rebalance_or_complete_join(
 def prepare_rebalance(
     groups: ShardGroups, group: ClassicGroup, trigger: Trigger, builder: OutcomeBuilder
 ) -> None:
-    """Start a rebalance, or start over with the one whose sync phase was broken off."""
+    """Start a rebalance, or restart the present one from its sync phase."""
     assert group.state in REBALANCE_MAY_START, group.state
     old_state = group.state
     if old_state is COMPLETING_REBALANCE:
@@ -111,13 +113,13 @@ def prepare_rebalance(
 
 
 def maybe_complete_join_phase(groups: ShardGroups, group: ClassicGroup, builder: OutcomeBuilder) -> None:
-    """End the join phase if nobody has to be waited for. An initial rebalance waits for its delay."""
+    """End the join phase if all members have joined. An initial rebalance waits for its delay."""
     if group.state is PREPARING_REBALANCE and group.initial_join is None and group.has_all_members_joined:
         complete_join_phase(groups, group, builder)
 
 
 def fire_join(groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
-    """The time for joining is over: end the phase, or let an initial rebalance wait on."""
+    """End the join phase at its deadline, or let an initial rebalance wait on."""
     if group.join_deadline_ms is None:
         return
     if builder.now.monotonic_ms < group.join_deadline_ms:
@@ -137,7 +139,7 @@ def fire_join(groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, buil
 
 
 def complete_join_phase(groups: ShardGroups, group: ClassicGroup, builder: OutcomeBuilder) -> None:
-    """Begin the next generation with who is here, and tell them."""
+    """Begin the next generation with the members that have joined, and answer them."""
     assert group.state is PREPARING_REBALANCE, group.state
     if group.join_deadline_ms is not None:
         group.join_deadline_ms = None
@@ -177,7 +179,7 @@ def complete_join_phase(groups: ShardGroups, group: ClassicGroup, builder: Outco
 
 
 def fire_sync(groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder) -> None:
-    """The time for SyncGroup is over: remove who has not asked for its assignment, and rebalance."""
+    """Remove the members without a SyncGroup at the deadline of the sync phase, and rebalance."""
     if group.sync_deadline_ms is None:
         return
     if builder.now.monotonic_ms < group.sync_deadline_ms:
@@ -195,14 +197,14 @@ def fire_sync(groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, buil
 
 
 def complete_member_sync(group: ClassicGroup, member: ClassicMember, builder: OutcomeBuilder) -> None:
-    """A member asked for its assignment; the last one ends the wait for SyncGroups."""
+    """Record the SyncGroup of a member. The last one ends the wait for SyncGroups."""
     group.pending_sync.pop(member.member_id, None)
     if not group.pending_sync:
         cancel_sync_timer(group, builder)
 
 
 def cancel_sync_timer(group: ClassicGroup, builder: OutcomeBuilder) -> None:
-    """Nobody's SyncGroup is waited for any more."""
+    """Cancel the deadline of the sync phase, once no SyncGroup is pending."""
     assert not group.pending_sync, group.pending_sync
     if group.sync_deadline_ms is not None:
         group.sync_deadline_ms = None
@@ -236,13 +238,13 @@ def _add_evicted_event(
 def _remove_youngest_first(
     group: ClassicGroup, members: list[ClassicMember], cause: DepartureCause, builder: OutcomeBuilder
 ) -> None:
-    # From the back, so that whoever succeeds a removed leader is found at once and not removed next.
+    # From the youngest on, so that the successor of a removed leader is not removed next.
     for member in reversed(members):
         remove_member(group, member, cause, builder)
 
 
 def _elect_leader(group: ClassicGroup) -> bool:
-    """Whether a member that is here leads: the present leader if it can, else the oldest that can."""
+    """Return whether a member that has joined leads: the present leader if possible, else the oldest one."""
     assert group.leader_id is not None, group.group_id
     if group.members[group.leader_id].is_awaiting_join:
         return True
@@ -283,7 +285,7 @@ def _sync_key(group: ClassicGroup) -> GroupTimerKey:
 def open_rebalance(
     group: ClassicGroup, old_state: ClassicGroupState, trigger: Trigger, builder: OutcomeBuilder
 ) -> None:
-    """A rebalance starts, or starts over because its sync phase was broken off."""
+    """Record the start of a rebalance, or its restart from the sync phase."""
     now_ms = builder.now.monotonic_ms
     if old_state is COMPLETING_REBALANCE:
         assert group.rebalance is not None, group.group_id
@@ -300,7 +302,7 @@ def open_rebalance(
 
 
 def complete_rebalance(group: ClassicGroup, builder: OutcomeBuilder) -> None:
-    """The group is Stable or Empty: say what came of the rebalance."""
+    """Report the result of a rebalance, after which the group is Stable or Empty."""
     rebalance, now_ms = group.rebalance, builder.now.monotonic_ms
     assert rebalance is not None, group.group_id
     assert group.state in (STABLE, EMPTY), group.state
@@ -348,7 +350,7 @@ def complete_rebalance(group: ClassicGroup, builder: OutcomeBuilder) -> None:
 
 
 def close_rebalance(group: ClassicGroup, builder: OutcomeBuilder) -> None:
-    """Nobody is waited for any more."""
+    """End the rebalance, once no SyncGroup is pending."""
     assert not group.pending_sync, group.pending_sync
     if group.rebalance is not None:
         group.rebalance = None
@@ -358,7 +360,7 @@ def close_rebalance(group: ClassicGroup, builder: OutcomeBuilder) -> None:
 def fire_report(
     groups: ShardGroups, group: ClassicGroup, key: GroupTimerKey, builder: OutcomeBuilder
 ) -> None:
-    """Say whom the group waits for, unless the wait is over in this moment."""
+    """Report the awaited members, unless the deadline of the phase has come."""
     if group.rebalance is None:
         return
     rebalance, now_ms = group.rebalance, builder.now.monotonic_ms

@@ -43,17 +43,17 @@ NEW_ERRORS_VERSION: Final = 6
 
 NEVER: Final = -(2**63)
 METADATA_REFRESH_MS: Final = 2**31 - 1
-"""Until the topics are looked at again by themselves."""
+"""The time from one check of the topics to the next without a change."""
 
 
 class MemberSession(Struct):
-    """The session of one member, in monotonic time. `deadline_ms` is when it counts as lost unless it is heard
-    before; `timer_ms` is when the timer outside fires, which may be earlier: a heartbeat moves only the former.
-    `heard_ms` is when it was heard last, which gave it `timeout_ms`; who keeps it alive may have moved its
-    deadline further. `rebalance_ms` is until when it has to give its partitions up, None where it has none to
-    give up, and `rebalance_epoch` its epoch when that began. `join_ms` and `sync_ms` are until when a member of
-    the classic protocol has to join again, and to ask for its assignment, None where it has not to.
-    `connection_id` is the one over which it was heard last, 0 when that was before a restart."""
+    """The session of one member, in monotonic time. `deadline_ms` is when it expires without a further
+    heartbeat; `timer_ms` is when its timer fires, which may be earlier: a heartbeat moves only the former.
+    `heard_ms` is the time of its last heartbeat, which extended the session by `timeout_ms`; an operator may
+    have extended it further. `rebalance_ms` is the deadline for the revocation of partitions, None without one,
+    and `rebalance_epoch` the epoch of the member when that began. `join_ms` and `sync_ms` are the deadlines for
+    the JoinGroup and SyncGroup of a member of the classic protocol, None without one. `connection_id` is that
+    of its last heartbeat, 0 before the first one after a load."""
 
     heard_ms: int
     deadline_ms: int
@@ -68,11 +68,11 @@ class MemberSession(Struct):
 
 
 class ConsumerGroup(Group):
-    """The soft half, beside what the store has of it. `metadata_deadline_ms` (monotonic) is when the topics are to
-    be looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
-    the topics somewhere else, `resolved_version` the version of the topics against which they were held last, 0
-    where that was before a load, and `unresolved_ms` (wall) when that came to nothing last. `topic_changes` is what
-    has happened to its topics since they were looked at."""
+    """The soft half of a group, beside its durable half in the store. `metadata_deadline_ms` (monotonic) is
+    when the next heartbeat checks the topics again; `sessions` has every member; `resolving` is the resolution
+    of regular expressions that is under way, `resolved_version` the version of the topics of the last one, 0
+    before the first one after a load, and `unresolved_ms` (wall) the time of the last failure. `topic_changes`
+    has the changes of its topics since the last check."""
 
     __slots__ = (
         "_store",
@@ -105,8 +105,7 @@ class ConsumerGroup(Group):
 
     @property
     def durable(self) -> DurableConsumerGroup:
-        """What the log says of it. Between two records of a call that may be nothing: a member that subscribed to
-        nothing can be all that there is."""
+        """Its state in the log, which can be empty between two records of one call."""
         durable = self._store.by_group.get(self.group_id)
         return DurableConsumerGroup(self.group_id) if durable is None else durable
 
@@ -116,7 +115,7 @@ class ConsumerGroup(Group):
         return ConsumerGroupState.DEAD if self.is_dead else compute_group_state(self.durable)
 
     def mark_topics_checked(self, now_ms: int) -> None:
-        """Its topics have just been looked at (monotonic)."""
+        """Record a check of its topics at a monotonic time."""
         self.metadata_deadline_ms = now_ms + METADATA_REFRESH_MS
         self.topic_changes.clear()
 
@@ -342,29 +341,29 @@ def _group_by_topic_name(
 
 
 def session_key(group: ConsumerGroup, member_id: str) -> GroupTimerKey:
-    """The timer of a member's session."""
+    """Return the key of the timer of a member's session."""
     return GroupTimerKey(GroupTimerKind.CONSUMER_SESSION, group.group_id, member_id)
 
 
 def rebalance_key(group: ConsumerGroup, member_id: str) -> GroupTimerKey:
-    """The timer of a member that has to give partitions up."""
+    """Return the key of the timer of a member that has to revoke partitions."""
     return GroupTimerKey(GroupTimerKind.CONSUMER_REBALANCE, group.group_id, member_id)
 
 
 def join_key(group: ConsumerGroup, member_id: str) -> GroupTimerKey:
-    """The timer of a member of the classic protocol that has to join again."""
+    """Return the key of the timer for the JoinGroup of a member of the classic protocol."""
     return GroupTimerKey(GroupTimerKind.CLASSIC_MEMBER_JOIN, group.group_id, member_id)
 
 
 def sync_key(group: ConsumerGroup, member_id: str) -> GroupTimerKey:
-    """The timer of a member of the classic protocol that has to ask for its assignment."""
+    """Return the key of the timer for the SyncGroup of a member of the classic protocol."""
     return GroupTimerKey(GroupTimerKind.CLASSIC_MEMBER_SYNC, group.group_id, member_id)
 
 
 def restart_consumer_session(
     group: ConsumerGroup, member_id: str, timeout_ms: int, connection_id: int, builder: OutcomeBuilder
 ) -> None:
-    """A member was heard: its session lasts so long from now on."""
+    """Let the session of a member begin anew, with `timeout_ms`."""
     now_ms = builder.now.monotonic_ms
     session = group.sessions.get(member_id)
     if session is None:
@@ -386,15 +385,14 @@ def extend_session(session: MemberSession, timeout_ms: int, connection_id: int, 
 
 
 def start_classic_sessions(group: ConsumerGroup, builder: OutcomeBuilder) -> None:
-    """Members of the classic protocol came with their group: they have the sessions that they joined with."""
+    """Start the sessions of the classic members of a converted group, with their own timeouts."""
     for member in group.durable.members.values():
         if member.classic is not None and member.member_id not in group.sessions:
             restart_consumer_session(group, member.member_id, member.classic.session_timeout_ms, 0, builder)
 
 
 def watch_revocation(group: ConsumerGroup, member: ConsumerMember, builder: OutcomeBuilder) -> None:
-    """A member was told where it stands: one that has to give partitions up has its rebalance timeout for that,
-    from now on."""
+    """Start the rebalance timeout of a member with partitions to revoke; cancel that of any other member."""
     session = group.sessions[member.member_id]
     if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
         await_revocation(group, member, builder)
@@ -404,7 +402,7 @@ def watch_revocation(group: ConsumerGroup, member: ConsumerMember, builder: Outc
 
 
 def await_revocation(group: ConsumerGroup, member: ConsumerMember, builder: OutcomeBuilder) -> None:
-    """A member has its rebalance timeout to leave the epoch that it is in."""
+    """Give a member its rebalance timeout to leave its present epoch."""
     session = group.sessions[member.member_id]
     session.rebalance_epoch = member.member_epoch
     session.rebalance_timeout_ms = member.rebalance_timeout_ms
@@ -413,8 +411,7 @@ def await_revocation(group: ConsumerGroup, member: ConsumerMember, builder: Outc
 
 
 def await_join(group: ConsumerGroup, member: ConsumerMember, builder: OutcomeBuilder) -> None:
-    """A member of the classic protocol was told to join again: it has its rebalance timeout for that, from the
-    first time on."""
+    """Give a member of the classic protocol its rebalance timeout to join again, from the first call on."""
     session = group.sessions[member.member_id]
     if session.join_ms is None:
         session.join_ms = builder.now.monotonic_ms + member.rebalance_timeout_ms
@@ -423,7 +420,7 @@ def await_join(group: ConsumerGroup, member: ConsumerMember, builder: OutcomeBui
 
 
 def await_sync(group: ConsumerGroup, member_id: str, timeout_ms: int, builder: OutcomeBuilder) -> None:
-    """A member of the classic protocol joined: it has so long to ask for its assignment."""
+    """Give a member of the classic protocol a time to send its SyncGroup, after its JoinGroup."""
     session = group.sessions[member_id]
     if session.join_ms is not None:
         session.join_ms = None
@@ -434,7 +431,7 @@ def await_sync(group: ConsumerGroup, member_id: str, timeout_ms: int, builder: O
 
 
 def end_sync(group: ConsumerGroup, member_id: str, builder: OutcomeBuilder) -> None:
-    """A member of the classic protocol has asked for its assignment."""
+    """Record the SyncGroup of a member of the classic protocol."""
     session = group.sessions[member_id]
     if session.sync_ms is not None:
         session.sync_ms = None
@@ -442,7 +439,7 @@ def end_sync(group: ConsumerGroup, member_id: str, builder: OutcomeBuilder) -> N
 
 
 def end_session(group: ConsumerGroup, member_id: str, builder: OutcomeBuilder) -> None:
-    """A member is none any more."""
+    """Remove the session of a member, and cancel its timers."""
     session = group.sessions.pop(member_id, None)
     if session is not None:
         if session.timer_ms is not None:

@@ -17,6 +17,7 @@ from coordinator.group.group_requests import (
     GroupTimerKind,
     TopicsChanged,
 )
+from coordinator.group.group_types import GroupType
 from coordinator.group.shard_groups import ShardGroups, update_topics
 from protocol.error_codes import ErrorCode
 from protocol.messages.offset_delete import (
@@ -266,12 +267,14 @@ def remove_group(
 
 
 def build_leftover_tombstones(durable: DurableGroups, group_id: str) -> list[Fact]:
-    """Tombstones for what other software left in the log of a group when that became one of another type. They go
-    before the group's own: without its records, these would count again."""
+    """Build tombstones for records that other software left behind when it converted a group.
+
+    They precede the tombstones of the group itself: without its records, the leftover ones would count again.
+    """
     consumer = durable.consumers.find_group(group_id)
     if consumer is None:
         return []
-    if not durable.is_consumer_group(group_id):
+    if durable.find_group_type(group_id) is not GroupType.CONSUMER:
         return list(consumer.tombstones())
     return (
         []
