@@ -154,6 +154,22 @@ def build_error_entry(
 
 
 @cache
+def find_entry_array(response_class: type[Any], version: int) -> tuple[str, type[Any]]:
+    """Return the array of a response that has an entry for each element of its request: its name, and the class of
+    an entry.
+
+    Args:
+        response_class: a response with one such array in each version.
+        version: its API version.
+    """
+    for field in layout(response_class, version):
+        entry_class = _entry_class(field)
+        if entry_class is not None and field.tag is None:
+            return field.name, entry_class
+    raise AssertionError(f"{response_class.__name__} v{version} has no entries")
+
+
+@cache
 def _list_values() -> Mapping[type[Any], Mapping[str, object]]:
     """Return the values that Kafka gives to fields without a fitting default, by class.
 

@@ -1,4 +1,4 @@
-"""Authorization of one request: the decisions for its sender, the results of a guard, and the audit log.
+"""Authorization of one request: the decisions for its client, the denials that follow from them, and the audit log.
 
 `AuthHelper` caches decisions until the request is answered, so that a slow response is consistent. Denials
 recur, since clients retry: the audit log has one line a minute for each principal, host, operation, resource
@@ -6,14 +6,13 @@ and API. Source: Kafka's `StandardAuthorizerData.buildAuditMessage`; KIP-430.
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 
 from coordinator.core.daemon_log import LogLineLimit, format_repeats
 from coordinator.core.message_text import printable
-from coordinator.core.time_budget import Budget
 from coordinator.network.request_context import RequestContext
 from coordinator.security.core.acl import (
     CLUSTER_NAME,
@@ -93,6 +92,13 @@ class AuditLog:
             )
 
 
+class AuthorizationDenied(Struct, frozen=True):
+    """The handler does not see the request."""
+
+    response: object
+    """The response, or one of `coordinator.core.response_status`."""
+
+
 class AuthHelper:
     """Decides what the client of one request may do."""
 
@@ -163,7 +169,7 @@ class AuthHelper:
 
     def deny_request(
         self, request: object, error: ErrorCode, message: str | None = None
-    ) -> "AuthorizationDenied":
+    ) -> AuthorizationDenied:
         """Return the denial of a whole request."""
         return AuthorizationDenied(build_error_response(request, self.api_version, error, message))
 
@@ -202,57 +208,3 @@ class AuthHelper:
 
 def _to_bits(operations: Iterable[AclOperation]) -> int:
     return sum(1 << operation for operation in operations)
-
-
-Element = TypeVar("Element")
-Refusal = TypeVar("Refusal")
-
-
-async def partition_by_authorized(
-    elements: Iterable[Element],
-    allows: Callable[[Element], bool],
-    refuse: Callable[[Element], Refusal],
-    budget: Budget,
-) -> tuple[list[Element], list[Refusal]]:
-    """Return the allowed elements and the error entries of the refused ones, both in the order of the request."""
-    allowed: list[Element] = []
-    refused: list[Refusal] = []
-    for element in elements:
-        if allows(element):
-            allowed.append(element)
-        else:
-            refused.append(refuse(element))
-        await budget.checkpoint()
-    return allowed, refused
-
-
-class GuardPassed(Struct, frozen=True):
-    """What is left of the request goes to its handler."""
-
-    finish: Callable[[Any], Any] | None = None
-    """Makes the answer for the client of the handler's, when that comes; None: it is as it should be."""
-    closes: bool = False
-    """Whether the connection is closed when the request is done with, since its client wants no answer."""
-    arguments: tuple[Any, ...] = ()
-    """Further arguments for the handler."""
-
-
-class AuthorizationDenied(Struct, frozen=True):
-    """The handler does not see the request."""
-
-    response: object
-    """The answer, or one of `coordinator.core.response_status`."""
-
-
-PASS: Final = GuardPassed()
-
-GuardResult = GuardPassed | AuthorizationDenied
-Guard = Callable[[Any, AuthHelper], GuardResult]
-"""Checks the rights of a request, and removes the refused elements from it."""
-CoroutineGuard = Callable[[Any, AuthHelper, Budget], Coroutine[Any, Any, GuardResult]]
-"""A guard of requests with many elements. Other requests may be processed at its checkpoints.
-
-As in Kafka, a request is authorized once: a decision that the helper has taken holds until the request is
-answered, also when an ACL changes meanwhile. What else a guard relies on, such as the existence of a topic, it
-checks after its last checkpoint, because the handler follows without another one.
-"""

@@ -1,5 +1,6 @@
-"""Guards of APIs about topics and configs: Metadata, DescribeTopicPartitions, CreateTopics, CreatePartitions,
-DeleteTopics, DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources.
+"""Guards of APIs about topics and configs that are more than a row of `authorization_table.py`: Metadata,
+DescribeTopicPartitions, CreateTopics, CreatePartitions, DeleteTopics, DescribeConfigs, AlterConfigs,
+IncrementalAlterConfigs.
 
 Metadata and DescribeTopicPartitions need DESCRIBE on each topic. Denied topics follow the others, and are
 left out of a response about all topics. Metadata needs CREATE on the cluster or on the topic to create it;
@@ -17,13 +18,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
-from coordinator.apis.auth_helper import (
+from coordinator.apis.auth_helper import AuthHelper, AuthorizationDenied
+from coordinator.apis.authorization_rules import (
     PASS,
-    AuthHelper,
-    AuthorizationDenied,
     CoroutineGuard,
     GuardPassed,
     GuardResult,
+    in_place,
     partition_by_authorized,
 )
 from coordinator.core.time_budget import Budget
@@ -33,7 +34,6 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
-    AlterConfigsResponse,
 )
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -61,11 +61,7 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from protocol.messages.list_config_resources import ListConfigResourcesRequest
+from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -75,49 +71,42 @@ from protocol.messages.metadata import (
 from protocol.schema import ZERO_UUID
 
 _DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_DESCRIBE: Final = AclOperation.DESCRIBE
 _BY_ID_SINCE: Final = 12
 
 
 def create_metadata_guard(creates_topics: bool) -> CoroutineGuard:
-    """In: whether topics that are asked for are created (`auto.create.topics.enable`)."""
+    """Return the guard of Metadata.
+
+    Args:
+        creates_topics: whether the server creates topics that do not exist (`auto.create.topics.enable`).
+    """
 
     async def guard(request: MetadataRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
         if _is_invalid_for_version(request, helper.api_version):
-            return PASS  # and refused there
+            return PASS  # the handler refuses the request
         is_all = request.topics is None or (helper.api_version == 0 and not request.topics)
         with_operations = request.include_topic_authorized_operations
         refused: list[MetadataResponseTopic] = []
-        if is_all:
-            await _decide_all_topics(helper, budget, with_operations=with_operations)
-        else:
-            request.topics, refused = await _split_metadata_names(
-                request.topics or [],
-                helper,
-                budget,
-                creates=creates_topics and request.allow_auto_topic_creation,
-                with_operations=with_operations,
+        if not is_all:
+            creates = creates_topics and request.allow_auto_topic_creation
+            request.topics, refused = await _split_metadata_topics(
+                request.topics or [], helper, budget, creates=creates
             )
-        # The oldest version cannot ask for no topic: it is answered with all, of which none is shown.
+        # Version 0 cannot name no topic: the handler describes all topics, of which the response has none.
         shows_none = bool(refused) and not request.topics
 
-        def finish(response: MetadataResponse) -> MetadataResponse:
-            topics = [] if shows_none else response.topics
-            if is_all:
-                topics = [
-                    topic
-                    for topic in topics
-                    if helper.allows_on_topic(AclOperation.DESCRIBE, topic.name or "", is_silent=True)
-                ]
-            for topic in topics if with_operations else ():
-                if topic.topic_authorized_operations != OPERATIONS_NOT_REQUESTED and topic.name is not None:
-                    topic.topic_authorized_operations = helper.find_authorized_operations(
-                        ResourceType.TOPIC, topic.name
-                    )
-            # A topic that was deleted since the guard, and that the client may not create, is refused as well.
-            not_created = [topic for topic in topics if topic.error_code == _DENIED]
-            response.topics = (
-                [topic for topic in topics if topic.error_code != _DENIED] + not_created + refused
-            )
+        async def finish(response: MetadataResponse, finish_budget: Budget) -> MetadataResponse:
+            shown: list[MetadataResponseTopic] = []
+            not_created: list[MetadataResponseTopic] = []
+            for topic in () if shows_none else response.topics:
+                if not is_all or helper.allows_on_topic(_DESCRIBE, topic.name or "", is_silent=True):
+                    # A topic that was deleted since the guard, and that the client may not create, is denied.
+                    (not_created if topic.error_code == _DENIED else shown).append(topic)
+                    if with_operations:
+                        _show_operations(topic, helper)
+                await finish_budget.checkpoint()
+            response.topics = shown + not_created + refused
             if request.include_cluster_authorized_operations:
                 response.cluster_authorized_operations = helper.find_cluster_operations()
             return response
@@ -127,53 +116,45 @@ def create_metadata_guard(creates_topics: bool) -> CoroutineGuard:
     return guard
 
 
-async def _decide_all_topics(helper: AuthHelper, budget: Budget, *, with_operations: bool) -> None:
-    """Decide which of all topics are shown, so that the response finds nearly all decisions."""
-    for name in [topic.name for topic in helper.catalogue]:
-        if helper.allows_on_topic(AclOperation.DESCRIBE, name, is_silent=True) and with_operations:
-            helper.find_authorized_operations(ResourceType.TOPIC, name)
-        await budget.checkpoint()
+def _show_operations(
+    topic: MetadataResponseTopic | DescribeTopicPartitionsResponseTopic, helper: AuthHelper
+) -> None:
+    """Set the authorized operations of a topic, if its response has them."""
+    if topic.topic_authorized_operations != OPERATIONS_NOT_REQUESTED and topic.name is not None:
+        topic.topic_authorized_operations = helper.find_authorized_operations(ResourceType.TOPIC, topic.name)
 
 
-async def _split_metadata_names(
-    topics: list[MetadataRequestTopic],
-    helper: AuthHelper,
-    budget: Budget,
-    *,
-    creates: bool,
-    with_operations: bool,
+async def _split_metadata_topics(
+    topics: list[MetadataRequestTopic], helper: AuthHelper, budget: Budget, *, creates: bool
 ) -> tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]:
-    """What is left to be described, and the answers to what is refused, each once."""
+    """Return the topics that the handler describes, and the entries of the refused ones, each once."""
     ids = dict.fromkeys(entry.topic_id for entry in topics if entry.topic_id != ZERO_UUID)
-    if ids:  # names alone are not looked at then
-        return await _split_metadata_ids(ids, helper, budget, with_operations=with_operations)
+    if ids:  # the handler ignores names then
+        return await _split_metadata_ids(ids, helper, budget)
     allowed: list[MetadataRequestTopic] = []
     hidden: list[MetadataResponseTopic] = []
     not_created: list[MetadataResponseTopic] = []
     for name in dict.fromkeys(entry.name or "" for entry in topics):
-        if not helper.allows_on_topic(AclOperation.DESCRIBE, name):
+        if not helper.allows_on_topic(_DESCRIBE, name):
             hidden.append(helper.build_denied_entry(MetadataResponseTopic, name, _DENIED))
         elif creates and not _exists_or_may_be_created(helper, name):
             not_created.append(helper.build_denied_entry(MetadataResponseTopic, name, _DENIED))
         else:
             allowed.append(MetadataRequestTopic(name=name))
-            if with_operations:
-                helper.find_authorized_operations(ResourceType.TOPIC, name)
         await budget.checkpoint()
     return allowed, not_created + hidden
 
 
 async def _split_metadata_ids(
-    ids: dict[bytes, None], helper: AuthHelper, budget: Budget, *, with_operations: bool
+    ids: dict[bytes, None], helper: AuthHelper, budget: Budget
 ) -> tuple[list[MetadataRequestTopic], list[MetadataResponseTopic]]:
-    """Split topics named by id. A refusal does not tell the name; an unknown id cannot be refused."""
+    """Split topics named by id. A denial does not reveal the name; an unknown id cannot be denied."""
     names: dict[bytes, str] = {}
     for topic_id in ids:
         name = helper.find_topic_name(topic_id)
         if name is not None:
             names[topic_id] = name
-            if helper.allows_on_topic(AclOperation.DESCRIBE, name) and with_operations:
-                helper.find_authorized_operations(ResourceType.TOPIC, name)
+            helper.allows_on_topic(_DESCRIBE, name)
         await budget.checkpoint()
     allowed: list[MetadataRequestTopic] = []
     hidden: list[MetadataResponseTopic] = []
@@ -181,7 +162,7 @@ async def _split_metadata_ids(
         # An id that was unknown in its step may be known by now.
         name = names.get(topic_id) or helper.find_topic_name(topic_id)
         unnamed = MetadataRequestTopic(topic_id=topic_id)
-        if name is None or helper.allows_on_topic(AclOperation.DESCRIBE, name):
+        if name is None or helper.allows_on_topic(_DESCRIBE, name):
             allowed.append(unnamed)
         else:
             hidden.append(helper.build_denied_entry(MetadataResponseTopic, unnamed, _DENIED))
@@ -199,7 +180,7 @@ def _may_create(helper: AuthHelper, name: str) -> bool:
 
 
 def _is_invalid_for_version(request: MetadataRequest, version: int) -> bool:
-    """Whether topics are asked for in a way that the version does not know."""
+    """Return whether the request names topics in a way that its version does not have."""
     return any(
         (entry.name is None or entry.topic_id != ZERO_UUID)
         if version < _BY_ID_SINCE
@@ -211,37 +192,33 @@ def _is_invalid_for_version(request: MetadataRequest, version: int) -> bool:
 async def guard_describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
-    """A cursor at a topic that is not shown is one at the next that is."""
+    """Check DESCRIBE on each topic. A cursor at a topic that is not shown moves to the next one that is."""
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name
     is_all = not request.topics
     names = {topic.name for topic in (helper.catalogue if is_all else request.topics)}
     if cursor is not None and (cursor.partition_index < 0 or (not is_all and first not in names)):
-        return PASS  # and refused there
+        return PASS  # the handler refuses the request
     allowed: list[str] = []
     refused: list[DescribeTopicPartitionsResponseTopic] = []
     for name in sorted(name for name in names if name >= first):
-        if helper.allows_on_topic(AclOperation.DESCRIBE, name):
+        if helper.allows_on_topic(_DESCRIBE, name):
             allowed.append(name)
-            if not is_all:
-                # The operations are cached here, in steps: `finish` has one step for all topics.
-                helper.find_authorized_operations(ResourceType.TOPIC, name)
         elif not is_all:
             refused.append(helper.build_denied_entry(DescribeTopicPartitionsResponseTopic, name, _DENIED))
         await budget.checkpoint()
 
-    def finish(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
+    async def finish(
+        response: DescribeTopicPartitionsResponse, finish_budget: Budget
+    ) -> DescribeTopicPartitionsResponse:
+        shown = []
         for topic in response.topics:
-            if topic.topic_authorized_operations != OPERATIONS_NOT_REQUESTED and topic.name is not None:
-                topic.topic_authorized_operations = helper.find_authorized_operations(
-                    ResourceType.TOPIC, topic.name
-                )
-        # A topic that was deleted since its step is not one of all topics.
-        response.topics = [
-            topic
-            for topic in response.topics
-            if not is_all or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        ] + refused
+            # A topic that was deleted since its step is not one of all topics.
+            if not is_all or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                _show_operations(topic, helper)
+                shown.append(topic)
+            await finish_budget.checkpoint()
+        response.topics = shown + refused
         return response
 
     if not allowed:
@@ -266,21 +243,23 @@ async def _count_names(
 async def guard_create_topics(
     request: CreateTopicsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
-    """CREATE on the cluster covers all; else CREATE on each topic; the refused come last. What was created is
-    described to who may describe its configs."""
+    """Check CREATE on the cluster, which covers all topics, or CREATE on each topic. Refused topics come last.
+
+    The response describes a new topic only to a client with DESCRIBE_CONFIGS on it.
+    """
     counts = await _count_names(request.topics, budget)
     covers = helper.allows_on_cluster(AclOperation.CREATE, logs_denied=False)
 
     def allows(topic: CreatableTopic) -> bool:
         if counts[topic.name] > 1:
-            return True  # which is what it is refused for
+            return True  # the handler refuses a repeated topic
         helper.allows_on_topic(AclOperation.DESCRIBE_CONFIGS, topic.name, is_silent=True)
         return covers or helper.allows_on_topic(AclOperation.CREATE, topic.name)
 
     def refuse(topic: CreatableTopic) -> CreatableTopicResult:
         return helper.build_denied_entry(CreatableTopicResult, topic, _DENIED, "Authorization failed.")
 
-    def finish(response: CreateTopicsResponse) -> CreateTopicsResponse:
+    async def finish(response: CreateTopicsResponse, finish_budget: Budget) -> CreateTopicsResponse:
         for topic in response.topics:
             is_created = topic.error_code == ErrorCode.NONE
             if is_created and not helper.allows_on_topic(
@@ -289,21 +268,21 @@ async def guard_create_topics(
                 topic.topic_config_error_code = _DENIED
                 topic.num_partitions = topic.replication_factor = -1
                 topic.configs = []
-        return CreateTopicsResponse(topics=response.topics + refused)
+            await finish_budget.checkpoint()
+        response.topics = response.topics + split.refused
+        return response
 
-    allowed, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
-    request.topics = allowed
-    return (
-        GuardPassed(finish)
-        if allowed or not refused
-        else AuthorizationDenied(CreateTopicsResponse(topics=refused))
-    )
+    split = await partition_by_authorized(request.topics, allows, refuse, budget)
+    request.topics = split.allowed
+    if split.refused and not split.allowed:
+        return AuthorizationDenied(CreateTopicsResponse(topics=split.refused))
+    return GuardPassed(finish)
 
 
 async def guard_create_partitions(
     request: CreatePartitionsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
-    """ALTER on each topic; the refused come first."""
+    """Check ALTER on each topic. Refused topics come first."""
     counts = await _count_names(request.topics, budget)
 
     def allows(topic: CreatePartitionsTopic) -> bool:
@@ -312,19 +291,25 @@ async def guard_create_partitions(
     def refuse(topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult:
         return helper.build_denied_entry(CreatePartitionsTopicResult, topic, _DENIED)
 
-    def finish(response: CreatePartitionsResponse) -> CreatePartitionsResponse:
-        return CreatePartitionsResponse(results=refused + response.results)
+    async def finish(response: CreatePartitionsResponse, _: Budget) -> CreatePartitionsResponse:
+        response.results = split.refused + response.results
+        return response
 
-    allowed, refused = await partition_by_authorized(request.topics, allows, refuse, budget)
-    if not refused:
+    split = await partition_by_authorized(request.topics, allows, refuse, budget)
+    if not split.refused:
         return PASS
-    request.topics = allowed
-    return GuardPassed(finish) if allowed else AuthorizationDenied(CreatePartitionsResponse(results=refused))
+    request.topics = split.allowed
+    if not split.allowed:
+        return AuthorizationDenied(CreatePartitionsResponse(results=split.refused))
+    return GuardPassed(finish)
 
 
 def guard_delete_topics(request: DeleteTopicsRequest, helper: AuthHelper) -> GuardResult:
-    """DELETE on the cluster covers all. Otherwise the data plane checks the rights on each topic, because whether a
-    topic exists decides which right counts: a name needs DESCRIBE before it is looked up, and DELETE afterwards."""
+    """Check DELETE on the cluster, which covers all topics, or let the data plane check the rights on each topic.
+
+    Whether a topic exists decides which right counts: a name needs DESCRIBE before it is looked up, and DELETE
+    afterwards.
+    """
     if helper.allows_on_cluster(AclOperation.DELETE, logs_denied=False):
         return PASS
     return GuardPassed(
@@ -338,9 +323,9 @@ def guard_delete_topics(request: DeleteTopicsRequest, helper: AuthHelper) -> Gua
 
 
 _TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32
-"""What has configs: Kafka's numbers."""
+"""Kafka's numbers of the resources with configs."""
 _WITHOUT_MESSAGE: Final = (_BROKER, _BROKER_LOGGER)
-"""What is refused without a word when it is to be altered."""
+"""The resources for which a denied alteration has no message."""
 _ERRORS: Final = {
     _TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     _GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -353,82 +338,63 @@ _ERRORS: Final = {
 async def guard_describe_configs(
     request: DescribeConfigsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
-    """DESCRIBE_CONFIGS; the refused come last."""
+    """Check DESCRIBE_CONFIGS on each resource. Refused resources come last."""
+
+    def allows(resource: DescribeConfigsResource) -> bool:
+        return _is_authorized_on(helper, AclOperation.DESCRIBE_CONFIGS, resource)
 
     def refuse(resource: DescribeConfigsResource) -> DescribeConfigsResult:
         error = _ERRORS[resource.resource_type]
         return helper.build_denied_entry(DescribeConfigsResult, resource, error, error.message)
 
-    def finish(response: DescribeConfigsResponse) -> DescribeConfigsResponse:
-        return DescribeConfigsResponse(results=response.results + refused)
+    async def finish(response: DescribeConfigsResponse, _: Budget) -> DescribeConfigsResponse:
+        response.results = response.results + split.refused
+        return response
 
-    request.resources, refused = await partition_by_authorized(
-        request.resources,
-        lambda resource: _is_authorized_on(helper, AclOperation.DESCRIBE_CONFIGS, resource),
-        refuse,
-        budget,
-    )
-    return GuardPassed(finish) if refused else PASS
+    split = await partition_by_authorized(request.resources, allows, refuse, budget)
+    request.resources = split.allowed
+    return GuardPassed(finish) if split.refused else PASS
 
 
 async def guard_alter_configs(
     request: AlterConfigsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
-    """ALTER_CONFIGS; each is answered in its place."""
-    return await _guard_alteration(
-        request, helper, budget, AlterConfigsResponse, always_passed_type=_BROKER_LOGGER
-    )
+    """Check ALTER_CONFIGS on each resource. The handler refuses all loggers, whatever the rights of the client."""
+    return await _guard_alteration(request, helper, budget, always_passed_type=_BROKER_LOGGER)
 
 
 async def guard_incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, helper: AuthHelper, budget: Budget
 ) -> GuardResult:
-    """ALTER_CONFIGS; each is answered in its place."""
-    return await _guard_alteration(request, helper, budget, IncrementalAlterConfigsResponse)
+    """Check ALTER_CONFIGS on each resource."""
+    return await _guard_alteration(request, helper, budget)
 
 
 async def _guard_alteration(
-    request: Any,
-    helper: AuthHelper,
-    budget: Budget,
-    response_class: type[Any],
-    *,
-    always_passed_type: int | None = None,
+    request: Any, helper: AuthHelper, budget: Budget, *, always_passed_type: int | None = None
 ) -> GuardResult:
-    """In: the kind of resource that nobody can alter so, which is what is told to everybody."""
-    answers: list[AlterConfigsResourceResponse | None] = []
-    allowed: list[Any] = []
-    for resource in request.resources:
-        if resource.resource_type == always_passed_type or _is_authorized_on(
-            helper, AclOperation.ALTER_CONFIGS, resource
-        ):
-            allowed.append(resource)
-            answers.append(None)
-        else:
-            error = _ERRORS[resource.resource_type]
-            message = None if resource.resource_type in _WITHOUT_MESSAGE else error.message
-            answers.append(helper.build_denied_entry(AlterConfigsResourceResponse, resource, error, message))
-        await budget.checkpoint()
-    if len(allowed) == len(answers):
-        return PASS
+    """Check ALTER_CONFIGS on each resource but for those of one type. Each keeps its place in the response."""
 
-    def finish(response: Any) -> Any:
-        found = iter(response.responses)
-        return response_class(responses=[answer or next(found) for answer in answers])
+    def allows(resource: Any) -> bool:
+        is_passed = resource.resource_type == always_passed_type
+        return is_passed or _is_authorized_on(helper, AclOperation.ALTER_CONFIGS, resource)
 
-    request.resources = allowed
-    return GuardPassed(finish)
+    def refuse(resource: Any) -> AlterConfigsResourceResponse:
+        error = _ERRORS[resource.resource_type]
+        message = None if resource.resource_type in _WITHOUT_MESSAGE else error.message
+        return helper.build_denied_entry(AlterConfigsResourceResponse, resource, error, message)
 
+    async def finish(response: Any, finish_budget: Budget) -> Any:
+        response.responses = await in_place(response.responses, split, str, finish_budget)
+        return response
 
-def guard_list_config_resources(request: ListConfigResourcesRequest, helper: AuthHelper) -> GuardResult:
-    """DESCRIBE_CONFIGS on the cluster."""
-    if helper.allows_on_cluster(AclOperation.DESCRIBE_CONFIGS):
-        return PASS
-    return helper.deny_request(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    split = await partition_by_authorized(request.resources, allows, refuse, budget)
+    request.resources = split.allowed
+    return GuardPassed(finish) if split.refused else PASS
 
 
 def _is_authorized_on(helper: AuthHelper, operation: AclOperation, resource: Any) -> bool:
-    """Whether something may be done to what has configs. Kinds that there are not are refused by who answers."""
+    """Return whether the client has a right on a resource with configs. The handler refuses other resources."""
     if resource.resource_type not in _ERRORS:
         return True
     if resource.resource_type == _TOPIC:

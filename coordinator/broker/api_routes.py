@@ -127,7 +127,7 @@ def create_routes(
     if security.authorizer is None:
         handlers |= _WITHOUT_AUTHORIZER
     else:
-        from coordinator.apis.api_guards import ApiAuthorization
+        from coordinator.apis.api_authorization import ApiAuthorization
 
         authorization = ApiAuthorization(security.authorizer, catalogue, config)
         handlers = authorization.guard_handlers(

@@ -19,7 +19,7 @@ from itertools import combinations
 from typing import Any, Final, NamedTuple, cast
 from unittest.mock import patch
 
-from coordinator.apis.api_guards import ApiAuthorization
+from coordinator.apis.api_authorization import ApiAuthorization
 from coordinator.apis.request_task import RequestTasks
 from coordinator.config.properties import Config, parse_config
 from coordinator.core import clock, time_budget
@@ -85,11 +85,11 @@ class Rights:
     def __init__(self, text: str) -> None:
         """In: the text of `Case.granted`."""
         self._is_negative = text.startswith("all but")
-        self._named = set(text.removeprefix("all but").strip().split("; ")) - {""}
+        self.named = set(text.removeprefix("all but").strip().split("; ")) - {""}
 
     def allows(self, right: str) -> bool:
         """Whether the client has a right."""
-        return (right in self._named) != self._is_negative
+        return (right in self.named) != self._is_negative
 
 
 class RecordingAuthorizer(Authorizer):

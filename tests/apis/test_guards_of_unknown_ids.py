@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.apis.api_guards import GUARDS
 from coordinator.apis.auth_helper import AuditLog, AuthHelper, AuthorizationDenied
+from coordinator.apis.authorization_table import RULES
 from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
 from coordinator.security.core.acl import AclOperation, ResourceType
 from coordinator.security.core.authorizer import AclIndex, Authorizer
@@ -116,7 +116,7 @@ async def test_a_topic_that_becomes_known_later_does_not_reach_the_handler(name:
     encoder = ResponseEncoder(APIS[key], version, ApiCounts())
     context = RequestContext(CLIENT, encoder, 1, None, version)
     helper = LateHelper(authorizer, AuditLog(), object.__new__(Catalogue), context)
-    guard: Any = GUARDS[key]
+    guard: Any = RULES[key].create_guard(APIS[key])
     result = await guard(request, helper, helper)
     assert helper.is_known
     assert isinstance(result, AuthorizationDenied) or LATE_ID not in topic_ids(request)
