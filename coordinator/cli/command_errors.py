@@ -12,15 +12,15 @@ _MAX_MESSAGE: Final = 500
 
 
 class ServerUnreachable(Exception):
-    """Nobody answers at that URL, or nobody that understands the question: one sentence, with what to do."""
+    """No groupd answers at the URL, or one that does not know the operation. The message includes the remedy."""
 
 
 class InvalidArguments(Exception):
-    """A word on the command line makes no sense: one sentence."""
+    """A value on the command line is invalid. The message names it and the accepted form."""
 
 
 class DaemonError(Exception):
-    """The daemon said no. `problem` is what it said (RFC 9457): `title`, `detail`, and more."""
+    """The daemon refused a request. `problem` is the body of its response (RFC 9457)."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         texts = [problem.get(field) for field in ("detail", "title")]
@@ -30,7 +30,7 @@ class DaemonError(Exception):
 
 
 class BrokerError(Exception):
-    """The broker said no: its error, and its words."""
+    """The broker refused a request, with this error and message."""
 
     def __init__(self, error_code: int, message: str | None) -> None:
         try:
@@ -44,12 +44,12 @@ class BrokerError(Exception):
 
 _MAX_LINE: Final = 10_000
 _TITLED_TYPES: Final = ("urn:groupd:not-met",)
-"""What these say is whole with the title only: what was asked for, and how long it was waited for."""
+"""Problems whose message needs the title too: the conditions of a wait and its duration."""
 _TOKEN_STATUSES: Final = (401,)
 
 
 def format_daemon_error(error: DaemonError) -> Iterator[str]:
-    """The sentence, then what else helps, each on a line of its own."""
+    """Yield the message of an error, then its hints, one line each."""
     problem = error.problem
     title, detail = _read_text(problem.get("title")), _read_text(problem.get("detail"))
     if problem.get("type") in _TITLED_TYPES and title and detail:
@@ -57,7 +57,7 @@ def format_daemon_error(error: DaemonError) -> Iterator[str]:
     else:
         yield detail or title or str(error)
     if error.status in _TOKEN_STATUSES:
-        yield "  hint: --token or GROUPD_TOKEN says what the daemon has as control.token"
+        yield "  hint: set --token or GROUPD_TOKEN to the control.token of the daemon"
     for hint in _read_texts(problem.get("hints")):
         yield f"  hint: {hint}"
     for candidate in _read_texts(problem.get("candidates")):

@@ -19,7 +19,7 @@ SUBCOMMANDS: Final = {
     ),
     "cluster": Subcommand(
         "cli.control.cluster_commands:cluster",
-        "Show several brokers, in one daemon or on etcd, and move what they own.",
+        "Show the brokers of a daemon or a cluster on etcd, and move partitions.",
     ),
     "console": Subcommand("cli.control.monitoring_commands:open_console", "Open the page of the daemon."),
     "expire": Subcommand("cli.control.time_commands:expire_member", "End the session of a member now."),
@@ -39,7 +39,7 @@ SUBCOMMANDS: Final = {
         "cli.control.namespace_commands:namespace", "Make brokers beside the daemon's own, and remove them."
     ),
     "ping": Subcommand("cli.ping:ping", "Ask whether a groupd, or any Kafka broker, answers."),
-    "record": Subcommand("cli.control.recording_command:record_group", "Record what a group is told."),
+    "record": Subcommand("cli.control.recording_command:record_group", "Record the input of a group."),
     "replay": Subcommand("cli.replay_command:replay_recording", "Play a recording of a group again."),
     "serve": Subcommand("cli.serve:serve", "Run the daemon."),
     "top": Subcommand("cli.control.monitoring_commands:show_top", "Show all groups, as they change."),
@@ -49,7 +49,7 @@ SUBCOMMANDS: Final = {
         "cli.control.diagnosis_commands:wait_for_group", "Wait until a group is as it should be."
     ),
     "watch": Subcommand(
-        "cli.control.monitoring_commands:watch_events", "Print what happens in groups, as it happens."
+        "cli.control.monitoring_commands:watch_events", "Print the events of groups as they happen."
     ),
     "wire": Subcommand("cli.wire.wire_command:wire", "Read bytes of the protocol."),
 }
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> Any:
     """The entry point of the command. Exit codes: 0 fine, 1 a failure while running, 2 usage or no start, 3 no
     daemon can be reached."""
     if os.getpid() == 1:
-        # To the first process of a container the system passes on no signal that it has not asked for.
+        # The kernel delivers to the first process of a container only signals with a handler.
         signal.signal(signal.SIGTERM, _exit_on_signal)
     if not __debug__:
         print("groupd: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr)
@@ -90,5 +90,5 @@ def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
 
 @click.command()
 def print_version() -> None:
-    """Print the version."""
+    """Print the version of groupd."""
     click.echo(__version__)

@@ -25,20 +25,23 @@ _MAX_LINE: Final = 1000
 
 
 def is_closed(stream: TextIO | None) -> bool:
-    """Python has none where the descriptor was closed before it started (`>&-`)."""
+    """Return whether Python has no stream because the descriptor was closed at the start (`>&-`)."""
     return stream is None
 
 
 def replace_closed_stderr() -> None:
-    """What would be said there, where it is closed, is said to nobody."""
+    """Discard the output to standard error if it is closed."""
     if is_closed(sys.stderr):
         sys.stderr = StringIO()
 
 
 @contextmanager
 def guard_output() -> Iterator[None]:
-    """What is printed within is flushed at its end. A reader of the output that has had enough ends the command
-    with exit code 0 and without a word. What the encoding of the output lacks is written in escapes."""
+    """Flush standard output at the end of the block.
+
+    If the reader closed the output, exit with 0 and without a message. Characters that the encoding of the output
+    lacks are written as escapes.
+    """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -50,9 +53,11 @@ def guard_output() -> Iterator[None]:
 
 
 def exit_when_reader_closes() -> None:
-    """A command that waits for what happens ends, with exit code 0 and without a word, as soon as whoever reads its
-    output through a pipe has had enough; otherwise it would learn so with its next line."""
-    # Only Linux says so to whoever does not write.
+    """Exit with 0 and without a message when the reader of a pipe closes it.
+
+    A command that waits for events would notice the closed pipe only with its next line.
+    """
+    # Only Linux reports a closed reader to a process that does not write.
     output = sys.__stdout__
     if sys.platform != "linux" or output is None or sys.stdout is not output:
         return
@@ -62,9 +67,9 @@ def exit_when_reader_closes() -> None:
 
 def _wait_for_reader_close(descriptor: int) -> None:
     output = select.poll()
-    output.register(descriptor, 0)  # that it has no reader is told whatever is asked
+    output.register(descriptor, 0)  # poll always reports a closed reader
     output.poll()
-    # The command waits for the daemon, and nothing of it is left to be written.
+    # The main thread waits for the daemon, and has no output left to write.
     os._exit(0)
 
 
@@ -98,7 +103,7 @@ class Output:
     """Standard output is a terminal: lines are laid out for its width, and cut where they are very long."""
     is_colored: bool
     shows_progress: bool
-    """Standard error is a terminal, and standard output no pipe, whose reader may use that terminal (a pager)."""
+    """Return whether standard error is a terminal that no pager at the end of a pipe may use."""
 
     @property
     def is_for_people(self) -> bool:

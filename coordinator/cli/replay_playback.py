@@ -1,4 +1,4 @@
-"""What `groupd replay` does: reads the file, plays it in one of its ways, and prints what comes of it."""
+"""The work of `groupd replay`: read a recording, play it in the chosen mode, and print the results."""
 
 import sys
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ _STANDARD_STREAM: Final = "-"
 
 
 class ReplayOptions(NamedTuple):
-    """The options."""
+    """The options of `groupd replay`."""
 
     until: int | None
     shows_ledger: bool

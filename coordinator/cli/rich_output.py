@@ -90,7 +90,7 @@ def create_terminal_table(columns: Sequence[Column], rows: Sequence[Sequence[str
 
 
 def _select_columns(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int) -> list[int]:
-    """The columns that there is room for, by number. The last of those that may go goes first."""
+    """Return the numbers of the columns that fit. The last optional column is dropped first."""
     numbers = list(range(len(columns)))
     widths = [_find_min_width(column, [row[number] for row in rows]) for number, column in enumerate(columns)]
     for number in reversed(numbers.copy()):

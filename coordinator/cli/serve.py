@@ -16,12 +16,12 @@ from coordinator.config.settings import Settings
 EPILOG = """Properties have Kafka's names and defaults (group.initial.rebalance.delay.ms, ...). Later sources win:
 defaults, --profile, --config, the environment (KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS), -o, named options.
 
-When every group is loaded, one line goes to standard output:
-groupd ready kafka=HOST:PORT http=HOST:PORT data=DIR (http=off where there is none). The log goes to standard error.
-SIGTERM and SIGINT stop the daemon cleanly.
+When every group is loaded, one line goes to standard output: groupd ready kafka=HOST:PORT http=HOST:PORT
+data=DIR (http=off without an HTTP port). The log goes to standard error. SIGTERM and SIGINT stop the daemon
+cleanly.
 
-With -o cluster.etcd.endpoints=HOST:PORT,... and CLUSTER_ID in the environment it is a broker of a cluster, with a
-node.id, a directory and an --advertise of its own (docs/cluster.md).
+With -o cluster.etcd.endpoints=HOST:PORT,... and CLUSTER_ID in the environment the daemon is a broker of a
+cluster. It needs its own node.id, directory and --advertise (docs/cluster.md).
 
 Exit codes: 0 stopped, 1 a failure while running, 2 it cannot start."""
 
@@ -42,7 +42,7 @@ def _format_default(name: str) -> str:
     "--advertise",
     multiple=True,
     metavar="HOST:PORT",
-    help="What clients are told to connect to. [default: the listener; for a wildcard, what the client used]",
+    help="Address for clients. [default: the listener; for a wildcard, the address that the client used]",
 )
 @click.option(
     "--http",
@@ -88,7 +88,7 @@ def serve(
     brokers: int,
     log_level: str,
 ) -> None:
-    """Run the daemon."""
+    """Run the daemon until a signal stops it."""
     flags: dict[str, str] = {}
     if listen:
         flags["listeners"] = ",".join(listen)

@@ -54,7 +54,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], output
 
 
 def print_fields(fields: Iterable[tuple[str, str]], output: Output) -> None:
-    """Labels with what they say, which may be of several lines."""
+    """Format labels with their values, which may have several lines."""
     found = list(fields)
     width = max(len(label) for label, _ in found)
     for label, text in found:

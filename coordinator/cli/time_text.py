@@ -10,7 +10,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class InvalidTime(Exception):
-    """A text that is no time."""
+    """A text is not a valid time."""
 
 
 def parse_time(text: str) -> int:

@@ -69,7 +69,7 @@ def test_acls_come_and_go(daemon: Daemon) -> None:
     ("arguments", "why"),
     [
         (("add", "--allow-principal", "User:a", "--operation", "write", "--group", "g"), "done to a GROUP"),
-        (("add", "--topic", "orders"), "say for whom"),
+        (("add", "--topic", "orders"), "--allow-principal"),
         (("add", "--allow-principal", "User:a"), "say for what"),
         (("add", "--allow-principal", "alice", "--topic", "orders"), "User:alice"),
         (("add", "--allow-principal", "User:a", "--deny-host", "h", "--topic", "t"), "--deny-principal"),

@@ -42,7 +42,7 @@ from coordinator.security.core.acl import (
 )
 
 SUBCOMMANDS: Final = {
-    "add": Subcommand("cli.broker.acl_commands:add_acls", "Allow or deny somebody something."),
+    "add": Subcommand("cli.broker.acl_commands:add_acls", "Add ACLs that allow or deny an operation."),
     "list": Subcommand("cli.broker.acl_commands:list_acls", "List ACLs."),
     "remove": Subcommand("cli.broker.acl_commands:remove_acls", "Remove ACLs."),
 }
@@ -50,9 +50,10 @@ SUBCOMMANDS: Final = {
 
 @click.group(cls=DefaultSubcommand, default="list", subcommands=SUBCOMMANDS)
 def acl() -> None:
-    """List, add and remove ACLs, as kafka-acls does; `groupd acl` alone lists them.
+    """List, add and remove ACLs, as kafka-acls does. `groupd acl` without a subcommand lists them.
 
-    Where a daemon runs it is asked, or any Kafka broker; with --data-dir a stopped daemon's directory is changed.
+    The command connects to a daemon or to any Kafka broker. With --data-dir it changes the directory of a stopped
+    daemon.
     """
 
 
@@ -91,7 +92,7 @@ class _DirectoryAcls:
 
 @contextmanager
 def open_acl_store(context: BrokerContext, data_dir: str | None) -> Iterator[AclStore]:
-    """Raises InvalidArguments, ServerUnreachable."""
+    """Run a change of ACLs. Raises InvalidArguments, ServerUnreachable."""
     if data_dir is None:
         yield BrokerAcls(context.broker)
         return
@@ -115,7 +116,7 @@ _COLUMNS: Final = (
 
 
 def print_acls(acls: Iterable[AclBinding], context: BrokerContext, empty_text: str) -> None:
-    """In: what people are told where there are none."""
+    """Print ACLs as a table or as JSON. A terminal gets `empty_text` if there are no ACLs."""
     found = list(acls)
     if context.is_json:
         print_json({"acls": [_list_fields(acl) for acl in found]}, context.output)
@@ -183,7 +184,7 @@ def list_acls(context: BrokerContext, principals: list[str], data_dir: str | Non
     return YES
 
 
-ADD_EPILOG: Final = """Every combination of what is given becomes an ACL of its own. Examples:
+ADD_EPILOG: Final = """The command adds one ACL for each combination of the options. Examples:
 
 \b
 groupd acl add --allow-principal User:alice --operation read --topic orders --group '*'
@@ -216,7 +217,13 @@ groupd acl add --deny-principal 'User:*' --deny-host 10.0.0.0/8 --topic payments
     metavar="HOST",
     help="Where from: an address, or a range of them.",
 )
-@click.option("--deny-host", "denied_hosts", multiple=True, metavar="HOST", help="The same for who may not.")
+@click.option(
+    "--deny-host",
+    "denied_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Host of the denied principals. [default: every host]",
+)
 @operation_option(is_filter=False)
 @resource_options(is_filter=False)
 @directory_option()
@@ -236,7 +243,7 @@ def add_acls(
     if not resources:
         raise InvalidArguments("say for what: --topic, --group, --transactional-id, --cluster, ...")
     if not allowed and not denied:
-        raise InvalidArguments("say for whom: --allow-principal or --deny-principal")
+        raise InvalidArguments("--allow-principal or --deny-principal is required")
     for option, hosts, principals in (("allow", allowed_hosts, allowed), ("deny", denied_hosts, denied)):
         if hosts and not principals:
             raise InvalidArguments(f"--{option}-host needs --{option}-principal")
@@ -274,7 +281,7 @@ def _why_without_effect(acl: AclBinding) -> str | None:
     )
 
 
-REMOVE_EPILOG: Final = """Of what is not given, all is meant; names are literal unless said otherwise. Examples:
+REMOVE_EPILOG: Final = """An omitted option matches every value. Names are literal without --prefixed. Examples:
 
 \b
 groupd acl remove --topic orders

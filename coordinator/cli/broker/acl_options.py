@@ -71,7 +71,7 @@ def _create_name_option(option: str, name: str, text: str) -> Callable[[Any], An
 
 def _check_not_empty(_: click.Context, __: click.Parameter, values: Sequence[str]) -> Sequence[str]:
     if "" in values:
-        raise click.BadParameter("the empty name is none")
+        raise click.BadParameter("a name must not be empty")
     return values
 
 

@@ -43,7 +43,7 @@ _DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """Whom a command asks, and how it prints what it is answered."""
+    """The broker that a command connects to, and the form of its output."""
 
     broker: BrokerConnection
     is_json: bool

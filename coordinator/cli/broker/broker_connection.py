@@ -86,7 +86,7 @@ class BrokerConnection:
 
     @property
     def name(self) -> str:
-        """Host and port."""
+        """The address as `HOST:PORT`."""
         return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
     def _open(self) -> socket.socket:
@@ -107,7 +107,7 @@ class BrokerConnection:
 
     def _wrap_in_tls(self, plain: socket.socket) -> socket.socket:
         """Raises ServerUnreachable, OSError."""
-        from coordinator.security.server.tls_context import read_client_context  # and what reads certificates
+        from coordinator.security.server.tls_context import read_client_context  # imports cryptography
         from coordinator.security.server.tls_stores import KeyStoreError
 
         assert self._security.tls is not None
@@ -152,7 +152,7 @@ class BrokerConnection:
         return bytes(data)
 
     def _describe_error(self, error: Exception) -> str:
-        """What went wrong, and what may be done about it."""
+        """Describe a failed connection and its likely remedy."""
         if isinstance(error, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {error.verify_message} (ssl.truststore.location)"
         if isinstance(error, ssl.SSLError):
@@ -163,5 +163,5 @@ class BrokerConnection:
         reason = format_error_reason(error)
         is_plain = self._security.tls is None and self._security.login is None
         if is_plain and isinstance(error, (EOFError, ConnectionResetError)):
-            reason += f". Does that listener want TLS, or to know who asks? {_CONFIG_HINT}"
+            reason += f". The listener may require TLS or a login. {_CONFIG_HINT}"
         return reason

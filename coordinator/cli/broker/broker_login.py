@@ -17,8 +17,11 @@ _PROPERTY_HINTS: Final[dict[int, str]] = {
 
 
 def log_in(login: Login, send_request: Callable[[Any], Any]) -> None:
-    """In: what asks the broker, and returns its answer. Raises BrokerError, and Malformed for a broker that does
-    not know the user either."""
+    """Log in by SASL. `send_request` sends a request to the broker and returns its response.
+
+    Raises BrokerError if the broker refuses the login, and Malformed if the broker does not prove that it knows the
+    user.
+    """
     talk = SaslLogin(login, secrets.token_urlsafe(NONCE_BYTES))
     question: Any = talk.first_request
     try:

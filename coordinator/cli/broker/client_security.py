@@ -58,8 +58,10 @@ def _read_option(_: click.Context, __: click.Parameter, path: str | None) -> Cli
 
 
 def read_client_security(path: str) -> ClientSecurity:
-    """What the file at a path says, with the password of whoever types the command where it has none. Raises
-    BadParameter."""
+    """Read Kafka's client properties from a file. Without a password in the file, ask for it on the terminal.
+
+    Raises BadParameter for an invalid file.
+    """
     try:
         security = parse_client_security(read_input_file(path).decode())
     except OSError as error:
@@ -76,7 +78,9 @@ def read_client_security(path: str) -> ClientSecurity:
 
 def _prompt_password(path: str, user: str) -> str:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise click.BadParameter(f"{path}: sasl.jaas.config has no password, and there is no terminal to ask")
+        raise click.BadParameter(
+            f"{path}: sasl.jaas.config has no password. Add it, or run the command in a terminal"
+        )
     password: str = click.prompt(f"Password of {user}, who logs in", hide_input=True, err=True)
     return password
 
@@ -93,7 +97,9 @@ def parse_security_properties(values: Mapping[str, str]) -> ClientSecurity:
     try:
         protocol = SecurityProtocol(given)
     except ValueError:
-        raise ValueError(f"{_PROTOCOL}={printable(given)} is none of {', '.join(SecurityProtocol)}") from None
+        raise ValueError(
+            f"{_PROTOCOL}={printable(given)} must be one of {', '.join(SecurityProtocol)}"
+        ) from None
     return ClientSecurity(
         _parse_tls(values) if protocol.has_tls else None,
         _parse_login(values, protocol) if protocol.has_sasl else None,
@@ -110,7 +116,7 @@ def _parse_tls(values: Mapping[str, str]) -> "TlsSettings":
     for store in ("keystore", "truststore"):
         type_ = f"ssl.{store}.type"
         if value(type_).upper() not in ("", *_STORE_TYPES):
-            raise ValueError(f"{type_}={printable(value(type_))} is none of {', '.join(_STORE_TYPES)}")
+            raise ValueError(f"{type_}={printable(value(type_))} must be one of {', '.join(_STORE_TYPES)}")
     if bool(value(_KEYSTORE_KEY)) != bool(value(_CERTIFICATE_CHAIN)):
         raise ValueError(f"{_KEYSTORE_KEY} and {_CERTIFICATE_CHAIN} need each other")
     defaults = SecurityProperties()

@@ -43,9 +43,10 @@ SUBCOMMANDS: Final = {
 
 @click.group(cls=DefaultSubcommand, default="list", subcommands=SUBCOMMANDS)
 def user() -> None:
-    """Add, list and remove users of SCRAM; `groupd user` alone lists them.
+    """Add, list and remove SCRAM users. `groupd user` without a subcommand lists them.
 
-    Where a daemon runs it is asked, or any Kafka broker; with --data-dir a stopped daemon's directory is changed.
+    The command connects to a daemon or to any Kafka broker. With --data-dir it changes the directory of a stopped
+    daemon.
     """
 
 
@@ -110,7 +111,7 @@ def mechanism_option(what: str) -> Callable[[Callable[..., int]], Callable[..., 
 
 @contextmanager
 def open_user_store(context: BrokerContext, data_dir: str | None) -> Iterator[UserStore]:
-    """Raises InvalidArguments, ServerUnreachable."""
+    """Run a change of SCRAM users. Raises InvalidArguments, ServerUnreachable."""
     if data_dir is None:
         yield BrokerUsers(context.broker)
         return
@@ -155,8 +156,8 @@ def list_users(context: BrokerContext, data_dir: str | None) -> int:
 
 
 ADD_EPILOG: Final = """\
-The password is asked for, or is the first line of standard input: never an argument, which every
-process of the machine can read. Examples:
+The command asks for the password, or reads the first line of standard input. It takes no password as an
+argument, because every process of the machine can read arguments. Examples:
 
 \b
 groupd user add alice
@@ -227,6 +228,6 @@ def remove_user(context: BrokerContext, name: str, mechanisms: tuple[str, ...], 
         for mechanism in found:
             users.remove_credential(name, mechanism)
     if not found:
-        warn(f"there is no user {printable(name)}" + (" of that mechanism" if mechanisms else ""))
+        warn(f"user {printable(name)} does not exist" + (" with that mechanism" if mechanisms else ""))
         return NO
     return YES

@@ -39,13 +39,13 @@ class ListedNamespace(Struct, frozen=True):
 
 
 def parse_removable_namespaces(answer: Any) -> list[str]:
-    """What of GET /namespaces can be removed."""
+    """Return the names of the removable namespaces of GET /namespaces."""
     found = _convert_answer(_convert_answer(answer, dict[str, Any]).get("namespaces"), list[ListedNamespace])
     return [namespace.name for namespace in found if namespace.created_ms is not None]
 
 
 class LedgerPage(Struct, frozen=True):
-    """Entries, open ones last, and the number to ask after for those that are closed from then on."""
+    """Ledger entries, open ones last. `next` is the event number that the next request sends as `after`."""
 
     entries: list[dict[str, Any]]
     next: int

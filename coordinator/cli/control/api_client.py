@@ -35,7 +35,7 @@ _URL_HINT: Final = (
 
 
 class ApiClient:
-    """Every method raises ServerUnreachable, and DaemonError with what the daemon says to it."""
+    """A client of the HTTP API. Its methods raise ServerUnreachable, and DaemonError for an error response."""
 
     def __init__(
         self,
@@ -46,20 +46,26 @@ class ApiClient:
         ssl_context: "ssl.SSLContext | None" = None,
         namespace: str | None = None,
     ) -> None:
-        """In: what `parse_url` gave; who asks, in words that the daemon's log and ledger repeat; for https, what to
-        shake hands with, None for what trusts as the system does; which of the daemon's brokers is asked, where
-        it is not its own."""
+        """Create a client, without connecting.
+
+        Args:
+            url: The result of `parse_url`.
+            token: The control token, or None.
+            actor: The name of the user, which the daemon adds to its log and ledger.
+            ssl_context: The TLS context for https. None trusts the certificates of the system.
+            namespace: The namespace to address, or None for the broker of the daemon.
+        """
         self.url = url
         self.namespace = namespace
         self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, ssl_context=ssl_context)
-        # The handshake counts as well, and waits while a daemon that nobody has asked yet loads what answers.
+        # The timeout includes the TLS handshake. A daemon loads its TLS modules during the first one.
         self._connect_s = DEFAULT_TIMEOUT_S if url.startswith("https:") else _CONNECT_S
         self._headers = {"X-Groupd-Actor": actor, "User-Agent": "groupd"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def close(self) -> None:
-        """Closes its connections."""
+        """Close all connections of the client."""
         self._pool.clear()
 
     def get_json(self, *path: str, query: Query = NO_QUERY) -> Any:
@@ -166,16 +172,16 @@ class ApiClient:
         return DaemonError(status, problem)
 
     def _create_unknown_server_error(
-        self, method: str, path: tuple[str, ...], how: str = "its answer is no JSON"
+        self, method: str, path: tuple[str, ...], how: str = "the response is not JSON"
     ) -> ServerUnreachable:
         operation = f"{method} /v1/{'/'.join(path)}"
         return ServerUnreachable(
-            f"what answers at {self.url} is no groupd that knows {operation}: {how}. {_URL_HINT}"
+            f"{self.url} is not a compatible groupd: {operation} failed ({how}). {_URL_HINT}"
         )
 
     @contextmanager
     def _translate_errors(self, timeout_s: float) -> Iterator[None]:
-        """Makes what goes wrong on the way one sentence."""
+        """Turn errors of the transport into a ServerUnreachable with one sentence and a hint."""
         try:
             yield
         except (NewConnectionError, ConnectTimeoutError) as error:
@@ -193,13 +199,15 @@ class ApiClient:
         except SSLError as error:
             raise ServerUnreachable(f"no TLS with {self.url}: {_describe_tls_error(error)}") from error
         except HTTPError as error:
-            raise ServerUnreachable(f"no daemon can be asked at {self.url}: {error}. {_URL_HINT}") from error
+            raise ServerUnreachable(f"cannot reach a daemon at {self.url}: {error}. {_URL_HINT}") from error
 
 
 def _describe_tls_error(error: SSLError) -> str:
-    """Why it failed, as OpenSSL says it, and what may be done."""
+    """Return the reason of a failed handshake from OpenSSL, with the remedy."""
     cause = error.args[0] if error.args else error
     if verified := getattr(cause, "verify_message", None):
-        return f"{verified}. --ca-file or GROUPD_CA_FILE says whose certificate is good."
+        return f"{verified}. Set --ca-file or GROUPD_CA_FILE to the CA of the daemon's certificate."
     reason = getattr(cause, "reason", None) or str(error)
-    return f"{str(reason).lower().replace('_', ' ')}. Is that the port of http.listener, and has it TLS?"
+    return (
+        f"{str(reason).lower().replace('_', ' ')}. Check that the URL has a port of http.listener with TLS."
+    )

@@ -44,8 +44,8 @@ def cluster() -> None:
 
 
 STATUS_EPILOG = """\
-Below each topic are its partitions by owner, each as NUMBER@LEADER-EPOCH; in a cluster on etcd also how
-much etcd holds of those that the broker owns that is asked. --json has more: tokens, for one.
+The partitions of a topic are listed by owner, each as NUMBER@LEADER-EPOCH. In a cluster on etcd the output also
+has the size in etcd of the partitions that the queried broker owns. --json adds more fields, such as tokens.
 
 Example: groupd cluster status"""
 
@@ -104,15 +104,15 @@ def start_broker(context: DaemonContext, node_id: int) -> int:
 @daemon_command(epilog="Example: groupd cluster stop 2")
 @click.argument("node_id", type=click.IntRange(0, 2**31 - 1), metavar="ID")
 def stop_broker(context: DaemonContext, node_id: int) -> int:
-    """Stop broker ID: what it coordinates goes to others, and its ports are closed."""
+    """Stop broker ID. Other brokers take over its partitions, and its ports close."""
     print_answer(context, "POST", "cluster", "brokers", str(node_id), "stop")
     return YES
 
 
 FAILOVER_EPILOG: Final = """\
-Everybody who asks is told NOT_COORDINATOR for the first span, and that the coordinator is
-loading for the second; then the groups are read anew from the log. Groups of the same offsets partition move
-with it. In a cluster on etcd the broker is asked that coordinates the group (--url). Examples:
+Clients get NOT_COORDINATOR for the first duration and COORDINATOR_LOAD_IN_PROGRESS for the second one. Then groupd
+loads the groups from the log again. The other groups of the same offsets partition move along. In a cluster on
+etcd, send the command to the coordinator of the group (--url). Examples:
 
 \b
 groupd failover billing --not-coordinator 500ms --loading 1500ms

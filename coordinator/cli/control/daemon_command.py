@@ -53,7 +53,7 @@ _BAD_REQUEST: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class DaemonContext:
-    """Whom a command asks, and how it prints what it is answered. `is_json`: as it is."""
+    """The daemon that a command calls, and the form of its output. `is_json` prints the response as it is."""
 
     client: "ApiClient"
     is_json: bool
@@ -124,7 +124,7 @@ def _common_options() -> list[click.Parameter]:
             envvar="GROUPD_CA_FILE",
             metavar="FILE",
             callback=_load_ca_file,
-            help="For https: whom the daemon's certificate is signed by, in PEM. [env: GROUPD_CA_FILE]",
+            help="For https: the CA of the daemon's certificate, in PEM. [env: GROUPD_CA_FILE]",
         ),
         click.Option(["--json", "is_json"], is_flag=True, help="Print what the API answers."),
         color_parameter(),
@@ -221,18 +221,18 @@ def print_json(answer: Any, output: Output) -> None:
 
 
 def print_json_line(answer: Any) -> None:
-    """On one line whoever reads it, at once."""
+    """Print a value as one line of JSON, also on a terminal, and flush it."""
     text = msgspec.json.encode(answer).decode()
     print(_CONTROL_CHARACTERS.sub(_escape_json, text), flush=True)
 
 
 def _escape_json(found: re.Match[str]) -> str:
-    """As JSON has it. All of it stands in strings: what is between those is printable."""
+    """Return the JSON escape of a control character. Control characters occur in JSON only within strings."""
     return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 def print_text(text: str, output: Output) -> None:
-    """What the daemon wrote for people. Nothing in it steers a terminal, whoever wrote it."""
+    """Print a text of the daemon with its control characters escaped, so that it cannot control the terminal."""
     lines = [printable(line, len(line)) for line in text.splitlines()]
     if output.is_colored:
         from coordinator.cli.rich_output import highlight_line
@@ -262,7 +262,7 @@ def print_answer(
 
 
 def print_note(text: str) -> None:
-    """Says on standard error what is no answer, while more is to come."""
+    """Print a note on standard error while the command continues."""
     click.echo(click.style(f"groupd: {printable(text, len(text))}", dim=True), err=True)
 
 
@@ -285,7 +285,7 @@ class Duration(click.ParamType[str]):
         if text.isascii() and text.isdigit():
             text += "ms"
         if _DURATION.fullmatch(text) is None:
-            self.fail(f"{printable(text)!r} is no duration: write 45s, 1500ms, 5m, 2h or 8d", param, ctx)
+            self.fail(f"{printable(text)!r} is not a duration: write 45s, 1500ms, 5m, 2h or 8d", param, ctx)
         return text
 
 
@@ -302,7 +302,7 @@ def parse_seconds(duration: str | None) -> float:
 def check_not_empty(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     """For a name: raises BadParameter for none."""
     if value == "":
-        raise click.BadParameter("the empty name is none that can be asked for")
+        raise click.BadParameter("GROUP must not be empty")
     return value
 
 
@@ -322,7 +322,7 @@ def parse_event_number(_: click.Context, __: click.Parameter, value: str | None)
     if value is None or (found is not None and found[1]):
         return value
     if found is None:
-        raise click.BadParameter(f"{printable(value)!r} is no event: write 431, or 5f3a9c1e.431")
+        raise click.BadParameter(f"{printable(value)!r} is not an event: write 431, or 5f3a9c1e.431")
     return int(value)
 
 
@@ -364,7 +364,7 @@ def parse_offsets(
         return None
     for text in found.values():
         if not (text.isascii() and text.isdigit() and len(text) < _OFFSET_DIGITS):
-            raise click.BadParameter(f"{printable(text)} is no offset")
+            raise click.BadParameter(f"{printable(text)} is not an offset: write a number from 0")
     return {name: int(text) for name, text in found.items()}
 
 
@@ -376,5 +376,5 @@ def parse_count(_: click.Context, __: click.Parameter, value: str | None) -> int
         return int(value)
     found = _RANGE.fullmatch(value)
     if found is None or value == "..":
-        raise click.BadParameter(f"{printable(value)} is no number, and no range such as 2..4, 3.. or ..4")
+        raise click.BadParameter(f"{printable(value)} is not a number or a range such as 2..4, 3.. or ..4")
     return {name: int(text) for name, text in (("min", found[1]), ("max", found[2])) if text is not None}

@@ -9,7 +9,7 @@ DEFAULT_TIMEOUT_S: Final = 30.0
 """How long an answer may take that waits for nothing."""
 
 Query = Mapping[str, str | int | tuple[str, ...] | None]
-"""What is asked for, a name with several values as often; None where it is not."""
+"""Query parameters by name. A list is sent as repeated parameters, and None is omitted."""
 
 NO_QUERY: Final[Query] = MappingProxyType({})
 
@@ -39,8 +39,13 @@ def parse_url(text: str) -> str:
 
 
 def create_api_url(url: str, path: tuple[str, ...], query: Query) -> str:
-    """The URL of an operation. In: what `parse_url` gave; the names in its path, which may hold anything; what is
-    asked for, None where it is not."""
+    """Return the URL of an operation.
+
+    Args:
+        url: The result of `parse_url`.
+        path: The segments of the path below `/v1`. They may contain any character.
+        query: The query parameters.
+    """
     names = "/".join(map(_quote_name, path))
     given = {name: value for name, value in query.items() if value is not None}
     text = urlencode(given, doseq=True)

@@ -33,13 +33,13 @@ from coordinator.cli.output_streams import exit_when_reader_closes
 @daemon_command(epilog="Example: groupd explain billing")
 @group_argument()
 def explain_group(context: DaemonContext, group: str) -> int:
-    """Say why GROUP is as it is: what it waits for, whose doing that is, and what would end it."""
+    """Explain the state of GROUP: its waits, their causes, and the events that would end them."""
     print_answer(context, "GET", "groups", group, "explain")
     return YES
 
 
-WAIT_EPILOG: Final = """All that is asked for has to be so at once. Names in a list have commas between them, and an
-option may be repeated. Examples:
+WAIT_EPILOG: Final = """All conditions must hold at the same time. Separate names of a list by commas, or repeat
+the option. Examples:
 
 \b
 groupd wait billing --state Stable --members 3 --owned orders --within 10s
@@ -69,7 +69,7 @@ def _parse_rebalanced(
     multiple=True,
     metavar="TOPICS",
     callback=parse_names,
-    help="Each partition has exactly one owner, who knows.",
+    help="Each partition has exactly one owner, and the owner has fetched the assignment.",
 )
 @click.option(
     "--owner",
@@ -107,9 +107,7 @@ def _parse_rebalanced(
     callback=parse_event_number,
     help="For --rebalanced: after this event (431, or with the mark of the daemon's process, 5f3a9c1e.431).",
 )
-@click.option(
-    "--quiet", type=DURATION, metavar="TIME", help="There was no rebalance for so long, in group time."
-)
+@click.option("--quiet", type=DURATION, metavar="TIME", help="No rebalance for this duration, in group time.")
 @click.option(
     "--within",
     type=DURATION,
@@ -143,9 +141,9 @@ def wait_for_group(context: DaemonContext, group: str, within: str, **wanted: An
 
 
 LEDGER_EPILOG: Final = """\
-An entry has the generation, when and why the rebalance began and whose doing that was, how long
-the group did nothing, who came when, and who has what. In a consumer group (KIP-848) it is an epoch, and how long
-it took until all had their target. Examples:
+An entry has the generation, the begin, cause and actor of the rebalance, the duration without progress, the time of
+each join, and the assignment. In a consumer group (KIP-848) an entry is an epoch, with the time until all members
+had their target assignment. Examples:
 
 \b
 groupd ledger billing --last 1

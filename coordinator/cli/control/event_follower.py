@@ -96,8 +96,15 @@ class EventFollower:
         after: int | str | None = None,
         on_status_change: Callable[[str], None],
     ) -> None:
-        """In: of which group, of which kinds (all); the event to begin after, as its number or id, None for what
-        happens from now on; who is told that the daemon is lost, and that it answers again."""
+        """Create a follower of the event stream.
+
+        Args:
+            client: The client of the daemon.
+            group: The group to follow, or None for all groups.
+            kinds: The event kinds to follow. Empty means all kinds.
+            after: The number or id of the last known event, or None to begin with new events.
+            on_status_change: Called with a text when the connection is lost and when it is back.
+        """
         self._client = client
         self._query = {"group": group, "kind": kinds}
         self._after = after
@@ -140,7 +147,7 @@ class EventFollower:
                 self._remember_id(parser.last_id)
 
     def _remember_id(self, last_id: str | None) -> None:
-        """What a header cannot carry is no id of ours."""
+        """Keep the id of the last event, unless a header cannot carry it."""
         if last_id and last_id.isascii() and last_id.isprintable():
             self._last_id = last_id
 
@@ -156,5 +163,5 @@ def _parse_event(event: ServerEvent) -> FollowedEvent:
     """Raises ValueError."""
     value = msgspec.json.decode(event.data)
     if not isinstance(value, dict):
-        raise ValueError("an event is no JSON object")
+        raise ValueError("an event is not a JSON object")
     return FollowedEvent(event.kind, value, event.kind == GAP and value.get("restarted") is True)

@@ -60,8 +60,10 @@ def parse_match(_: click.Context, __: click.Parameter, values: Iterable[str]) ->
 
 
 def parse_event(_: click.Context, __: click.Parameter, values: Iterable[str]) -> Fields | None:
-    """Parse the fields of an event, whose name needs no `event=`: `GroupStabilized,group=billing`. None for
-    nothing."""
+    """Parse the fields of an event, such as `GroupStabilized,group=billing`. The name needs no `event=`.
+
+    Return None for an empty text.
+    """
     found: Fields = {}
     for term in (term for value in values for term in split_commas(value)):
         _add_term(found, f"event={term}" if term.isalnum() else term)
@@ -71,7 +73,9 @@ def parse_event(_: click.Context, __: click.Parameter, values: Iterable[str]) ->
 def _add_term(found: Fields, term: str) -> None:
     parts = _TERM.fullmatch(term)
     if parts is None:
-        raise click.BadParameter(f"{printable(term)} is none of NAME=VALUE, NAME>=N, NAME<=N, NAME>N, NAME<N")
+        raise click.BadParameter(
+            f"{printable(term)} must have the form NAME=VALUE, NAME>=N, NAME<=N, NAME>N or NAME<N"
+        )
     name, operator, text = parts.groups()
     value: object = text if operator == "=" else operator + text
     if name in _BOOLEAN_FIELDS:
@@ -169,7 +173,9 @@ _RULE_FIELDS: Final = ("use", "match", "on", "skip", "probability", "seed", "for
 @click.option(
     "--torn-bytes", type=click.IntRange(min=0), metavar="N", help="So much reaches the file before."
 )
-@click.option("--crash", type=click.Choice(["partition", "process"]), help="Lose what is not on the disk.")
+@click.option(
+    "--crash", type=click.Choice(["partition", "process"]), help="Lose all data that is not on the disk."
+)
 @click.option("--failover", is_flag=True, help="Move the coordinator of the group of the event,")
 @click.option("--not-coordinator", type=DURATION, metavar="TIME", help="elsewhere for so long,")
 @click.option("--loading", type=DURATION, metavar="TIME", help="then loading for so long,")
@@ -195,7 +201,7 @@ _RULE_FIELDS: Final = ("use", "match", "on", "skip", "probability", "seed", "for
 def add_fault(
     context: DaemonContext, name: str | None, replace: bool, times: int | None, always: bool, **given: Any
 ) -> int:
-    """Make a fault: what it matches, where it acts, what it does."""
+    """Add a fault: the requests or events that it matches, and its action."""
     if always and times is not None:
         raise InvalidArguments("--times and --always exclude each other")
     rule: Fields = {field: given[field] for field in _RULE_FIELDS if given[field] is not None}
@@ -209,7 +215,7 @@ def add_fault(
     if name is not None:
         rule["name"] = name
     if replace and name is None:
-        raise InvalidArguments("--replace needs the NAME of what is replaced")
+        raise InvalidArguments("--replace requires the NAME of the fault to replace")
     path = ("faults", name) if replace and name is not None else ("faults",)
     print_answer(context, "PUT" if replace else "POST", *path, body=rule)
     return YES
@@ -246,7 +252,7 @@ def _parse_ms(duration: str) -> int:
 
 @daemon_command(epilog="Example: groupd fault list")
 def list_faults(context: DaemonContext) -> int:
-    """List the faults that there are, with how often each matched and hit, and what it holds."""
+    """List the faults, with their matches, their hits and the requests that they hold."""
     print_answer(context, "GET", "faults")
     return YES
 
@@ -254,7 +260,7 @@ def list_faults(context: DaemonContext) -> int:
 @daemon_command(epilog="Example: groupd fault show slow-sync")
 @name_argument()
 def show_fault(context: DaemonContext, name: str) -> int:
-    """Show the fault NAME: its rule, how often it hit, what it hit last, what it holds."""
+    """Show the fault NAME: its rule, its hits, its last hit and the requests that it holds."""
     print_answer(context, "GET", "faults", name)
     return YES
 
@@ -300,7 +306,7 @@ groupd fault release slow-sync --one oldest"""
 @name_argument()
 @click.option("--one", type=click.Choice(["oldest"]), help="Only the one that is held longest.")
 def release_fault(context: DaemonContext, name: str, one: str | None) -> int:
-    """Let go of what the fault NAME holds; it goes on holding what comes."""
+    """Release the requests that the fault NAME holds. The fault holds further requests."""
     print_answer(context, "POST", "faults", name, "release", body={} if one is None else {"one": one})
     return YES
 
@@ -314,13 +320,13 @@ groupd fault rm --all"""
 
 @daemon_command(epilog=RM_EPILOG)
 @click.argument("names", nargs=-1, metavar="NAME...")
-@click.option("--all", "is_all", is_flag=True, help="All that there are.")
+@click.option("--all", "is_all", is_flag=True, help="Remove all faults.")
 def remove_faults(context: DaemonContext, names: tuple[str, ...], is_all: bool) -> int:
     """Remove the faults of these NAMEs."""
     if is_all == bool(names):
         raise InvalidArguments("say which: a NAME, or --all")
     if "" in names:
-        raise InvalidArguments("the empty name is none that can be asked for")
+        raise InvalidArguments("NAME must not be empty")
     for path in [("faults",)] if is_all else [("faults", name) for name in names]:
         print_answer(context, "DELETE", *path)
     return YES

@@ -1,4 +1,4 @@
-"""All groups at a glance: those that rebalance first, with what they wait for, and how far each is behind."""
+"""The table of `groupd top`: all groups with their waits and their lag, rebalancing groups first."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -39,7 +39,7 @@ class GroupWithOffsets(Struct, frozen=True, kw_only=True):
 
 
 class GroupBoard:
-    """What is known of the groups of a daemon. What may have changed is asked for anew."""
+    """The known state of the groups of a daemon. It is updated for groups that may have changed."""
 
     def __init__(self, client: ApiClient) -> None:
         self.summaries: list[GroupSummary] = []

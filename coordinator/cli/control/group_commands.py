@@ -66,7 +66,7 @@ _LIST_COLUMNS: Final = (
 
 @daemon_command(epilog=LIST_EPILOG)
 @click.option("--state", type=click.Choice(STATES, case_sensitive=False), help="Only those in a state.")
-@click.option("--prefix", metavar="TEXT", help="Only those whose names begin so.")
+@click.option("--prefix", metavar="TEXT", help="Only groups whose names begin with TEXT.")
 def list_groups(context: DaemonContext, state: str | None, prefix: str | None) -> int:
     """List the groups that the daemon knows."""
     answer = context.client.get_json("groups", query={"state": state, "prefix": prefix})
@@ -92,7 +92,7 @@ def list_groups(context: DaemonContext, state: str | None, prefix: str | None) -
 
 
 DESCRIBE_EPILOG: Final = """\
-A committed offset is the next record to read; the lag is what is left to the end. Examples:
+The committed offset is that of the next record to read. The lag is the number of records up to the end. Examples:
 
 \b
 groupd groups describe billing
@@ -134,7 +134,7 @@ _OFFSET_COLUMNS: Final = (
 @daemon_command(epilog=DESCRIBE_EPILOG)
 @group_argument()
 def describe_group(context: DaemonContext, group: str) -> int:
-    """Show GROUP: its state, what it waits for, its members and what they have, its offsets and its lag."""
+    """Show GROUP: its state, its waits, its members with their partitions, its offsets and its lag."""
     described = context.client.get_json("groups", group)
     committed = context.client.get_json("groups", group, "offsets")
     if context.is_json:
@@ -219,7 +219,7 @@ def _list_fields(
     if offsets.lag is not None:
         unknown = sum(one.offset is not None and one.lag is None for one in offsets.offsets)
         partitions = "partition" if unknown == 1 else "partitions"
-        lacking = f", without {unknown} {partitions} whose end is not known here" if unknown else ""
+        lacking = f", without {unknown} {partitions} of unknown log end offset" if unknown else ""
         yield "lag", f"{offsets.lag}{lacking}"
 
 
@@ -310,7 +310,9 @@ def _parse_target(_: click.Context, __: click.Parameter, value: str | None) -> i
         return value
     if value.isascii() and value.isdigit() and int(value) < 2**63:
         return int(value)
-    raise click.BadParameter(f"{printable(value)} is none of {', '.join(_NAMED_TARGETS)}, an offset, +N, -N")
+    raise click.BadParameter(
+        f"{printable(value)} must be one of {', '.join(_NAMED_TARGETS)}, an offset, +N or -N"
+    )
 
 
 def _parse_datetime(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
@@ -361,7 +363,10 @@ def _parse_partitions(text: str) -> Iterator[str]:
     help="orders, or orders:0,1; may be repeated. [default: what the group has offsets of]",
 )
 @click.option(
-    "--dry-run/--execute", "is_dry_run", default=False, help="Only say what it would be. [default: do it]"
+    "--dry-run/--execute",
+    "is_dry_run",
+    default=False,
+    help="Only print the new offsets. [default: --execute]",
 )
 def reset_offsets(
     context: DaemonContext,
@@ -371,7 +376,7 @@ def reset_offsets(
     topics: list[str],
     is_dry_run: bool,
 ) -> int:
-    """Set the committed offsets of GROUP, and show what they were."""
+    """Set the committed offsets of GROUP, and show the previous ones."""
     if (to is None) == (to_datetime is None):
         raise InvalidArguments("say where to: --to or --to-datetime, one of them")
     body: dict[str, object] = {"to": to} if to_datetime is None else {"to_time_ms": to_datetime}

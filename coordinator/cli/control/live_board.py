@@ -19,11 +19,11 @@ from coordinator.cli.time_text import time_of_day
 from coordinator.core import clock
 
 _MIN_REFRESH_S: Final = 0.25
-"""Between two looks, however much happens."""
+"""The minimum time between two updates, however many events there are."""
 _MAX_REFRESH_S: Final = 2.0
-"""Between two looks, when nothing does: durations go on."""
+"""The maximum time between two updates. Without events, only durations change."""
 _REFRESHES_UNTIL_ALL: Final = 3
-"""After so many, what seems not to have changed is looked at as well: commits are no events."""
+"""Every so many updates, groups without events are read again too: commits have no events."""
 _LAST_EVENTS: Final = 5
 _OTHER_ROWS: Final = 5 + _LAST_EVENTS
 

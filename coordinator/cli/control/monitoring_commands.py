@@ -45,7 +45,7 @@ _GAP: Final = "  "
 def watch_events(
     context: DaemonContext, group: str | None, kinds: list[str] | None, after: int | str | None
 ) -> int:
-    """Print what happens in GROUP, or in all groups, as it happens."""
+    """Print the events of GROUP, or of all groups, as they happen."""
     from coordinator.cli.control.event_follower import EventFollower
 
     exit_when_reader_closes()
@@ -63,7 +63,7 @@ def watch_events(
             is_aligned = context.output.is_for_people
             parts = format_event(event.kind, event.value, with_group=group is None, is_aligned=is_aligned)
             _print_event(parts, context.output)
-    raise AssertionError("what happens has no end")
+    raise AssertionError("the event stream has no end")
 
 
 def _print_event(parts: list[tuple[str, str]], output: Output) -> None:
@@ -77,8 +77,8 @@ def _print_event(parts: list[tuple[str, str]], output: Output) -> None:
 
 
 TOP_EPILOG: Final = """\
-Those that rebalance come first, with whom they wait for. It ends by Ctrl-C, with exit code 0.
-What is no terminal gets one picture. Examples:
+Rebalancing groups come first, with the members that they wait for. Press Ctrl-C to end; the exit code is 0. If
+the output is not a terminal, the command prints the table once. Examples:
 
 \b
 groupd top
@@ -103,7 +103,7 @@ def show_top(context: DaemonContext) -> int:
     return YES
 
 
-CONSOLE_EPILOG: Final = """Where there is no browser the address is all that comes of it. Examples:
+CONSOLE_EPILOG: Final = """Without a browser the command only prints the address. Examples:
 
 \b
 groupd console
@@ -115,7 +115,7 @@ groupd console billing --print"""
 @click.option("--print", "is_printed", is_flag=True, help="Print the address, and open nothing.")
 def open_console(context: DaemonContext, group: str | None, is_printed: bool) -> int:
     """Open the page of the daemon, at GROUP where one is named."""
-    context.client.get_json("board")  # so that nobody looks at an empty window
+    context.client.get_json("board")  # fail here rather than in the browser
     where = "" if group is None else f"/{quote(group, safe='')}"
     address = f"{context.client.url}/#/{quote(context.client.namespace or 'default', safe='')}{where}"
     if context.is_json:

@@ -23,7 +23,7 @@ from coordinator.core.message_text import printable
 SUBCOMMANDS: Final = {
     "add": Subcommand("cli.control.namespace_commands:add_namespace", "Make a namespace."),
     "advertise": Subcommand(
-        "cli.control.namespace_commands:advertise_addresses", "Say what clients are told to connect to."
+        "cli.control.namespace_commands:advertise_addresses", "Set the advertised addresses of a broker."
     ),
     "list": Subcommand(
         "cli.control.namespace_commands:list_namespaces", "List namespaces, with where clients connect."
@@ -91,13 +91,13 @@ def add_namespace(
 
 @daemon_command(epilog="Example: groupd namespace list")
 def list_namespaces(context: DaemonContext) -> int:
-    """List the brokers of the daemon, its own first, with where clients connect and what they have."""
+    """List the brokers of the daemon, with addresses and contents. The first one is that of the daemon itself."""
     print_answer(context, "GET", "namespaces")
     return YES
 
 
 ADVERTISE_EPILOG: Final = """\
-`default` is the daemon's own broker. Example, for a container whose port is published elsewhere:
+`default` is the broker of the daemon itself. Example, for a container with another published port:
 
 \b
 groupd namespace advertise default PLAINTEXT=localhost:49153"""
@@ -147,7 +147,7 @@ def remove_namespaces(context: DaemonContext, names: tuple[str, ...], is_all: bo
     if is_all == bool(names):
         raise InvalidArguments("say which: a NAME, or --all")
     if "" in names:
-        raise InvalidArguments("the empty name is none that can be asked for")
+        raise InvalidArguments("NAME must not be empty")
     if is_all:
         names = tuple(parse_removable_namespaces(context.client.get_json("namespaces")))
     for name in names:

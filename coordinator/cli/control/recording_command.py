@@ -1,4 +1,4 @@
-"""`groupd record`: what a group is told, to be played again."""
+"""`groupd record`: record the input of groups for `groupd replay`."""
 
 import sys
 from typing import Final
@@ -22,12 +22,12 @@ from storage.storage_errors import format_error_reason
 EPILOG: Final = """Actions:
 
 \b
-start   record GROUP from now on, whether it is there or not
-save    write what was recorded so far to a file; the recording goes on
-stop    record GROUP no more, and forget what was recorded
+start   begin to record GROUP, which need not exist yet
+save    write the recording so far to a file, and continue to record
+stop    end the recording of GROUP and discard it
 
-Without a GROUP it says which groups are recorded; with --new, every group that comes into being is from now on, and
-with --none nothing any more. Examples:
+Without a GROUP the command lists the recorded groups. --new records every group that is created from now on. --none
+ends all recordings. Examples:
 
 \b
 groupd record billing start
@@ -50,9 +50,7 @@ _SAVE_TIMEOUT_S: Final = 300.0
     help="For save: where to. [default: GROUP.groupd-rec]",
 )
 @click.option("--new", "every_new", is_flag=True, help="Record every group that comes into being.")
-@click.option(
-    "--none", "nothing", is_flag=True, help="Record nothing any more, and forget what was recorded."
-)
+@click.option("--none", "nothing", is_flag=True, help="End all recordings and discard them.")
 @click.option(
     "--mebibytes",
     type=click.IntRange(1, 64),
@@ -68,7 +66,7 @@ def record_group(
     every_new: bool,
     nothing: bool,
 ) -> int:
-    """Record all that GROUP is told, or every new group; or say which groups are recorded."""
+    """Record the input of GROUP, or of every new group, or list the recorded groups."""
     body = {} if mebibytes is None else {"bytes": mebibytes * MEBIBYTE}
     if group is None:
         _record_all(context, body, every_new=every_new, nothing=nothing)
@@ -76,7 +74,7 @@ def record_group(
     if every_new or nothing:
         raise InvalidArguments("--new and --none are about no GROUP")
     if group == "":
-        raise InvalidArguments("the empty name is none that can be recorded")
+        raise InvalidArguments("GROUP must not be empty")
     action = action or "start"
     if path is not None and action != "save":
         raise InvalidArguments("-o belongs to save")

@@ -22,14 +22,14 @@ from coordinator.core.message_text import printable
 CLOCK_EPILOG: Final = """Actions:
 
 \b
-show           how the clock stands, and what its time brings about next
-freeze         time stands still: no session ends, no rebalance times out
-run            it goes on from where it is
-advance TIME   what happens in so long happens now; the living are not taken for dead
+show           show the time of the clock and its next deadlines
+freeze         stop the clock: no session expires and no rebalance times out
+run            start a stopped clock
+advance TIME   fire all deadlines of this duration now; live members do not expire
 step           advance to the next deadline
-reset          the clock is the process's again; deadlines keep the time they had left
+reset          use the clock of the process again; deadlines keep their remaining time
 
-Without a GROUP it is the clock of all groups that have none of their own. Examples:
+Without a GROUP the command applies to all groups that have no clock of their own. Examples:
 
 \b
 groupd clock billing freeze
@@ -50,7 +50,7 @@ _SETTLE_TIMEOUT_S: Final = 600.0
 
 
 def _parse_words(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
-    """Group, action, and what follows. A group that is called like an action needs an action behind it."""
+    """Return the group, the action and its argument. An action must follow a group with the name of an action."""
     if not words:
         return None, "show", ()
     if len(words) > 1 and words[1] in ACTIONS:
@@ -58,7 +58,7 @@ def _parse_words(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ..
     if words[0] in ACTIONS:
         return None, words[0], words[1:]
     if len(words) > 1:
-        raise InvalidArguments(f"{printable(words[1])} is none of {', '.join(ACTIONS)}")
+        raise InvalidArguments(f"{printable(words[1])} must be one of {', '.join(ACTIONS)}")
     return words[0], "show", ()
 
 
@@ -69,7 +69,7 @@ def _parse_words(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ..
     multiple=True,
     metavar="NAMES",
     callback=parse_names,
-    help="For advance and step: who is not heard meanwhile. [default: who has no connection]",
+    help="For advance and step: members to expire. [default: members without a connection]",
 )
 @click.option(
     "--settle",
@@ -87,7 +87,7 @@ def control_clock(context: DaemonContext, words: tuple[str, ...], **options: Any
     """Hold the clock of GROUP, let it run, move it ahead; or say how it stands."""
     group, action, rest = _parse_words(words)
     if group == "":
-        raise InvalidArguments("the empty name is none that can be asked for")
+        raise InvalidArguments("GROUP must not be empty")
     for name, value in options.items():
         if value is not None and action not in _ACTIONS_BY_OPTION[name]:
             raise InvalidArguments(
@@ -132,6 +132,6 @@ groupd expire billing bob"""
 @group_argument()
 @click.argument("member")
 def expire_member(context: DaemonContext, group: str, member: str) -> int:
-    """End the session of MEMBER of GROUP now; nobody else's time changes."""
+    """End the session of MEMBER of GROUP now. The time of other members does not change."""
     print_answer(context, "POST", "groups", group, "members", member, "expire")
     return YES

@@ -28,7 +28,7 @@ from protocol.messages.metadata import (
 
 
 def pause(duration_s: float) -> None:
-    """Wait."""
+    """Block the thread for a duration in seconds."""
     Event().wait(duration_s)
 
 
@@ -103,7 +103,7 @@ class ClusterClient:
         """The brokers by node id, as the last Metadata response named them."""
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections of the client."""
         for connection in self._connections.values():
             connection.close()
 

@@ -40,7 +40,7 @@ class GroupMemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupDescription:
-    """A group."""
+    """A group as kafka-consumer-groups describes it."""
 
     group: str
     state: str

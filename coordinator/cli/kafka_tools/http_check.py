@@ -31,7 +31,7 @@ class HttpCheck:
             urllib3.disable_warnings()
 
     def find_problem(self) -> str:
-        """Send the request. Return what is wrong with the answer; "" for that of a ready service."""
+        """Send the request. Return the problem of the response, or "" if the service is ready."""
         try:
             response = self._pool.request("GET", self.url)
         except HTTPError as error:

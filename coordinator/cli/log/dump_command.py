@@ -82,18 +82,19 @@ class RecordFilter:
         return not self.topics.isdisjoint(entry.find_topics())
 
 
-EPILOG = """A record is wanted when all filters hold; of several values of one filter, any. --topic takes the
-records of that topic's own log, and those of __consumer_offsets that name it: commits, and groups whose members
-subscribe to it or own partitions of it.
+EPILOG = """The command prints a record that matches all filters. Of several values of one filter, one must match.
+--topic matches the records of that topic, and those of __consumer_offsets that name it: commits, and groups whose
+members subscribe to it or own partitions of it.
 
-A terminal gets the records in colours, with member ids shortened and what is very long cut; anything else gets one
-line a record, with all of it. Times are in UTC.
+A terminal gets colours, short member ids and truncated long values. Any other output gets one complete line
+for each record. Times are in UTC.
 
-Of a PATH that is an index of aborted transactions (.txnindex) or a snapshot of producers (.snapshot), each entry is
-printed; filters do not apply.
+If PATH is an index of aborted transactions (.txnindex) or a snapshot of producers (.snapshot), the command
+prints each entry and ignores the filters.
 
-Bytes that are no sound batch are passed over with a line on standard error; an unfinished batch at the end of a log
-is its end. Exit codes: 0 everything was read, 1 something was passed over, 2 PATH is no log, 130 interrupted."""
+The command skips bytes that are not a valid batch, with a line on standard error. An unfinished batch at the
+end of a log counts as the end. Exit codes: 0 everything was read, 1 bytes were skipped, 2 PATH is not a log,
+130 interrupted."""
 
 _FOLLOW_PAUSE_S: Final = 0.5
 
@@ -130,7 +131,7 @@ def _parse_time_option(_: click.Context, __: click.Parameter, value: str | None)
     "--partition", "partitions", multiple=True, type=int, metavar="N", help="Only this log partition."
 )
 @click.option("--from-offset", default=0, type=click.IntRange(min=0), metavar="OFFSET", help="In each log.")
-@click.option("--follow", "is_following", is_flag=True, help="Go on with what is appended.")
+@click.option("--follow", "is_following", is_flag=True, help="Continue with appended records.")
 @click.option(
     "--offsets-decoder", is_flag=True, help="Decode as __consumer_offsets, whatever the directory is called."
 )

@@ -11,11 +11,9 @@ from coordinator.cli.output_streams import exit_interrupted, is_closed, replace_
 SUBCOMMANDS: Final = {
     "dump": Subcommand("cli.log.dump_command:dump_log", "Print the records of a log."),
     "recover": Subcommand("cli.log.recover_command:recover_journal", "Put what a journal has into the logs."),
-    "repair": Subcommand("cli.log.repair_commands:repair_logs", "Copy what can be read of a damaged log."),
+    "repair": Subcommand("cli.log.repair_commands:repair_logs", "Copy the readable part of a damaged log."),
     "stats": Subcommand("cli.log.stats_command:show_stats", "Say what a log is made of."),
-    "verify": Subcommand(
-        "cli.log.repair_commands:verify_logs", "Check a log, and say what is wrong with it."
-    ),
+    "verify": Subcommand("cli.log.repair_commands:verify_logs", "Check a log and report its damage."),
 }
 
 

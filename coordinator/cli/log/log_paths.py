@@ -48,12 +48,12 @@ def holds_offsets(log: LogListing) -> bool:
 
 
 def wait_for_writer() -> None:
-    """Gives whoever writes a log the time to finish a batch."""
+    """Wait until the process that writes a log can have finished a batch."""
     Event().wait(_PAUSE_S)
 
 
 def exit_with_error(text: str) -> NoReturn:
-    """Ends the command: the input is not what it should be."""
+    """Print an error and exit with the code for invalid input."""
     warn(text)
     sys.exit(BAD_INPUT)
 
@@ -81,7 +81,7 @@ def report_errors(run: Callable[P, int]) -> Callable[P, None]:
 
 
 def warn_of_journals(files: Files, logs: Sequence[LogListing]) -> None:
-    """A line for each data directory whose journal has what these logs lack, or cannot be read."""
+    """Yield a line for each data directory whose journal has missing records of these logs or is unreadable."""
     check = JournalCheck(files, logs)
     for directory, text in _describe_lacks(check).items():
         warn(f"{text}; `groupd log recover {directory}` puts that in")
@@ -108,7 +108,7 @@ def _describe_lacks(check: JournalCheck) -> dict[str, str]:
 
 def _format_lack(directory: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - 1} more logs" if len(names) > 1 else ""
-    return f"{directory}: its journal has what is missing in {names[0]}{more}"
+    return f"{directory}: its journal has records that are missing in {names[0]}{more}"
 
 
 def _warn_of_damage(check: JournalCheck) -> None:

@@ -28,7 +28,7 @@ class RecordCount:
     tombstones: int = 0
     bytes: int = 0
     live_keys: int = 0
-    """Keys whose last record is no tombstone."""
+    """Keys whose last record is not a tombstone."""
     superseded_records: int = 0
     """Records with a later one of the same key, which a compaction removes."""
     superseded_bytes: int = 0
@@ -59,7 +59,7 @@ class BatchCount:
     """Bytes on disk by codec."""
 
     def add(self, header: BatchHeader) -> None:
-        """Count a batch."""
+        """Add a batch to the statistics."""
         self.batches += 1
         self.records += header.records_count
         self.bytes += header.size_bytes
@@ -209,7 +209,7 @@ class LogStats:
         warn(f"{path}: byte {position}: {length} bytes passed over: {reason}")
 
     def fields(self) -> Fields:
-        """Everything, as data."""
+        """Return all statistics as data for JSON."""
         record_counter = self.record_counter
         return {
             **self.total.fields(),
@@ -232,5 +232,5 @@ class LogStats:
 
 
 def sort_by_bytes(counts: Mapping[str, RecordCount]) -> list[tuple[str, RecordCount]]:
-    """The largest first."""
+    """Return counts by name, the largest number of bytes first."""
     return sorted(counts.items(), key=lambda item: (-item[1].bytes, item[0]))

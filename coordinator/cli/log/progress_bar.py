@@ -1,7 +1,7 @@
-"""A line on a terminal, behind everything that is printed, that says how much of the logs has been read.
+"""A progress line on a terminal, below the output, with the part of the logs that has been read.
 
-It is drawn from within the reading, a few times a second: no thread writes beside what is printed, and no cursor is
-hidden, which a process that is killed would leave hidden.
+The reading code draws it a few times a second. So no thread writes between lines of the output. The cursor stays
+visible, because a killed process could not show it again.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How far the reading of logs has come, for whoever waits for it."""
+"""The progress of reading logs, and its display."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,21 +10,21 @@ from storage.inspection.log_reader import LogListing
 
 
 class ReadProgress(Protocol):
-    """Follows what is read by way of `files`."""
+    """The progress of reading logs through `files`."""
 
     @property
     def files(self) -> OsFiles:
         """The files to read from."""
 
     def hide(self) -> None:
-        """Makes place for something that is printed."""
+        """Remove the progress line before other output."""
 
     def show_note(self, text: str) -> None:
-        """What else is to be told, in a few words; replaces what was told before."""
+        """Show a short note beside the progress. It replaces the previous note."""
 
 
 class HiddenProgress:
-    """A `ReadProgress` that nobody looks at."""
+    """A `ReadProgress` without a display."""
 
     def __init__(self) -> None:
         self.files = OsFiles()
@@ -40,7 +40,7 @@ class HiddenProgress:
 def show_progress(
     output: Output, logs: Sequence[LogListing], *, is_wanted: bool = True
 ) -> Iterator[ReadProgress]:
-    """Shows how far the reading of these logs has come, where somebody can see it. Nothing of it stays."""
+    """Show the progress of reading these logs if the output is a terminal. Remove it at the end."""
     if not (is_wanted and output.shows_progress):
         yield HiddenProgress()
         return

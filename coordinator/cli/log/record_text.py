@@ -39,13 +39,13 @@ class PieceRole(IntEnum):
     TYPE = 3
     """Of the record."""
     LABEL = 4
-    """The name of a field, with what joins it to its value."""
+    """The name of a field, and the text that joins it to its value."""
     KEY = 5
     """A part of the record's key."""
     VALUE = 6
     MEMBER_ID = 7
     DEFAULT = 8
-    """A field, name and value, that says nothing: what it says is the rule."""
+    """A field with its default value, which readers can omit."""
     TOMBSTONE = 9
     ERROR = 10
     MEMBERS = 11
@@ -57,7 +57,7 @@ class PieceRole(IntEnum):
     LIST_GAP = 15
     """Between the parts of one field."""
     HINT = 16
-    """Nothing of the record: what is not shown of it."""
+    """A note on an omitted part of the record."""
 
 
 Piece = tuple[PieceRole, str]
@@ -67,7 +67,7 @@ LIST_GAP: Final[Piece] = (PieceRole.LIST_GAP, " ")
 
 
 def join_pieces(pieces: Iterable[Piece]) -> str:
-    """The texts alone."""
+    """Return the texts of pieces without their roles."""
     return "".join([text for _, text in pieces])
 
 
@@ -155,7 +155,7 @@ def format_record_text(entry: DecodedRecord) -> str:
 
 
 def create_pieces(entry: DecodedRecord) -> list[Piece]:
-    """One line: where the record is, when it was written, of what type it is, and what it says."""
+    """Return one line: the position of the record, its timestamp, its type and its fields."""
     record, header = entry.record, entry.header
     line: list[Piece] = [
         _partition_piece(entry.name),

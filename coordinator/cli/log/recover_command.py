@@ -10,11 +10,11 @@ from coordinator.cli.output_streams import warn
 from storage.files import OsFiles
 from storage.storage_errors import StorageError, format_error_reason
 
-EPILOG = """A daemon that was killed, or lost its machine, leaves `journal/` in its data directory: what it had
-acknowledged, and not yet synced to the logs. Its next start puts that where it belongs. So does this command,
-without serving; after it the directory is as a clean stop leaves it, and a Kafka broker takes it, which refuses one
-with a journal.
-Exit codes: 0 done; 1 a log cannot be opened, and the journal stays for it; 2 it could not be done."""
+EPILOG = """A killed daemon, or one whose machine failed, leaves `journal/` in its data directory. The journal
+has records that were acknowledged and not yet synced to their logs. The next start of groupd restores them.
+So does this command, without starting a daemon. Afterwards the directory is as after a clean stop. A Kafka
+broker refuses a directory with a journal, and accepts it then.
+Exit codes: 0 done; 1 a log cannot be opened, and the journal is kept for it; 2 the recovery failed."""
 
 
 @click.command(epilog=EPILOG)
@@ -29,7 +29,7 @@ def recover_journal(directory: str, without_journal: bool) -> int:
     """Put what the journal of a data directory has into its logs."""
     path, files = os.path.abspath(directory), OsFiles()
     if not is_data_directory(files, path):
-        exit_with_error(f"{directory}: is no data directory")
+        exit_with_error(f"{directory}: not a data directory")
     try:
         found = recover_directory(files, path, without_journal=without_journal)
     except (StorageError, OSError) as error:

@@ -40,10 +40,10 @@ from storage.repair.repair_in_place import repair_in_place
 from storage.storage_errors import DamagedFile, LogDamaged
 
 VERIFY_EPILOG = """\
-Looks at every batch (length, format, checksum, counts, offsets), at what it unpacks to, at keys and
-values of __consumer_offsets, at indexes, checkpoints and the journal. Changes nothing, and may run beside the
+The command checks every batch (length, format, checksum, counts, offsets), its uncompressed records, keys and
+values of __consumer_offsets, indexes, checkpoints and the journal. It changes nothing and may run beside the
 daemon.
-Exit codes: 0 sound, 1 something is wrong, 2 PATH is no log, 130 interrupted."""
+Exit codes: 0 no damage, 1 damage found, 2 PATH is not a log, 130 interrupted."""
 
 
 @click.command(epilog=VERIFY_EPILOG)
@@ -55,7 +55,7 @@ Exit codes: 0 sound, 1 something is wrong, 2 PATH is no log, 130 interrupted."""
 @color_option
 @report_errors
 def verify_logs(paths: tuple[str, ...], is_json: bool, offsets_decoder: bool, output: Output) -> int:
-    """Check logs: say where something is wrong, what it means, and what repair would do about it."""
+    """Check logs: report damage, its effect, and the changes that a repair would make."""
     logs = find_logs_at(OsFiles(), paths)
     report = _create_finding_report(output, is_json=is_json)
     verified: list[VerifiedLog] = []
@@ -91,13 +91,13 @@ def _create_finding_report(output: Output, *, is_json: bool) -> FindingReport:
 
 
 REPAIR_EPILOG = """\
-Every sound batch is kept as it is, with its offsets; damaged ranges are left out, and the report says
-what was lost and where. Indexes are made anew, and the recovery point is set to the end of each log.
+The command keeps every valid batch with its offsets and leaves out damaged ranges. A report lists the lost
+ranges. The command builds the indexes anew, and sets the recovery point to the end of each log.
 
 With --out, DIR (new or empty) becomes a data directory with the repaired logs, and PATH is not changed. With
---in-place, PATH is a partition or a data directory that no process uses; damaged files stay beside the repaired
-ones, as `.damaged`. An interrupted repair is simply run again.
-Exit codes: 0 done, whatever was lost; 2 it could not be done; 130 interrupted."""
+--in-place, PATH is a partition or a data directory that no process uses. Damaged files stay beside the
+repaired ones, as `.damaged`. Run an interrupted repair again.
+Exit codes: 0 done, with or without losses; 2 the repair failed; 130 interrupted."""
 
 
 @click.command(epilog=REPAIR_EPILOG)
@@ -107,7 +107,7 @@ Exit codes: 0 done, whatever was lost; 2 it could not be done; 130 interrupted."
 @click.option(
     "--drop-undecodable",
     is_flag=True,
-    help="Leave out records of __consumer_offsets whose key or value makes no sense; they stop a load.",
+    help="Leave out records of __consumer_offsets with an invalid key or value; they prevent a load.",
 )
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a loss, and one a log.")
 @click.option(
@@ -124,7 +124,7 @@ def repair_logs(
     offsets_decoder: bool,
     output: Output,
 ) -> int:
-    """Copy what can be read of damaged logs (or repair them in place), and say what was lost."""
+    """Copy the readable part of damaged logs, or repair them in place, and report the losses."""
     if (out is None) == (not is_in_place):
         raise click.UsageError("give either --out DIR or --in-place")
     logs = find_logs_at(OsFiles(), [path])

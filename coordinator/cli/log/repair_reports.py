@@ -41,13 +41,13 @@ class RepairOutcome(NamedTuple):
 
 
 class RepairReport(Protocol):
-    """Tells what became of logs."""
+    """A report of repaired logs, as text or as JSON."""
 
     def print_outcome(self, repaired: RepairOutcome) -> None:
-        """One log."""
+        """Print the outcome of one log."""
 
     def print_summary(self) -> None:
-        """After the last of the logs."""
+        """Print the summary after the last log."""
 
 
 class RepairTextReport:

@@ -13,9 +13,9 @@ from coordinator.cli.output_streams import Output, color_option
 from coordinator.core.message_text import printable
 from storage.files import OsFiles
 
-EPILOG = """Bytes of batches are those on disk; bytes by type and by group are those of keys and values, unpacked.
-Superseded records have a later one of the same key: a compaction removes them. Exit codes: 0 everything was read,
-1 something was passed over (`groupd log verify` says what), 2 PATH is no log, 130 interrupted."""
+EPILOG = """Bytes of batches are those on disk. Bytes by type and by group are those of keys and values,
+uncompressed. Superseded records have a later record of the same key; compaction removes them. Exit codes: 0
+everything was read, 1 bytes were skipped (run `groupd log verify`), 2 PATH is not a log, 130 interrupted."""
 
 _MAX_NAME: Final = 60
 

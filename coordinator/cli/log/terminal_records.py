@@ -37,7 +37,7 @@ class TerminalFormatter:
     """Rows for a terminal, of records in the order in which they are printed."""
 
     def __init__(self, output: Output, *, is_full: bool) -> None:
-        """In: whether everything is told, and in full."""
+        """Create a formatter. `is_full` prints all fields without truncation."""
         self._console = create_console(output)
         self._paint_line = color_line if output.is_colored else join_pieces
         self._is_full = is_full
@@ -113,7 +113,10 @@ def _shorten_ids(line: Row) -> Row:
 
 
 def _split_members(line: Row, *, is_full: bool) -> tuple[list[Row], list[list[Row]]]:
-    """The fields of a line without the members, and those of each member; what says nothing only in full."""
+    """Return the fields of a line without the members, and the fields of each member.
+
+    Fields with default values are included only in full output.
+    """
     head: list[Row] = [[]]
     members: list[list[Row]] = []
     fields = head
@@ -165,11 +168,10 @@ _MIN_CELLS: Final = 8
 
 
 def wrap_fields(fields: Iterable[Row], cells: int, *, first_cells: int) -> list[Row]:
-    """The fields in rows of so many cells; at least one row.
+    """Wrap fields into rows of a number of cells. Return at least one row.
 
-    A field stays in one piece if a row has the room for it. One that is longer is parted between the parts of its
-    list, and what is still longer, anywhere.
-    """
+    A field that fits into a row stays in one piece. A longer one is split between the parts of its list, and
+    a longer part at any character."""
     filler = _RowFiller(max(cells, _MIN_CELLS), first_cells)
     for field in fields:
         if field:

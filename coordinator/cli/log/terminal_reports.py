@@ -26,9 +26,9 @@ _MAX_TITLE: Final = 200
 
 
 def print_number_table(console: Console, titles: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    """A table of what is named in the first column, with figures in the others.
+    """Build a table with names in the first column and figures in the others.
 
-    On a narrow terminal names are wrapped, figures never: there the terminal wraps the rows.
+    On a narrow terminal the table wraps names. The terminal wraps rows whose figures do not fit.
     """
     texts = [[cell if isinstance(cell, str) else f"{cell:,}" for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(titles, *texts, strict=True)]
@@ -203,4 +203,4 @@ def _list_summary(stats: LogStats) -> Iterator[tuple[str, str, str]]:
         share = offsets.superseded_records / offsets.records
         yield "offsets", "dim", f"{live}, {share:.1%} of the records superseded"
     if total.bad_bytes:
-        yield "damage", "red", f"{total.bad_bytes:,} bytes passed over; groupd log verify says what is wrong"
+        yield "damage", "red", f"{total.bad_bytes:,} bytes skipped; run groupd log verify for the causes"

@@ -87,7 +87,7 @@ def format_lines(annotated: AnnotatedMessage) -> Iterator[str]:
 
 
 def format_json(annotated: AnnotatedMessage, **more: object) -> Iterator[str]:
-    """One JSON object a field, with whatever else is said of the message; the problem last."""
+    """Print one JSON object for each field, with the attributes of the message, and the problem last."""
     path: list[str] = []
     for note in annotated.notes:
         del path[note.depth :]
@@ -231,9 +231,9 @@ def _parse_exchanges(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             entry = json.loads(line)
         except ValueError as error:
-            raise click.ClickException(f"line {number} is no JSON: {error}") from error
+            raise click.ClickException(f"line {number} is not JSON: {error}") from error
         if not isinstance(entry, dict):
-            raise click.ClickException(f"line {number} is no JSON object")
+            raise click.ClickException(f"line {number} is not a JSON object")
         if "api" in entry:
             yield number, entry
 
@@ -294,7 +294,7 @@ as the type alone."""
 
 
 def annotate_key(key: bytes) -> tuple[AnnotatedMessage, int]:
-    """The fields of a key, its type first; and that type, -1 where there is none."""
+    """Return the fields of a key, its type first, and that type. The type is -1 if the key has none."""
     if len(key) < 2:
         return AnnotatedMessage([], f"a key of {len(key)} bytes"), -1
     kind = int.from_bytes(key[:2], "big", signed=True)
@@ -354,7 +354,7 @@ class _RecordPrinter:
             click.echo(f"  {line}")
 
     def print_problem(self, problem: str) -> None:
-        """Something that is no record."""
+        """Report bytes that are not a record."""
         self.is_sound = False
         click.echo(problem, err=True)
 

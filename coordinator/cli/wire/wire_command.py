@@ -23,10 +23,9 @@ SUBCOMMANDS: Final = {
 
 @click.group(cls=Subcommands, subcommands=SUBCOMMANDS)
 def wire() -> None:
-    """Print bytes of the protocol, field by field: where each field begins, how long it is, what it says.
+    """Print bytes of the protocol field by field: the position, the length and the value of each field.
 
-    Where the bytes are not what they have to be, the fields up to there are printed, then the reason, and the exit
-    code is 1.
+    For invalid bytes the command prints the fields up to them and the reason, and exits with 1.
     """
 
 
@@ -36,7 +35,7 @@ def parse_hex(text: str) -> bytes:
     try:
         return bytes.fromhex(digits)
     except ValueError as error:
-        raise click.BadParameter(f"these are no hexadecimal digits: {error}") from error
+        raise click.BadParameter(f"not hexadecimal digits: {error}") from error
 
 
 def read_input(path: str | None, hex_text: str | None) -> bytes:
