@@ -1,1 +1,1 @@
-"""What the daemon is told at its start: Kafka's properties, where they come from, and what they mean."""
+"""The configuration of the daemon: Kafka's properties, their sources, their values and their checks."""

@@ -140,7 +140,7 @@ class ClusterProperties(Properties):
         return bool(self.cluster_etcd_endpoints)
 
     def check_cluster(self) -> None:
-        """Raises ConfigError for what does not go together."""
+        """Check the properties against each other. Raises ConfigError."""
         for one, other in (("username", "password"), ("cert", "key")):
             names = f"cluster.etcd.{one}", f"cluster.etcd.{other}"
             values = [getattr(self, name.replace(".", "_")) for name in names]

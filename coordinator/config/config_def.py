@@ -242,7 +242,7 @@ ANY_VALUE: Final = _AnyValue()
 
 
 def at_least(minimum: int) -> NumberRange:
-    """Numbers that are no less than `minimum`."""
+    """Return the range of numbers from `minimum`."""
     return NumberRange(minimum)
 
 
@@ -270,7 +270,7 @@ class BrokerSynonym(Struct, frozen=True):
 
 
 class ConfigKey(Struct, frozen=True):
-    """One property: type, default as text, what it does, bounds, and for a topic's the broker's names for it."""
+    """One property: its type, default, documentation and bounds. A topic property also has its broker synonyms."""
 
     name: str
     kind: ConfigType
@@ -309,7 +309,7 @@ class ConfigKey(Struct, frozen=True):
         return _format_java_double(value) if isinstance(value, float) else str(value)
 
     def parse(self, text: str) -> ConfigValue:
-        """What `text` means. Raises InvalidConfig naming the property, the value and what is allowed."""
+        """Parse a value. Raises InvalidConfig with the property, the value and the accepted values."""
         value: ConfigValue | None
         try:
             value = parse_value(self.kind, text)

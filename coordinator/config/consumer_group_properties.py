@@ -100,7 +100,7 @@ class ConsumerGroupProperties(Properties):
                 raise self._create_contradiction(smaller, "exceeds", larger)
         interval, session = "heartbeat.interval.ms", "session.timeout.ms"
         if self._get_value(interval) >= self._get_value(session):
-            raise self._create_contradiction(interval, "is no less than", session)
+            raise self._create_contradiction(interval, "must be less than", session)
 
     def _get_value(self, name: str) -> int:
         value = getattr(self, (_PREFIX + name).replace(".", "_"))

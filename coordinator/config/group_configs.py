@@ -1,7 +1,7 @@
-"""The configs that one group can have of its own, under Kafka's names: what they may be.
+"""Group configs under Kafka's names, and their accepted values.
 
-Those of consumer groups act; those of share groups and streams groups, which are not served here, are kept.
-Source: Kafka's `GroupConfig`.
+groupd applies the configs of consumer groups. It stores those of share groups and streams groups, which it does not
+serve. Source: Kafka's `GroupConfig`.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ _RANGED_CONFIGS: Final = (HEARTBEAT_INTERVAL, SESSION_TIMEOUT, "consumer.assignm
 
 
 def find_broker_synonym(name: str) -> str:
-    """The property of the broker that groups without such a config obey; the config itself where there is none."""
+    """Return the broker property that is the default of a group config, or the name of the config itself."""
     return UNSUPPORTED_SYNONYMS.get(name, f"group.{name}")
 
 

@@ -349,7 +349,7 @@ def find_jaas_reader(environment: Mapping[str, str], read: ReadFile) -> Callable
 def _find_jaas_path(environment: Mapping[str, str]) -> str | None:
     if _LOGIN_CONFIG not in environment.get(_JAVA_OPTIONS, ""):
         return None
-    import shlex  # for whoever has such a file
+    import shlex  # only images with such a file need it
 
     try:
         options = shlex.split(environment[_JAVA_OPTIONS])

@@ -98,20 +98,28 @@ def check_listener_names(texts: Mapping[str, str], known: set[str]) -> None:
         found = parse_listener_property(name)
         if found is not None and found.listener not in known:
             names = ", ".join(sorted(known))
-            raise ConfigError(f"{name}: there is no listener {found.listener}; there is: {names}", name)
+            raise ConfigError(
+                f"{name}: listener {found.listener} does not exist. The listeners are: {names}", name
+            )
 
 
 class ListenerValues:
     """The values of the properties for one listener, by the names of the fields of `Config`."""
 
     def __init__(self, config: Config, texts: Mapping[str, str], listener: str) -> None:
-        """In: what was set, by Kafka's names, already checked; the listener's name in any case."""
+        """Create the values of a listener.
+
+        Args:
+            config: The configuration of the broker.
+            texts: The values that were set, by Kafka's property names. They are valid.
+            listener: The name of the listener, in upper or lower case.
+        """
         self._config = config
         self._texts = texts
         self._prefix = f"{LISTENER_PREFIX}{listener.lower()}."
 
     def find_name(self, name: str, mechanism: str = "") -> str:
-        """What sets a property for this listener: the narrowest of its names that is set, or else the plain one."""
+        """Return the most specific name that is set for a property and this listener, or the plain name."""
         names = [f"{self._prefix}{mechanism.lower()}.{name}"] if mechanism else []
         names.append(self._prefix + name)
         return next((each for each in names if each in self._texts), name)
@@ -121,7 +129,7 @@ class ListenerValues:
         return self.find_name(name, mechanism) in self._texts
 
     def find_text(self, name: str) -> str | None:
-        """What was set under exactly this name of a property, behind the listener's prefix."""
+        """Return the text that was set under exactly this name with the prefix of the listener, or None."""
         return self._texts.get(self._prefix + name)
 
     def get(self, name: str, mechanism: str = "") -> Any:
@@ -133,7 +141,7 @@ class ListenerValues:
         return tuple(value) if isinstance(value, list) else value
 
     def view(self, view_class: type[Any], mechanism: str = "", **others: Any) -> Any:
-        """An instance of a class whose fields are properties, or among the `others`; see `Config.view`."""
+        """Create an object from properties. Its fields are properties, or are in `others`; see `Config.view`."""
         from dataclasses import fields
 
         names = [entry.name for entry in fields(view_class) if entry.name not in others]

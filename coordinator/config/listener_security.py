@@ -28,8 +28,15 @@ _HTTPS: Final = "https"
 
 
 def find_inter_broker_name(config: Config, properties: Mapping[str, str]) -> str:
-    """The name of the listener that was asked for, in capitals; "" where none was. In: also what was set, by
-    Kafka's names. Raises ConfigError."""
+    """Return the upper-case name of the configured inter-broker listener, or "" without one.
+
+    Args:
+        config: The configuration of the broker.
+        properties: The values that were set, by Kafka's property names.
+
+    Raises:
+        ConfigError: both properties are set.
+    """
     name = config.inter_broker_listener_name.upper()
     if name and _PROTOCOL in properties:
         raise ConfigError(
@@ -41,8 +48,10 @@ def find_inter_broker_name(config: Config, properties: Mapping[str, str]) -> str
 def find_inter_broker_listener(
     config: Config, properties: Mapping[str, str], listeners: Sequence[Listener]
 ) -> Listener | None:
-    """That listener, or the first that is PLAINTEXT where none was asked for; None: there is none. Raises
-    ConfigError."""
+    """Return the inter-broker listener: the configured one, or the first PLAINTEXT listener, or None.
+
+    Raises ConfigError if the configured listener does not exist.
+    """
     name = find_inter_broker_name(config, properties)
     if not name:
         return next((each for each in listeners if each.protocol is SecurityProtocol.PLAINTEXT), None)
@@ -50,7 +59,9 @@ def find_inter_broker_listener(
     property_name = _NAME if config.inter_broker_listener_name else _PROTOCOL
     if found is None:
         names = ", ".join(each.name for each in listeners)
-        raise ConfigError(f"{property_name}: there is no listener {name}; there is: {names}", property_name)
+        raise ConfigError(
+            f"{property_name}: listener {name} does not exist. The listeners are: {names}", property_name
+        )
     if property_name == _PROTOCOL and found.protocol != name:
         raise ConfigError(
             f"{property_name}: the listener {name} is {found.protocol} (listener.security.protocol.map)",
@@ -65,7 +76,7 @@ def is_inter_broker_listener(config: Config, properties: Mapping[str, str], list
 
 
 def check_endpoint_identification(values: ListenerValues, listener: Listener) -> None:
-    """Raises ConfigError for a way of making sure of a host that there is not."""
+    """Check the algorithm of hostname verification. Raises ConfigError."""
     algorithm = values.get(_ENDPOINT_IDENTIFICATION)
     if algorithm.lower() not in ("", _HTTPS):
         name = values.find_name(_ENDPOINT_IDENTIFICATION)
@@ -78,8 +89,16 @@ def check_endpoint_identification(values: ListenerValues, listener: Listener) ->
 def create_inter_broker_login(
     config: Config, listener: Listener, jaas_options: Mapping[str, Mapping[str, str]]
 ) -> Login:
-    """As whom this broker logs in at others by a listener with SASL. In: the options of its login modules, by
-    mechanism. Raises ConfigError."""
+    """Create the login of this broker at other brokers, for an inter-broker listener with SASL.
+
+    Args:
+        config: The configuration of the broker.
+        listener: The inter-broker listener.
+        jaas_options: The options of the login modules, by mechanism.
+
+    Raises:
+        ConfigError: the listener does not offer the mechanism.
+    """
     mechanism = config.sasl_mechanism_inter_broker_protocol
     where = f"the brokers reach each other by the listener {listener.name}, which is {listener.protocol}"
     usable = [each for each in jaas_options if each in LOGIN_MECHANISMS]
@@ -122,8 +141,17 @@ JaasFileReader = Callable[[], tuple[str, str]]
 def create_listener_settings(
     config: Config, properties: Mapping[str, str], listener: Listener, jaas_file: JaasFileReader | None = None
 ) -> ListenerSettings:
-    """What is asked of clients of a listener. In: also all that was set, by Kafka's names, each value being one of
-    its property. Raises ConfigError naming what is wrong, and none of the secrets."""
+    """Create the security settings of a listener.
+
+    Args:
+        config: The configuration of the broker.
+        properties: The values that were set, by Kafka's property names. Each is valid by itself.
+        listener: The listener.
+        jaas_file: Reads the JAAS file of the process.
+
+    Raises:
+        ConfigError: settings contradict each other or are missing. The message contains no secrets.
+    """
     values = ListenerValues(config, properties, listener.name)
     has_sasl = listener.protocol.has_sasl
     mechanisms = _parse_mechanisms(values, listener) if has_sasl else ()
@@ -165,8 +193,8 @@ def _create_tls_settings(values: ListenerValues, listener: Listener) -> TlsSetti
     ):
         name = values.find_name(_CLIENT_AUTH)
         raise ConfigError(
-            f"{name}={client_auth}: the listener {listener.name} needs ssl.truststore.location, or "
-            "ssl.truststore.certificates, to know whose clients' certificates are good",
+            f"{name}={client_auth}: listener {listener.name} needs ssl.truststore.location or "
+            "ssl.truststore.certificates to verify the certificates of clients",
             name,
         )
     _check_cipher_suites(values, listener)
@@ -214,7 +242,7 @@ def _check_store(values: ListenerValues, listener: Listener, store: str) -> None
 
 
 def _find_client_auth(values: ListenerValues, listener: Listener) -> str:
-    """Whose certificate is asked for. With SASL the property counts that is this listener's own (KIP-684)."""
+    """Return `ssl.client.auth` of a listener. With SASL only the property of the listener counts (KIP-684)."""
     if listener.protocol.has_sasl and values.find_text(_CLIENT_AUTH) is None:
         return "none"
     found: str = values.get(_CLIENT_AUTH)
@@ -271,7 +299,9 @@ def _parse_mechanisms(values: ListenerValues, listener: Listener) -> tuple[str, 
     mechanisms = tuple(mechanism for mechanism in mechanisms if mechanism != GSSAPI)
     for mechanism in mechanisms:
         if mechanism not in SASL_MECHANISMS:
-            raise ConfigError(f"{name}: {mechanism} is no mechanism, and {where}; there is: {accepted}", name)
+            raise ConfigError(
+                f"{name}: mechanism {mechanism} is unknown, and {where}. Accepted: {accepted}", name
+            )
         _check_handler(values, listener, mechanism)
     return mechanisms
 
@@ -347,9 +377,7 @@ def _create_oauth_settings(values: ListenerValues, listener: Listener) -> OauthS
     )
     url = values.find_name(_JWKS_URL, mechanism)
     if not is_secured and values.get(_JWKS_URL, mechanism):
-        raise ConfigError(
-            f"{url}: nobody validates tokens by it; {prefixed}={OAUTH_VALIDATORS[0]} is missing", url
-        )
+        raise ConfigError(f"{url} has no effect: set {prefixed}={OAUTH_VALIDATORS[0]} as well", url)
     if is_secured and not values.get(_JWKS_URL, mechanism):
         raise ConfigError(f"{prefixed}: {_JWKS_URL} is missing", prefixed)
     for what in ("audience", "issuer"):

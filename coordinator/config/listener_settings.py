@@ -14,8 +14,10 @@ from coordinator.security.core.sasl_login import Login
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """Key, certificates and versions. Either a file of a type, or PEM text, has the key; so with the
-    certificates of those who may sign that of a client, of which there need be none."""
+    """Keys, certificates and versions of TLS.
+
+    The key is in a keystore file or is PEM text. The same holds for the trusted certificates, which are optional.
+    """
 
     ssl_keystore_location: str
     ssl_keystore_type: str
@@ -34,28 +36,28 @@ class TlsSettings:
     ssl_enabled_protocols: tuple[str, ...]
     """TLSv1.2, TLSv1.3, or both."""
     ssl_cipher_suites: tuple[str, ...]
-    """Keys of `cipher_suites.OPENSSL_NAMES`; nothing for OpenSSL's choice."""
+    """Keys of `cipher_suites.OPENSSL_NAMES`. Empty leaves the choice to OpenSSL."""
     ssl_principal_mapping_rules: str
     ssl_allow_dn_changes: bool
     ssl_allow_san_changes: bool
     ssl_endpoint_identification_algorithm: str
-    """How a client makes sure of the broker's host; "": not at all."""
+    """How a client verifies the host of the broker; "" disables the verification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OauthSettings:
-    """How the tokens of OAUTHBEARER are validated."""
+    """The validation of OAUTHBEARER tokens."""
 
     is_secured: bool
-    """Whether tokens are signed; else they are taken without."""
+    """Whether tokens must be signed."""
     sasl_oauthbearer_jwks_endpoint_url: str
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int
     sasl_oauthbearer_expected_audience: tuple[str, ...]
-    """Nothing: anybody."""
+    """Accepted audiences. Empty accepts every audience."""
     sasl_oauthbearer_expected_issuer: str
-    """ "": anybody."""
+    """The accepted issuer. "" accepts every issuer."""
     sasl_oauthbearer_clock_skew_seconds: int
     sasl_oauthbearer_scope_claim_name: str
     sasl_oauthbearer_sub_claim_name: str
@@ -63,8 +65,7 @@ class OauthSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """The settings of one listener. `tls` is there where the protocol has TLS; the mechanisms, where it has
-    SASL."""
+    """The settings of one listener. `tls` is set for protocols with TLS, `mechanisms` for protocols with SASL."""
 
     name: str
     protocol: SecurityProtocol
@@ -72,15 +73,15 @@ class ListenerSettings:
     mechanisms: tuple[str, ...]
     """As SASL calls them, in the order of the property; each once."""
     jaas_options: Mapping[str, Mapping[str, str]] = field(repr=False)
-    """By mechanism: the options of its login module, none where there is no module."""
+    """The options of the login module by mechanism. Empty for a mechanism without a login module."""
     connections_max_reauth_ms: Mapping[str, int]
-    """By mechanism; not above 0: off."""
+    """`connections.max.reauth.ms` by mechanism. A value of 0 or less disables re-authentication."""
     oauth: OauthSettings | None
-    """Where OAUTHBEARER is a mechanism."""
+    """The settings of OAUTHBEARER, if it is a mechanism."""
     sasl_server_max_receive_size: int
     connection_failed_authentication_delay_ms: int
     authentication_timeout_ms: int
     is_inter_broker: bool
-    """Whether the brokers of a cluster reach each other by it."""
+    """Whether the brokers of a cluster connect to each other by this listener."""
     login: Login | None
-    """As whom this one logs in at others then, where there is SASL."""
+    """The login of this broker at other brokers, for an inter-broker listener with SASL."""

@@ -1,8 +1,7 @@
-"""Where clients connect, and what they are told to connect to. Source: Kafka's `SocketServerConfigs`.
+"""Listeners and advertised addresses. Source: Kafka's `SocketServerConfigs`.
 
-A listener has a name, and the advertised address of that name is what Metadata and FindCoordinator answer on its
-connections. A listener on every interface that advertises nothing, or nothing but its port, answers with the
-address that the client used.
+A listener has a name. Metadata and FindCoordinator on its connections return the advertised address of that name. A
+listener on every interface without an advertised host returns the address that the client connected to.
 """
 
 import re
@@ -36,8 +35,7 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def with_bound_port(self, port: int) -> "Address":
-        """As people and programs are told it once it is open: with the port that was taken, and 0.0.0.0 for "", as
-        they want a host to connect to."""
+        """Return the address with the bound port and with 0.0.0.0 in place of an empty host."""
         return Address(self.host or "0.0.0.0", port)
 
     @property
@@ -62,7 +60,7 @@ def is_loopback(host: str) -> bool:
 
 
 def pack_address(host: str) -> bytes:
-    """The 4 or 16 bytes of an IPv4 or IPv6 address; nothing for what is none."""
+    """Return the 4 or 16 bytes of an IPv4 or IPv6 address, or nothing for other texts."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_pton(family, host)
@@ -81,7 +79,7 @@ class Listener(Struct, frozen=True):
 
     @property
     def has_open_access(self) -> bool:
-        """Whether others than this machine reach it, and nobody asks them who they are."""
+        """Whether other machines can connect without authentication."""
         return self.protocol is SecurityProtocol.PLAINTEXT and not self.address.is_loopback
 
 
@@ -156,7 +154,7 @@ def _parse_protocols(config: Config) -> dict[str, SecurityProtocol]:
 
 
 def parse_listeners(config: Config) -> tuple[list[Listener], list[str]]:
-    """The listeners to open, and the names of those that are a controller's and stay closed. Raises ConfigError."""
+    """Return the listeners to open, and the names of the closed controller listeners. Raises ConfigError."""
     addresses = _parse_all(config.listeners, "listeners")
     advertised = _parse_all(config.advertised_listeners, "advertised.listeners")
     controllers = {name.upper() for name in config.controller_listener_names}
@@ -176,13 +174,15 @@ def parse_listeners(config: Config) -> tuple[list[Listener], list[str]]:
         )
     _refuse_unknown(advertised, addresses)
     if not listeners:
-        raise ConfigError("listeners: there is none for clients", "listeners")
+        raise ConfigError("listeners: at least one listener for clients is required", "listeners")
     return listeners, [name for name in addresses if name in controllers]
 
 
 def find_listener_names(config: Config) -> set[str]:
-    """The names of all listeners that are spoken of, in lower case: also those of a controller, and those that have
-    a protocol only. Raises ConfigError."""
+    """Return the lower-case names of all configured listeners.
+
+    They include controller listeners, and listeners that only have a protocol. Raises ConfigError.
+    """
     named = (
         *_parse_all(config.listeners, "listeners"),
         *config.controller_listener_names,
@@ -218,7 +218,9 @@ def _check_advertised(name: str, bound: Address, advertised: Address | None) -> 
         return None
     if advertised.is_wildcard:
         what = "advertised.listeners"
-        raise ConfigError(f"{what}: {name} cannot be {advertised}: nobody can connect to that", what)
+        raise ConfigError(
+            f"{what}: {name} cannot be {advertised}, because clients cannot connect to it", what
+        )
     return advertised
 
 
@@ -227,14 +229,14 @@ def _refuse_unknown(advertised: Iterable[str], known: Iterable[str]) -> None:
     for name in advertised:
         if name not in known:
             raise ConfigError(
-                f"advertised.listeners: there is no listener {name}", "advertised.listeners", "listeners"
+                f"advertised.listeners: listener {name} does not exist", "advertised.listeners", "listeners"
             )
 
 
 def format_wildcard_listeners(advertised: Iterable[str]) -> str:
-    """Listeners of the names and ports of `advertised.listeners`, on every address.
+    """Return listeners on every address with the names and ports of `advertised.listeners`.
 
-    So the images of Kafka choose them where only the advertised ones are told. Raises ConfigError.
+    Kafka's images derive the listeners in this way if only the advertised ones are set. Raises ConfigError.
     """
     addresses = _parse_all(advertised, "advertised.listeners")
     return ",".join(f"{name}://0.0.0.0:{address.port}" for name, address in addresses.items())

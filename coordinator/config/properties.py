@@ -373,7 +373,9 @@ class Config(
             self.max_connections_per_ip_overrides
         ):
             name = "max.connections.per.ip"
-            raise ConfigError(f"{name} (0) lets nobody in unless {name}.overrides does", name)
+            raise ConfigError(
+                f"{name}=0 rejects every connection that is not listed in {name}.overrides", name
+            )
         if self.control_token and self.control_token_file:
             names = "control.token", "control.token.file"
             raise ConfigError(f"{names[0]} and {names[1]} are both there; one has the token", *names)
@@ -391,7 +393,7 @@ class Config(
             )
 
     def view(self, view_class: type[V], **others: Any) -> V:
-        """What one part obeys: an instance of its class, whose fields are properties, or among the `others`."""
+        """Return the properties of one component as an instance of its class. Other fields are in `others`."""
         shared = self.declarations.keys() & view_class.__struct_fields__
         return view_class(**{name: getattr(self, name) for name in shared} | others)
 

@@ -248,7 +248,7 @@ class SecurityProperties(Properties):
         delay_ms = self.connection_failed_authentication_delay_ms
         if 0 < idle_ms <= delay_ms != _FAILED_AUTHENTICATION_DELAY_MS:
             names = "connection.failed.authentication.delay.ms", "connections.max.idle.ms"
-            raise create_contradiction(names[0], delay_ms, "is no less than", names[1], idle_ms)
+            raise create_contradiction(names[0], delay_ms, "must be less than", names[1], idle_ms)
         if bool(self.http_tls_certificate) is not bool(self.http_tls_key):
             names = "http.tls.certificate", "http.tls.key"
             given, missing = names if self.http_tls_certificate else names[::-1]

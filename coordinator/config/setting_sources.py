@@ -89,12 +89,11 @@ def read_settings(
     read: ReadFile | None = None,
     find_volumes: Callable[[], ContainerVolumes] | None = None,
 ) -> Settings:
-    """Merges the sources.
+    """Merge the sources of settings.
 
-    In: the name of a profile; a properties file, its path for messages; the process environment; `-o` options as
-    `name=value`; named flags by the property that they set; what reads the files that variables name; what finds
-    the volumes of a container. Raises ConfigError.
-    """
+    The sources are a profile, a properties file (with its path for messages), the environment of the process,
+    `-o` options as `name=value`, and named options by the property that they set. Callables read the files
+    that variables name and find the volumes of a container. Raises ConfigError."""
     environment = environment or {}
     settings = Settings(in_image=is_in_image(environment))
     _read_defaults(settings, environment)

@@ -1,7 +1,6 @@
-"""Every property that a topic can have. Source: Kafka's `LogConfig` and `TopicConfig` of 4.4, defaults
-included; those that the log engine obeys are its own.
+"""Every topic property, with the defaults of Kafka 4.4. Source: Kafka's `LogConfig` and `TopicConfig`.
 
-All are kept and reported; the documentation of each says whether it does anything here.
+groupd stores and reports all of them. The documentation of each property says whether groupd applies it.
 """
 
 import re

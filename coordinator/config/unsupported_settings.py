@@ -148,7 +148,7 @@ _IMAGE_VARIABLES: Final = frozenset(
 _SERVICE_LINK: Final = re.compile(
     r"KAFKA(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_(ADDR|PORT|PROTO))?)?)"
 )
-"""What Kubernetes tells every container about a service whose name begins with `kafka`."""
+"""Variables that Kubernetes sets in every container for a service whose name begins with `kafka`."""
 
 
 def is_ignored_property(name: str) -> bool:

@@ -15,7 +15,7 @@ def parse_connection_counts(text: str) -> dict[str, int]:
     """HOST:COUNT, … by host, as it is written. Raises ValueError."""
     lowest, highest = LIMITS[ConfigType.INT]
     counts: dict[str, int] = {}
-    listed = text.strip().rstrip(",")  # as Java's split, which drops what is empty at the end
+    listed = text.strip().rstrip(",")  # Java's split drops empty strings at the end
     for part in listed.split(",") if listed else []:
         host, _, count = part.strip().rpartition(":")
         if not host.strip() or "\0" in host or not lowest <= int(count) <= highest:
@@ -112,7 +112,7 @@ def _are_cipher_suites(value: ConfigValue) -> bool:
 
 
 def _is_url(value: ConfigValue) -> bool:
-    from urllib.parse import urlsplit  # for whoever sets one
+    from urllib.parse import urlsplit  # only configurations with a URL need it
 
     if value == "":
         return True
@@ -126,7 +126,7 @@ def _is_url(value: ConfigValue) -> bool:
 
 
 def parse_port_range(text: str) -> range | None:
-    """What FIRST-LAST stands for; empty for nothing, None for what is not that."""
+    """Parse FIRST-LAST. Return an empty range for an empty text, and None for an invalid one."""
     if not text:
         return range(0)
     found = _PORT_RANGE.fullmatch(text)

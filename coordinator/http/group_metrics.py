@@ -1,7 +1,8 @@
-"""The metrics of single groups. Those of lag have the names and labels of kafka_exporter (danielqsj), so that what
-was made for it works; where nothing was committed there is no series, and no -1. One family is made at a time, and
-written before the next.
-"""
+"""The metrics of single groups.
+
+Metrics of lag have the names and labels of kafka_exporter (danielqsj), so existing dashboards work. A
+partition without a committed offset has no series; kafka_exporter reports -1. One family is rendered and
+written at a time."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ _PARTITION_LABELS: Final = ("topic", "partition")
 
 Family = TypeVar("Family", GaugeMetricFamily, CounterMetricFamily)
 Sample = tuple[Sequence[str], float]
-"""Of labels, and what has them."""
+"""The values of the labels, and the value of the metric."""
 
 
 class GroupsCollector(Collector):
@@ -29,7 +30,7 @@ class GroupsCollector(Collector):
         self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
+        """Yield all metrics of the snapshot."""
         groups = self._metrics.groups
         yield from _collect_states(groups)
         yield from _collect_rebalances(groups)

@@ -33,8 +33,8 @@ _TOKEN_FILE: Final = "control.token.file"
 
 
 class RequestOrigin(Struct, frozen=True):
-    """What a request says of who sends it: its headers, None where there are none, and `local_host`, the address
-    of this machine that it came to."""
+    """The origin of a request: headers, None if missing, and `local_host`, the address of this machine that
+    the client connected to."""
 
     host: str | None
     origin: str | None
@@ -43,9 +43,11 @@ class RequestOrigin(Struct, frozen=True):
 
 
 class ControlAccess(Struct, frozen=True, kw_only=True):
-    """Who may read and who may change groups. `own_host` is what the port was bound to; `is_loopback`, whether that
-    is this machine only; `enable` is the property of that name, `hosts` control.hosts in lower case, `token` what
-    has to be known; `has_authorizer`, whether ACLs guard groups and topics."""
+    """The permissions of one HTTP port.
+
+    `own_host` is the bound host. `is_loopback`: only this machine reaches it. `enable`, `hosts` (in lower case) and
+    `token` are the properties `control.*`. `has_authorizer`: ACLs protect groups and topics.
+    """
 
     own_host: str
     is_loopback: bool
@@ -60,32 +62,32 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
 
     @property
     def guards_reading(self) -> bool:
-        """Whether reading needs what changing needs."""
+        """Whether reading requires the same permission as changes."""
         return self.has_authorizer and self.enable == "auto"
 
     @property
     def is_enabled_explicitly(self) -> bool:
-        """Whether somebody said in so many words that control will be used."""
+        """Whether the configuration turns the control API on explicitly."""
         return self.enable in ("true", "open") or (self.token is not None and self.enable != "false")
 
     def why_off(self) -> str | None:
-        """Why nothing can be changed here, in a sentence; None where it can."""
+        """Return the reason why changes are off over this port, or None if they are on."""
         if self.enable == "false":
-            return "Nothing can be changed over this port: control.enable is false."
+            return "Changes are off over this port: control.enable is false."
         if self.guards_reading and self.token is None:
             return (
-                "Nothing can be read or changed over this port, because authorizer.class.name is set: set "
+                "Reading and changes are off over this port, because authorizer.class.name is set: set "
                 "control.token, or control.enable to true, open or false."
             )
         if self.is_loopback or self.token is not None or self.enable == "open":
             return None
         return (
-            "Nothing can be changed over this port, as others than this machine reach it: set control.token, or "
-            "let everybody (control.enable=open)."
+            "Changes are off over this port, because other machines reach it: set control.token, or allow every "
+            "client (control.enable=open)."
         )
 
     def is_own_name(self, host: str) -> bool:
-        """Whether a port of this machine is asked for by a name that a foreign page cannot take. In: lower case."""
+        """Return whether a lower-case host is a name of this machine that a foreign page cannot have."""
         return is_loopback(host) or host == self.own_host.lower() or host in self.hosts
 
     def check_reading(self, caller: RequestOrigin) -> None:
@@ -120,7 +122,7 @@ class ControlAccess(Struct, frozen=True, kw_only=True):
         if scheme.lower() != _BEARER or not is_right:
             what = "Reading or changing" if self.guards_reading else "Changing"
             detail = f"{what} anything here needs the token (control.token): Authorization: Bearer TOKEN."
-            title = "The token is wrong" if caller.authorization else "There is no token"
+            title = "The token is wrong" if caller.authorization else "The token is missing"
             raise Problem(ProblemKind.BAD_TOKEN, title, detail)
 
     def _check_host(self, caller: RequestOrigin) -> None:
@@ -215,8 +217,8 @@ FILES_SHARE: Final = 8
 and topics."""
 
 SHORT_REQUEST_SHARE: Final = 4
-"""One of so many connections is for what is answered at once: waits and streams, however many there are, leave it
-to /health, /metrics and whoever wants to know what is waited for."""
+"""One of so many connections is reserved for short requests, so that /health, /metrics and explanations work beside
+any number of waits and streams."""
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):

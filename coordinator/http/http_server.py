@@ -1,9 +1,8 @@
 """The HTTP port: an index page, /health, /ready, /metrics, and the API below /v1.
 
-The port is bound at the start; what serves it (`http_service.py`) is imported when the first connection comes, in
-another thread, so that a daemon that nobody looks at does not pay for it and one that is looked at does not stop
-for it. Where control was asked for it will be looked at: there the import begins by itself once all is loaded.
-"""
+groupd binds the port at the start. A thread imports the service (`http_service.py`) with the first
+connection. So a daemon without HTTP clients does not pay for it, and the event loop does not wait for the
+import. If the configuration turns control on explicitly, the import begins when all groups are loaded."""
 
 import asyncio
 import logging
@@ -35,7 +34,7 @@ class HttpServer:
         limits: HttpLimits,
         tls: "ssl.SSLContext | None" = None,
     ) -> None:
-        """In: the sockets, and who may do what over them; what they shake hands with, where that is https."""
+        """Create the server of bound sockets. `access` has the permissions, `tls` the TLS context of https."""
         self._broker = broker
         self._control = control
         self._sockets = sockets
@@ -47,13 +46,13 @@ class HttpServer:
         self._start_task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Waits for the first connection."""
+        """Wait for the first connection."""
         for bound in self._sockets:
             bound.setblocking(False)
             self._loop.add_reader(bound, self._on_first_connection)
 
     def warm_up(self) -> None:
-        """Makes ready for whoever comes first, where somebody said that he would."""
+        """Import the service before the first connection, if the configuration turns control on explicitly."""
         if self._access.is_enabled_explicitly and self._sockets and self._start_task is None:
             self._on_first_connection()
 

@@ -65,7 +65,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is ready to be used."""
-        # uvloop's transports are no subclasses of asyncio's, only alike.
+        # uvloop's transports have the interface of asyncio's and are not subclasses of it.
         self._transport = cast("asyncio.Transport", transport)
         self.request_handler.connection_made(transport)
         if self._is_aborted:
@@ -104,7 +104,7 @@ class HttpConnection(asyncio.Protocol):
             self._unread_timer = None
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Close the connection at once."""
         self._is_aborted = True
         if self._transport is not None:
             self._transport.abort()
@@ -116,8 +116,13 @@ class HttpConnections:
     def __init__(
         self, max_connections: int, request_timeout_s: float, line_limiter: AddressLineLimit
     ) -> None:
-        """In: how many there may be; how long an answer may take to be read; who says whether a peer that
-        misbehaves is told of."""
+        """Create an empty set of connections.
+
+        Args:
+            max_connections: The maximum number of connections.
+            request_timeout_s: The time in which a client must read a response, seconds.
+            line_limiter: Limits the log lines about one address.
+        """
         self.request_timeout_s = request_timeout_s
         self._max_connections = max_connections
         self._line_limiter = line_limiter
@@ -169,8 +174,8 @@ class HttpConnections:
         place."""
         if self._long_requests >= find_max_long_requests(self._max_connections):
             detail = (
-                f"{self._long_requests} waits and streams keep connections already; the others of "
-                f"{self._max_connections} (http.max.connections) are for what is answered at once."
+                f"{self._long_requests} waits and streams use connections already; the remaining ones of "
+                f"{self._max_connections} (http.max.connections) are reserved for short requests."
             )
             raise Problem(ProblemKind.TOO_MANY, "Too many wait", detail)
         self._long_requests += 1
@@ -201,7 +206,7 @@ class RequestLog(logging.Logger):
     """Takes what aiohttp logs of one server."""
 
     def __init__(self, line_limiter: AddressLineLimit) -> None:
-        """In: who says whether a peer that misbehaves is told of."""
+        """Create a log. `line_limiter` limits the lines about one address."""
         super().__init__(_LOG.name)
         self._line_limiter = line_limiter
 
@@ -213,7 +218,7 @@ class RequestLog(logging.Logger):
             peer = str(args[0]) if args else "a peer"
             if self._line_limiter.admit_line("/" + peer):
                 reason = exc_info.message if isinstance(exc_info, HttpProcessingError) else str(exc_info)
-                _LOG.warning("Refused what came from %s to the HTTP port: %s", peer, _first_line(reason))
+                _LOG.warning("Refused a request from %s to the HTTP port: %s", peer, _first_line(reason))
         elif level >= logging.WARNING:
             assert not isinstance(args, Mapping)
             _LOG.log(level, str(msg), *args, exc_info=exc_info)
@@ -229,7 +234,7 @@ MAX_HEADERS: Final = 64
 MAX_FIELD_BYTES: Final = 8190
 """Of the request line, and of each header's name and value: cookies of others on this host can be long."""
 LINGER_S: Final = 1.0
-"""How long a body that nobody wanted is read and dropped, so that its sender gets to read why."""
+"""The duration for which an unwanted body is read and dropped, so that its sender can read the response."""
 
 
 class HttpService:
@@ -244,7 +249,7 @@ class HttpService:
         limits: HttpLimits,
         tls: ssl.SSLContext | None,
     ) -> None:
-        """In: bound sockets, and who may do what over them; what they shake hands with, where that is https."""
+        """Create the service of bound sockets. `access` has the permissions, `tls` the TLS context of https."""
         self._loop = asyncio.get_running_loop()
         timeout_s = limits.http_request_timeout_ms / 1000
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -288,7 +293,7 @@ class HttpService:
         self._connecting: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Lets connections in."""
+        """Accept connections from now on."""
         await self._runner.setup()
         for listening in self._sockets:
             listening.open()
@@ -354,9 +359,11 @@ def create_application(
     outer_middlewares: Iterable[Middleware] = (),
     control: ControlPlane | None = None,
 ) -> web.Application:
-    """The routes: / (what is here), /health (the process lives), /ready (every group is loaded, and the disk takes
-    commits), /metrics and /metrics/groups (Prometheus), and those of the API. In: who sees every request first, in
-    order; who knows of rebalances, clocks and faults."""
+    """Return the application with its routes.
+
+    The routes are / (index), /health (the process lives), /ready (every group is loaded, and the disk accepts
+    commits), /metrics and /metrics/groups (Prometheus), and those of the API. `middlewares` see every request
+    in their order."""
 
     async def overview() -> ServerOverview:
         return broker.create_overview()
@@ -434,7 +441,7 @@ def _add_metrics(router: web.UrlDispatcher, page: MetricsPage) -> None:
 
 @web.middleware
 async def _refuse_bodies(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Nothing here takes a body, so that none is read; the API says by itself what takes one."""
+    """Refuse a body. These paths take none, and the API checks its own bodies."""
     if not request.body_exists or is_api(request.path):
         return await handler(request)
     answer = web.Response(status=413, text="Nothing here takes a body\n")
@@ -444,7 +451,7 @@ async def _refuse_bodies(request: web.Request, handler: Handler) -> web.StreamRe
 
 @web.middleware
 async def _list_paths_if_not_found(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Whoever asks for a path that is none is told those that there are."""
+    """Answer an unknown path with the list of paths."""
     if isinstance(request.match_info.http_exception, web.HTTPNotFound) and not is_api(request.path):
         return web.Response(status=404, text=f"There is nothing here, but at {', '.join(['/', *PATHS])}\n")
     return await handler(request)

@@ -38,7 +38,7 @@ _PAGE_HEADERS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """One file, as it is sent. `etag` changes with what is in it."""
+    """A file to serve. `etag` changes with its content."""
 
     body: bytes
     content_type: str
@@ -83,7 +83,7 @@ MAX_TEXT: Final = 1000
 
 
 def format_index(overview: ServerOverview, paths: Mapping[str, str]) -> str:
-    """In: what there is at other paths."""
+    """Return the index as text. `paths` has the other paths with their meaning."""
     lines = [f"groupd {overview.version}, {overview.standing}", "", DESCRIPTION.replace(". ", ".\n"), ""]
     lines += [f"{name}: {printable(value, MAX_TEXT)}" for name, value in _list_facts(overview)]
     lines += ["", *(f"{path:<10} {meaning}" for path, meaning in paths.items())]

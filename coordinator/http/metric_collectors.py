@@ -40,7 +40,7 @@ class ServerMetricsCollector(Collector):
         self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
+        """Yield all metrics of the broker."""
         metrics = self._metrics
         yield from _collect_groups(metrics)
         yield from _collect_rebalances(metrics.events)
@@ -250,7 +250,7 @@ def _collect_connections(connections: ConnectionMetrics) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "groupd_connections_awaiting_memory",
-        "Connections whose next request waits for memory (queued.max.request.bytes)",
+        "Connections that wait for memory for their next request (queued.max.request.bytes)",
         value=connections.awaiting_memory,
     )
 
@@ -298,7 +298,7 @@ class ControlCollector(Collector):
         self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
+        """Yield all metrics of the control plane."""
         metrics = self._metrics
         rebalances = HistogramMetricFamily(
             "groupd_rebalance_seconds",

@@ -25,10 +25,10 @@ _FORMAT_VERSION: Final = "version="
 
 
 class MetricsPage:
-    """Of one broker. All methods belong to the event loop's thread."""
+    """The metrics page of one broker. All methods belong to the thread of the event loop."""
 
     def __init__(self, broker: ServerView, control: ControlPlane | None) -> None:
-        """In: who knows of rebalances, clocks and faults; None: nobody does."""
+        """Create the page. `control` has the metrics of rebalances, clocks and faults; None omits them."""
         self._broker = broker
         self._control = control
         self._process_collector = ProcessCollector(registry=None)

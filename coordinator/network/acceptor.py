@@ -31,34 +31,36 @@ class ListenerSecurity(Protocol):
 
     @property
     def ssl_context(self) -> ssl.SSLContext | None:
-        """For the next handshake; None: there is no TLS."""
+        """The TLS context of the next handshake, or None without TLS."""
 
     @property
     def client_context(self) -> ssl.SSLContext | None:
-        """For the next handshake with another broker, where the brokers of a cluster reach each other by this
-        listener; None: there is no TLS."""
+        """The TLS context of the next handshake with another broker of the cluster, or None without TLS."""
 
     @property
     def handshake_timeout_s(self) -> float:
-        """How long a client may take for it."""
+        """The time in which a client must complete the handshake, seconds."""
 
     async def start(self) -> None:
-        """Fetches what it needs before clients may come. Raises what ends the start."""
+        """Load what authentication needs before clients connect. An exception ends the start."""
 
     async def reload(self) -> None:
-        """Reads certificates and keys of tokens again, for new connections, and tells the log. What cannot be used
-        changes nothing."""
+        """Reload certificates and token keys for new connections, and log the result. Unusable files change
+        nothing."""
 
     def close(self) -> None:
-        """Nobody comes any more."""
+        """Stop background work; no client connects any more."""
 
     def create_connection(self, endpoint: Endpoint, peername: object) -> Connection:
-        """Makes the connection of a socket that was accepted."""
+        """Create the connection of an accepted socket."""
 
     def create_protocol(self, connection: Connection) -> asyncio.BaseProtocol:
-        """What the transport of this connection speaks to at first. It hands the transport over to the connection
-        (`set_protocol`, then `connection_made`) once it knows who is there, with the bytes that came too early, and
-        forgets a client that does not come so far."""
+        """Create the first protocol of a transport.
+
+        It authenticates the client. Then it hands the transport over to the connection (`set_protocol`, then
+        `connection_made`), with the bytes that arrived early. It drops a client that does not complete the
+        authentication.
+        """
 
 
 class Acceptor:
@@ -72,7 +74,7 @@ class Acceptor:
         connections: Connections,
         security: ListenerSecurity | None = None,
     ) -> None:
-        """In: what is asked of clients first; None: nothing, as PLAINTEXT."""
+        """Create the acceptor of a bound socket. `security` authenticates clients; None means PLAINTEXT."""
         self._loop = loop
         self._socket = ListeningSocket(
             loop, listening, _LOGGER, MAX_ACCEPTS_PER_TURN, self._has_capacity, self._admit
@@ -83,11 +85,11 @@ class Acceptor:
         self._setup_tasks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
-        """Lets connections in."""
+        """Accept connections from now on."""
         self._socket.open()
 
     def close(self) -> None:
-        """Lets nobody in any more; handshakes that are under way end."""
+        """Stop accepting connections and end pending handshakes."""
         self._socket.close()
         if self._security is not None:
             for setup_task in self._setup_tasks:

@@ -83,14 +83,14 @@ class Connection(ReplyQueue):
         self._client_id_bytes = b""
 
     def repeated_requests(self) -> Iterator[object]:
-        """What it sends again and again: heartbeats, which tell whom it speaks for."""
+        """Yield the heartbeats that the client repeats. They name the members that use the connection."""
         return self._heartbeat_cache.cached_requests()
 
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is ready to be used."""
-        # uvloop's transports are no subclasses of asyncio's, only alike.
+        # uvloop's transports have the interface of asyncio's and are not subclasses of it.
         transport = cast("asyncio.Transport", transport)
         self._transport = transport
         node = self._endpoint.find_node(transport.get_extra_info("sockname"))
@@ -99,7 +99,7 @@ class Connection(ReplyQueue):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone: nobody waits for its answers any more."""
+        """Abandon the pending replies of the closed connection."""
         self._is_closing = self._is_held = True
         self._transport = None
         self._pending = bytearray()
@@ -165,7 +165,7 @@ class Connection(ReplyQueue):
         self._close_if_done()
 
     def _process_pending(self) -> None:
-        """Processes what was kept, as far as that goes now."""
+        """Process buffered requests until one blocks or the slice ends."""
         if self._is_processing or self._transport is None or (self._is_reading and not self._pending):
             return
         while (
@@ -195,7 +195,7 @@ class Connection(ReplyQueue):
             self._transport.pause_reading()
 
     def _process_data(self, data: bytes, started_ns: int) -> None:  # noqa: C901 - the hot path: no calls to share
-        """Processes the requests in `data`; what is left over is kept. `started_ns`: now."""
+        """Process the requests in `data` and buffer the rest. `started_ns` is the current time."""
         self._is_processing, self._needed_bytes = True, _SIZE_AND_KEY.size
         endpoint = self._endpoint
         endpoint.arrival.advance(started_ns)
@@ -277,7 +277,7 @@ class Connection(ReplyQueue):
         self._endpoint.large_requests.add_request(self, route, context, frame, body, self._endpoint.arrival)
 
     def _keep_remainder(self, data: bytes, position: int) -> None:
-        """Keeps what is left over, and looks how long the request is that begins there."""
+        """Buffer the rest, and read the length of the request that begins there."""
         if self._is_closing:
             self.close()
             return
@@ -303,9 +303,9 @@ class Connection(ReplyQueue):
             self._stop_reading()
 
     def _reserve_memory(self) -> None:
-        """Takes the memory of the request that is coming in, or stops reading until there is some.
+        """Reserve the memory of the incoming request, or stop reading until there is enough.
 
-        A held connection does not: what its peer would send next is no reason to keep others waiting.
+        A held connection reserves none, because other connections should not wait for its next request.
         """
         if self._is_held or self._awaits_memory or self._reserved_bytes:
             return
@@ -366,7 +366,7 @@ class Connection(ReplyQueue):
             self._release_memory(size_bytes)
 
     def _parse_header(self, frame: bytes, position: int, length: int, is_flexible: bool) -> int:
-        """Reads the client id, `length` bytes at `position`, and what follows it of the header; where that ends."""
+        """Read the client id, `length` bytes at `position`, and the rest of the header. Return the end position."""
         raw = frame[position : position + length] if length > 0 else b""
         if raw != self._client_id_bytes or length < -1:
             self._set_client_id(raw, length)
@@ -376,8 +376,7 @@ class Connection(ReplyQueue):
         return position
 
     def _close_after_error(self, problem: Exception, out: bytearray, *, was_decoded: bool) -> None:
-        """The client has sent what is no request, or a handler has failed: one log line, and the connection
-        is closed."""
+        """Log an invalid request or a failed handler in one line, and close the connection."""
         if not was_decoded and isinstance(problem, Malformed | error | IndexError):
             self._endpoint.on_invalid_request(self, str(problem))
         else:

@@ -79,8 +79,8 @@ class Receiver(Protocol):
 
 
 class RequestMemory:
-    """The memory that is free for requests, and the connections that wait for it. `limit_bytes` not above 0:
-    there is no bound."""
+    """The free memory for requests, and the connections that wait for it. A `limit_bytes` of 0 or less means no
+    limit."""
 
     __slots__ = ("_is_for_smallest", "_receiving", "_waiting", "free_bytes", "is_bounded", "reserved_bytes")
 
@@ -132,8 +132,11 @@ class RequestMemory:
         self.finish_receiving(receiver)
 
     def abort_stalled(self) -> None:
-        """Ends those that have sent less than a part of their request since this was last called, if others have
-        waited since. To be called once in each `queued.max.request.stall.ms`."""
+        """Close connections that received less than a part of their request since the last call.
+
+        They are closed only if other connections waited meanwhile. Call it once in each
+        `queued.max.request.stall.ms`.
+        """
         stalled = []
         for receiver, (size_bytes, before_bytes) in self._receiving.items():
             kept_bytes = receiver.received_bytes

@@ -43,16 +43,16 @@ class OpenConnection(Receiver, Protocol):
 
     @property
     def answer_bytes(self) -> int:
-        """The size of the answers that have not left yet."""
+        """Return the size in bytes of unsent responses."""
 
     def is_idle_since(self, oldest_ns: int) -> bool:
-        """Whether nothing came or left since then, and nothing is being answered."""
+        """Return whether no byte arrived or left since `oldest_ns` and no request is pending."""
 
     def close(self) -> None:
-        """Sends what is ready, then closes."""
+        """Send the ready responses, then close."""
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Close the connection at once."""
 
 
 class Connections:
@@ -61,15 +61,15 @@ class Connections:
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.open: dict[OpenConnection, str] = {}
-        """With the address of the peer."""
+        """Open connections with the address of the peer."""
         self.accepted = 0
         self.refused = 0
-        """Turned away, or closed for what they sent."""
+        """Connections that were refused, or closed because of an invalid request."""
         self.closed_idle = 0
         self.failed_handshakes: Counter[str] = Counter()
-        """By the kinds of `tls_handshakes.py`."""
+        """Counts by the kinds of `tls_handshakes.py`."""
         self.emptied = asyncio.Event()
-        """Set while there is no connection."""
+        """Set while no connection is open."""
         self.emptied.set()
         self.line_limit = AddressLineLimit()
         self.handshakes = TlsHandshakes(loop)
@@ -123,7 +123,7 @@ class Connections:
         return None
 
     def remove(self, connection: OpenConnection) -> None:
-        """Forgets a connection that is closed; one that was never admitted is none."""
+        """Remove a closed connection. A connection that was never admitted is ignored."""
         address = self.open.pop(connection, None)
         if address is None:
             return
@@ -146,18 +146,20 @@ class Connections:
                 there_is_place()
 
     def closed_ms_ago(self, connection_id: int) -> int | None:
-        """How long a connection has been closed; None where it is open, or that was too many connections ago."""
+        """Return the milliseconds since a connection closed, or None if it is open or no longer remembered."""
         closed = self._closed.get(connection_id)
         return None if closed is None else _elapsed_ms(closed[1])
 
     def newest_at_close(self, connection_id: int) -> int:
-        """The number of the newest connection that there was when one was closed: later ones have higher numbers.
-        0 where that is not known."""
+        """Return the number of the newest connection at the time when a connection closed, or 0 if unknown.
+
+        Later connections have higher numbers.
+        """
         closed = self._closed.get(connection_id)
         return 0 if closed is None else closed[2]
 
     def silent_ms(self, connection_id: int) -> int | None:
-        """How long ago bytes last came over a connection, or left; None where that was too many connections ago."""
+        """Return the milliseconds since the last byte of a connection, or None if it is no longer remembered."""
         connection = self._by_id.get(connection_id)
         if connection is not None:
             return _elapsed_ms(connection.last_received_ns)
@@ -165,12 +167,12 @@ class Connections:
         return None if closed is None else _elapsed_ms(closed[0])
 
     def close_broker_connections(self, node_id: int) -> None:
-        """Closes the connections of one broker when what they have to send is sent."""
+        """Close the connections of one broker after sending their ready responses."""
         for connection in [each for each in self.open if each.client.node.node_id == node_id]:
             connection.close()
 
     async def close_all(self, timeout_s: float) -> None:
-        """Closes them when what they have to send is sent, and after so long without that."""
+        """Close all connections after sending their ready responses. Abort the rest after `timeout_s` seconds."""
         for connection in list(self.open):
             connection.close()
         try:
@@ -180,7 +182,7 @@ class Connections:
                 connection.abort()
 
     def close_idle(self) -> None:
-        """Closes what has been silent for too long, save where an answer is being waited for."""
+        """Close the connections that were idle for too long and have no pending request."""
         if self.limits.connections_max_idle_ms < 0:
             return
         oldest_ns = clock.monotonic_ns() - self.limits.connections_max_idle_ms * 1_000_000

@@ -1,5 +1,4 @@
-"""What the connections of one listener have in common: what they are told to connect to, what answers them, and
-what is said when one misbehaves.
+"""The shared state of the connections of one listener: addresses, routes, and the log lines about peers.
 
 Source: Kafka's `SocketServer` and `Endpoint`.
 """
@@ -60,14 +59,14 @@ class Endpoint:
         self._nodes: dict[str, Node] = {}
 
     def set_port(self, port: int) -> None:
-        """Tells which port the listener got."""
+        """Set the bound port of the listener."""
         self.port = port
         address = self.listener.address
         host = _WILDCARD_FALLBACK if address.is_wildcard else address.host
         self.fallback_node = self._create_node(host)
 
     def set_advertised_address(self, address: Address) -> None:
-        """From now on clients that connect are told to come to this address."""
+        """Change the advertised address for new connections."""
         self.listener = replace(self.listener, advertised=address)
         self._nodes.clear()
         self.set_port(self.port)
@@ -80,18 +79,18 @@ class Endpoint:
 
     @property
     def bound_address(self) -> Address:
-        """What the listener is bound to."""
+        """Return the bound address with its port."""
         return self.listener.address.with_bound_port(self.port)
 
     @property
     def advertised_address(self) -> Address | None:
-        """What clients are told to connect to; None: each the address that it connected to."""
+        """Return the advertised address. None means that each client gets the address that it connected to."""
         if self.listener.advertised is None and self.listener.address.is_wildcard:
             return None
         return Address(self.fallback_node.host, self.fallback_node.port)
 
     def find_node(self, sockname: object) -> Node:
-        """This broker as a connection should know it; `sockname` is the local end of its socket."""
+        """Return this broker as a connection should know it. `sockname` is the local end of the socket."""
         if self.listener.advertised is not None or not self.listener.address.is_wildcard:
             return self.fallback_node
         host = str(sockname[0]).removeprefix("::ffff:") if isinstance(sockname, tuple) else ""
@@ -105,21 +104,21 @@ class Endpoint:
     # What a connection reports
 
     def on_connection_rejected(self, connection: OpenConnection, reason: str) -> None:
-        """A connection was not let in."""
+        """Count and log a rejected connection."""
         self._connections.refused += 1
         self._log_warning(connection, "Rejected connection from", reason)
 
     def on_connection_closed(self, connection: OpenConnection) -> None:
-        """A connection is gone."""
+        """Remove a closed connection."""
         self._connections.remove(connection)
 
     def on_invalid_request(self, connection: OpenConnection, reason: str) -> None:
-        """A connection sent something that is no request, and is being closed."""
+        """Count and log an invalid request. The connection closes itself."""
         self._connections.refused += 1
         self._log_warning(connection, "Closing connection from", printable(reason, MAX_REASON))
 
     def on_authentication_failed(self, connection: OpenConnection, mechanism: str, reason: str) -> None:
-        """A client could not show who it is. In: "" for a mechanism that is not known."""
+        """Log a failed authentication. `mechanism` is "" if it is unknown."""
         self._log_authentication_failure(connection, f", {mechanism}" if mechanism else "", reason)
 
     def on_handshake_failed(self, connection: OpenConnection, failure: HandshakeFailure) -> None:

@@ -1,14 +1,13 @@
-"""The requests that a connection sends again and again.
+"""A fast path for the heartbeats that a connection repeats.
 
-A member of a quiet group repeats one heartbeat for most of its life, the same bytes but for the correlation id, and
-gets the same answer to it. So the bytes are kept: what arrives is looked up among them instead of being decoded,
-and whoever answers it is asked whether all is well. Most connections speak for one member; proxies, Connect workers
-and the drivers of tests speak for several, so that several requests are kept, up to a bound. Several of the same in
-one read are one to whoever answers, since they arrive at the same instant.
+A member of a stable group repeats one heartbeat for most of its life. The bytes are the same except for the
+correlation id, and so is the response. The connection keeps these bytes and looks up arriving requests among
+them instead of decoding them. The handler only confirms that the response is still the same. Most connections
+have one member; proxies, Connect workers and test drivers have several, so the cache keeps several requests.
+Equal requests in one read reach the handler once, because they arrive at the same time.
 
-Where things are: a request's frame begins with size, api key and version (bytes 0 to 7) and the correlation id (8
-to 11); an answer's with its size (0 to 3) and the correlation id (4 to 7).
-"""
+A request frame begins with size, api key and version (bytes 0 to 7) and the correlation id (8 to 11). A
+response begins with its size (0 to 3) and the correlation id (4 to 7)."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -17,11 +16,11 @@ from coordinator.network.request_context import RequestContext
 from coordinator.network.request_routes import Route
 
 MAX_CACHED: Final = 16
-"""Requests of one connection. With what is kept beside its bytes, one takes about a kilobyte."""
+"""The maximum number of cached requests of a connection. One takes about a kilobyte."""
 MAX_FRAME_BYTES: Final = 1024
-"""Of a request that is kept: names may be far longer, but hardly anybody's are."""
+"""The maximum size of a cached request. Names may be longer, but rarely are."""
 MISSES_UNTIL_RESET: Final = 16 * MAX_CACHED
-"""How many requests find no room before what is kept is forgotten: their senders may be those that are left."""
+"""After so many requests without room in the cache it is cleared, because its requests may be out of use."""
 
 _START_BYTES: Final = 8
 _REST_FROM: Final = 12
@@ -53,9 +52,9 @@ class HeartbeatCache:
 
     def __init__(self) -> None:
         self.epoch: object = None
-        """Of the routes by which the requests were answered. By those of another one nothing may be asked."""
+        """The epoch of the routes of the cached requests. Other routes must not use them."""
         self._cached: dict[bytes, _CachedHeartbeat] = {}
-        """By what follows the correlation id."""
+        """Requests by the bytes after the correlation id."""
         self._misses = 0
 
     def add_request(
@@ -89,7 +88,7 @@ class HeartbeatCache:
             self._cached[rest] = _CachedHeartbeat(frame, request, response, try_repeat, route)
 
     def cached_requests(self) -> Iterator[object]:
-        """What is kept: nobody else sends it as long as this connection does."""
+        """Yield the cached requests. Only this connection sends them while it is open."""
         return (cached.request for cached in self._cached.values())
 
     def find_response(self, frame: bytes, monotonic_ms: int) -> object | None:

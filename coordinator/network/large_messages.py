@@ -32,7 +32,7 @@ MAX_RESPONSE_BYTES: Final = 100_000_000
 UNREAD_LIMIT_BYTES: Final = 64 * 1024 * 1024
 READ_PERIOD_S: Final = 5.0
 READ_PERIODS: Final = 6
-"""In so many a peer has to have read what it was given, if others wait for that."""
+"""The number of periods in which a peer must read a large response while other responses wait."""
 POLL_INTERVAL_S: Final = 0.05
 
 
@@ -46,8 +46,10 @@ class _LargeResponse(NamedTuple):
 
 
 class _UnreadLargeResponses(NamedTuple):
-    """Large answers that a peer may not have read yet: their bytes, and where the last of them ends in all that is
-    sent to it. What comes after that is no large answer."""
+    """Large responses that a peer may not have read yet.
+
+    The object keeps their size and the end of the last one in the byte stream of the connection. Bytes after
+    that end belong to other responses."""
 
     size_bytes: int
     end_position_bytes: int
@@ -131,7 +133,7 @@ class LargeResponseWriter:
         return sum(unread.values())
 
     def _abort_slow_readers(self) -> None:
-        """Cuts off whoever lets others wait for too long."""
+        """Close connections that make other responses wait for too long."""
         now_ns = clock.monotonic_ns()
         if not self._period_ends_ns:
             self._period_ends_ns = now_ns + round(READ_PERIOD_S * 1e9)

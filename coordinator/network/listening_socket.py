@@ -20,7 +20,7 @@ from coordinator.core.message_text import StartFailed
 from storage.storage_errors import format_error_reason
 
 RETRY_S: Final = 1.0
-"""How long nobody is let in when the system has no descriptor left."""
+"""The pause of accepting when the process has no free file descriptor, seconds."""
 
 LISTEN_OPTION: Final = "--listen"
 HTTP_OPTION: Final = "--http"
@@ -40,9 +40,11 @@ class ListeningSocket:
         has_capacity: Callable[[], bool],
         on_accepted: Callable[[socket.socket, object], None],
     ) -> None:
-        """In: the name under which trouble is told; how many connections are taken before others get their turn;
-        whether there is place for one more, asked before each, and who says no pauses this until there is; who gets
-        it, and what the system calls its other end."""
+        """Create the listening side of a bound socket.
+
+        It accepts a number of connections in a row before other work runs. It calls `has_capacity` before
+        each one, and pauses without capacity. It passes each connection with the name of its peer on. The
+        logger gets problems."""
         listening.setblocking(False)
         self._loop = loop
         self._socket = listening
@@ -65,7 +67,7 @@ class ListeningSocket:
         self._loop.remove_reader(self._socket)
 
     def close(self) -> None:
-        """Lets nobody in any more."""
+        """Stop accepting connections and close the socket."""
         if not self._is_closed:
             self._is_closed = True
             self._loop.remove_reader(self._socket)
@@ -160,7 +162,7 @@ def _describe_bind_error(address: Address, option: str, error: OSError | Unicode
             remedy += f", or none ({option} off)"
         return f"port {port} is in use, perhaps by another groupd or a Kafka broker. {remedy}"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is no address of this machine. {advice}"
+        return f"this machine does not have the address {host}. {advice}"
     if error.errno == errno.EACCES and port in _PRIVILEGED_PORTS:
         return (
             f"ports below {_PRIVILEGED_PORTS.stop} are privileged, and groupd runs as user id {os.geteuid()}. "

@@ -78,7 +78,7 @@ class ReplyQueue(asyncio.Protocol):
 
     @abstractmethod
     def _process_pending(self) -> None:
-        """Processes what was kept, as far as that goes now."""
+        """Process buffered requests until one blocks or the slice ends."""
 
     @abstractmethod
     def on_memory_reserved(self, size_bytes: int) -> None:
@@ -302,7 +302,7 @@ class ReplyQueue(asyncio.Protocol):
         return self.last_received_ns < oldest_ns
 
     def close(self) -> None:
-        """Sends what is ready, then closes; a peer that does not read is cut off after a while."""
+        """Send the ready responses, then close. Abort a peer that does not read them within a time."""
         transport = self._transport
         self._is_closing = self._is_held = True
         if transport is None or transport.is_closing():
@@ -312,7 +312,7 @@ class ReplyQueue(asyncio.Protocol):
             self._endpoint.loop.call_later(LINGER_S, self.abort)
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._is_closing = self._is_held = True
             self._transport.abort()

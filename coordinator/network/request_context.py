@@ -30,7 +30,7 @@ LATENCY_BOUNDS_NS: Final = tuple(
     int(seconds * 1e9)
     for seconds in (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 300)
 )
-"""Upper bounds of the latency histogram's buckets, nanoseconds; one more bucket follows for what is above."""
+"""Upper bounds of the buckets of the latency histogram, nanoseconds. A last bucket has no upper bound."""
 
 _FIRST_BOUND_NS: Final = LATENCY_BOUNDS_NS[0]
 SIZE_AND_CORRELATION: Final = BinaryFormat(">ii")
@@ -252,6 +252,8 @@ class RequestContext(Struct, frozen=True, eq=False):
         return replace(self, open_reply=open_reply)
 
     def map_reply(self, transform: TransformResponse) -> "RequestContext":
-        """Return a context whose reply transforms the response. The handler's caller transforms a response that it
-        gets at once."""
+        """Return a context whose reply transforms the response.
+
+        If the handler returns a response at once, its caller transforms it.
+        """
         return replace(self, open_reply=partial(defer_mapped, self.defer, transform))

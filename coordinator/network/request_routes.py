@@ -97,14 +97,14 @@ class Route(ResponseEncoder):
 _VERSION_BITS: Final = 16
 _SIGN: Final = 0x8000
 FIRST_SERVED_VERSION: Final = {int(ApiKey.PRODUCE): 3}
-"""Where the lowest version that is advertised is none that is answered (KAFKA-18659)."""
+"""The lowest served version of APIs that advertise a lower one (KAFKA-18659)."""
 
 RefuseApiVersions = Callable[[int], bytes | bytearray]
-"""Takes a correlation id; gives the frame that tells which versions of ApiVersions there are."""
+"""Takes a correlation id and returns the frame of a response with the supported versions of ApiVersions."""
 
 
 class Routes:
-    """Handlers by api key, and the routes made of them."""
+    """The handlers by api key, and the routes that are derived from them."""
 
     def __init__(
         self,
@@ -112,22 +112,29 @@ class Routes:
         fast_paths: Mapping[int, FastPathFactory],
         refuse_api_versions: RefuseApiVersions,
     ) -> None:
-        """In: one handler for each API that is advertised, no more and no less; who knows when a request of an API
-        comes again just so; who answers an ApiVersions that is not served."""
+        """Create routes.
+
+        Args:
+            handlers: A handler for each advertised API.
+            fast_paths: Functions that recognise repeated requests, by api key.
+            refuse_api_versions: Answers an unsupported version of ApiVersions.
+        """
         missing = set(APIS) ^ set(handlers)
         assert not missing, f"served and advertised differ: {sorted(missing)}"
         self._handlers = handlers
         self._fast_paths = fast_paths
         self._refuse_api_versions = refuse_api_versions
         self.by_version: dict[int, Route] = {}
-        """By api key << 16 | version; `find_route` adds what is missing."""
+        """Routes by api key << 16 | version. `find_route` adds missing ones."""
         self.epoch: Final = object()
-        """No other table has it."""
+        """An identity that only this table has."""
         self.counts = {key: ApiCounts() for key in handlers}
 
     def with_handlers(self, handlers: Mapping[int, Handler]) -> "Routes":
-        """Another table, with other handlers for some APIs: every request of theirs comes to them, also one that
-        comes again just so. Both count what is answered together."""
+        """Return another table with other handlers for some APIs, which share the request counts.
+
+        These APIs get every request, also a repeated one.
+        """
         fast_paths = {
             key: _disable_fast_path(factory) if key in handlers else factory
             for key, factory in self._fast_paths.items()
@@ -137,11 +144,11 @@ class Routes:
         return routes
 
     def get_handler(self, api_key: int) -> Handler:
-        """Who answers an API."""
+        """Return the handler of an API."""
         return self._handlers[api_key]
 
     def find_route(self, key_version: int) -> Route | None:
-        """The route of a version, entered in the table; None when that version is not served."""
+        """Return the route of a version and keep it in the table, or None for an unsupported version."""
         key, version = _split_key_version(key_version)
         api = APIS.get(key)
         if api is None or version not in api.versions or version < FIRST_SERVED_VERSION.get(key, version):
@@ -151,7 +158,7 @@ class Routes:
         return route
 
     def refuse_version(self, key_version: int, correlation_id: int) -> bytes | bytearray:
-        """The answer to a version that is not served. Raises Malformed where there is none but goodbye."""
+        """Return the response to an unsupported version. Raises Malformed if the connection must close."""
         key, version = _split_key_version(key_version)
         if key == ApiKey.API_VERSIONS:
             return self._refuse_api_versions(correlation_id)
@@ -165,7 +172,7 @@ class Routes:
 
 
 def _disable_fast_path(factory: FastPathFactory) -> FastPathFactory:
-    """Knows what comes again just so, and never answers it."""
+    """Return a factory that recognises repeated requests and never answers them."""
 
     def create_disabled(request: Any, response: Any, context: RequestContext) -> Callable[[int], bool] | None:
         return None if factory(request, response, context) is None else _never_answers

@@ -97,15 +97,16 @@ MIN_DURATION_S: Final = 1.0
 """How long each of so many has at least."""
 _POLL_INTERVAL_S: Final = 0.05
 MAX_STARTS_PER_ITERATION: Final = 4
-"""In one turn of the event loop: what a handshake costs, a signature above all, is due when it begins."""
+"""The maximum number of handshakes that begin in one iteration of the event loop, because the beginning is the
+expensive part (the signature)."""
 PERMIT_DURATION_S: Final = 0.1
-"""How long a handshake counts as one that is under way."""
+"""The time for which a handshake counts as running, seconds."""
 LINGER_S: Final = 1.0
-"""How long a client that was told why may take to go. What it has sent is read: a socket that is closed with bytes
-unread takes back what it has said."""
+"""The time for which a refused client may keep the socket open, seconds. groupd reads its bytes meanwhile: a
+socket that closes with unread bytes would discard the alert."""
 SHUTDOWN_TIMEOUT_S: Final = 5.0
-"""How long a client may take to read what is left for it, and to answer that the connection ends; event loops wait
-for half a minute."""
+"""The time in which a client must read the last bytes and confirm the end of TLS, seconds. The default of
+event loops is 30 s."""
 _HANDSHAKE: Final = b"\x16"
 """What TLS begins with."""
 _READ_BYTES: Final = 4096
@@ -168,7 +169,7 @@ class TlsHandshakes:
                 self._memory.on_handshake_failed()
 
     async def _wait_for_tls(self, accepted: socket.socket) -> None:
-        """Waits for the first byte. Raises _HandshakeError where it is none of TLS."""
+        """Wait for the first byte. Raises _HandshakeError if it does not begin TLS."""
         readable = asyncio.Event()
         self._loop.add_reader(accepted, readable.set)
         try:
@@ -227,7 +228,7 @@ class TlsHandshakes:
             timer.cancel()
 
     async def _send_alert(self, ours: socket.socket, alert: bytes) -> None:
-        """Says what is left to say, and waits for the client to go."""
+        """Send the alert and wait until the client closes the connection."""
         with contextlib.suppress(OSError, TimeoutError):
             if alert:
                 ours.send(alert)
@@ -276,14 +277,14 @@ class _ServerSideObject(ssl.SSLObject):
 
 
 class AlertingServerContext(ssl.SSLContext):
-    """A context whose handshakes say why they fail: event loops throw away what is not sent by then."""
+    """A TLS context that sends the alert of a failed handshake. Event loops discard unsent bytes at a failure."""
 
     sslobject_class = _ServerSideObject
 
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *arguments: Any, **options: Any
     ) -> ssl.SSLObject:
-        """Begins a handshake, in the context of the task that has asked for it."""
+        """Create the TLS object of a handshake and attach it to the context of the calling task."""
         handshake = super().wrap_bio(incoming, outgoing, *arguments, **options)
         unsent = _UNSENT_ALERT.get()
         if unsent is not None and isinstance(handshake, _ServerSideObject):
@@ -298,7 +299,7 @@ class _HandshakePermit:
         self._permits: asyncio.Semaphore | None = None
 
     async def acquire(self, permits: asyncio.Semaphore) -> None:
-        """Waits for one."""
+        """Wait for a permit."""
         await permits.acquire()
         self._permits = permits
 

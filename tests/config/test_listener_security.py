@@ -241,7 +241,7 @@ def test_scram_needs_no_login_module() -> None:
         ({"sasl.enabled.mechanisms": ""}, ["sasl.enabled.mechanisms", "PLAIN"]),
         ({f"{PREFIX}sasl.enabled.mechanisms": "GSSAPI"}, [f"{PREFIX}sasl.enabled.mechanisms", "Kerberos"]),
         ({"sasl.enabled.mechanisms": "PLAIN,DIGEST-MD5"}, ["DIGEST-MD5"]),
-        ({"sasl.enabled.mechanisms": "plain"}, ["plain is no mechanism"]),
+        ({"sasl.enabled.mechanisms": "plain"}, ["sasl.enabled.mechanisms", "plain"]),
     ],
 )
 def test_mechanisms_that_cannot_be(given: Mapping[str, str], named: list[str]) -> None:
@@ -383,7 +383,7 @@ def test_whom_a_token_is_for_can_be_left_open_on_purpose() -> None:
     ("given", "named"),
     [
         (VALIDATOR | EXPECTED, "sasl.oauthbearer.jwks.endpoint.url is missing"),
-        (URL, "sasl.oauthbearer.jwks.endpoint.url: nobody validates"),
+        (URL, "sasl.oauthbearer.jwks.endpoint.url"),
         (VALIDATOR | URL, "sasl.oauthbearer.expected.audience is missing"),
         (
             without(VALIDATOR | URL | EXPECTED, "sasl.oauthbearer.expected.issuer"),

@@ -23,7 +23,7 @@ BASE_PATH: Final = "/v1"
 JSON_TYPE: Final = "application/json"
 PROBLEM_TYPE: Final = "application/problem+json"
 HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-"""Of every answer. There is no CORS header among them: pages of other sites are told nothing."""
+"""Headers of every response. Without a CORS header, pages of other origins cannot read it."""
 _ERROR_PLACE: Final = re.compile(r" - at `(?:key in )?\$(.*)`$")
 _FIELD_ERROR: Final = re.compile(r"(unknown|required) field `(.*)`", re.DOTALL)
 _ENUM_ERROR: Final = re.compile(r"Invalid enum value '(.*)'", re.DOTALL)
@@ -45,7 +45,7 @@ def decode_body(wanted: Any, body: bytes | bytearray) -> Any:
         raise _convert_error("body", wanted, str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request(
-            "", "The body is no JSON", f"The body is no JSON: {_shorten(str(error))}."
+            "", "The body is not JSON", f"The body is not JSON: {_shorten(str(error))}."
         ) from error
     except RecursionError as error:
         raise bad_request("", "The body is nested too deeply", "The body is nested too deeply.") from error
@@ -74,12 +74,12 @@ def decode_query(wanted: type[msgspec.Struct] | None, pairs: Iterable[tuple[str,
 
 
 def decode_path(names: Mapping[str, str]) -> dict[str, str]:
-    """The names in a path. Raises Problem where one is no text."""
+    """Return the path parameters. Raises Problem for a parameter that is not UTF-8."""
     for name, value in names.items():
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise bad_request("", "The path is no text", f"The {name} in the path is no UTF-8.") from error
+            raise bad_request("", "The path is not UTF-8", f"The {name} in the path is not UTF-8.") from error
     return dict(names)
 
 
@@ -161,9 +161,9 @@ def _shorten(text: str) -> str:
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 MAX_ALL_BODY_BYTES: Final = 16 * 1024 * 1024
-"""Of all that are being received. Whoever has more to send then comes back later;"""
+"""Limit of all bodies that groupd is receiving. Larger bodies wait for a later request."""
 SMALL_BODY_BYTES: Final = 64 * 1024
-"""what is no larger is always taken."""
+"""groupd always receives a body up to this size."""
 
 BodyReception = Callable[[web.Request], AbstractContextManager[None]]
 
@@ -173,10 +173,10 @@ class NoParameters(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BodyReader:
-    """Reads the bodies of requests, and limits those that are being received."""
+    """Reads the bodies of requests, and limits the bytes of bodies that are being received."""
 
     def __init__(self, request_timeout_s: float, receiving: BodyReception) -> None:
-        """In: how long one may take to come; what is entered meanwhile."""
+        """Create a reader. `receiving` returns a context manager that is active while a body arrives."""
         self._request_timeout_s = request_timeout_s
         self._receiving = receiving
         self._received_bytes = 0
@@ -228,14 +228,14 @@ def is_body_read(request: web.Request) -> bool:
 
 
 def _check_json(request: web.Request) -> None:
-    """A browser sends JSON to another site only after it has asked, and is not let."""
+    """Refuse a body without a JSON type: a browser does not send JSON to another origin without permission."""
     is_declared = "Content-Type" in request.headers
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if not is_declared or request.content_type.lower() != JSON_TYPE or encoding != "identity":
         raise Problem(
             ProblemKind.NOT_JSON,
-            "The body is no JSON",
-            f"A body has to be said to be {JSON_TYPE} (Content-Type), and not encoded (Content-Encoding).",
+            "The body is not JSON",
+            f"Content-Type must be {JSON_TYPE}, without Content-Encoding.",
         )
 
 
@@ -246,9 +246,11 @@ def _create_too_large() -> Problem:
 
 @wire_name("ProblemDocument")
 class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for and is not so, or cannot be. `detail` is a sentence that can be printed as it is;
-    `type` is urn:groupd: and a word. Further fields depend on it: `pointer` (JSON pointer) is the field that is
-    wrong."""
+    """A refused or unsatisfied request.
+
+    `detail` is a sentence to print. `type` is `urn:groupd:` and a word, and decides on further fields, such as
+    `pointer` (JSON pointer), the invalid field.
+    """
 
     type: str
     title: str
@@ -269,7 +271,7 @@ def value_response(value: Any) -> web.Response:
 
 
 def text_response(text: str) -> web.Response:
-    """Text for people."""
+    """Return a response of plain text, which ends with a newline."""
     body = text if text.endswith("\n") else f"{text}\n"
     return web.Response(text=body, content_type="text/plain", headers=HEADERS)
 

@@ -41,14 +41,18 @@ StreamHandler = Callable[[ControlPlane, ApiCall], Awaitable[Chunks]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRoute:
-    """One operation. `path` is below /v1, such as "/groups/{group}/ledger"; `query` and `body` are msgspec Structs
-    that forbid unknown fields, a body also a mapping (None: there is none); `answer` is what is answered, None for
-    204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether it may be asked
-    only where control is on; whoever answers it notes what was done (`operator_actions.py`); `needs_enable`:
-    whether it harms the process, so that control has to be on in so many words; `lasts`: whether its answer may be
-    long in coming, so that others have to be left connections; `problems`: what it may raise beside what every
-    route may; `is_process_wide`: whether it is about all brokers of the process, so that it is not there for each
-    of them."""
+    """One operation of the API.
+
+    - `path` is below /v1, such as "/groups/{group}/ledger".
+    - `query` and `body` are msgspec Structs that forbid unknown fields; a body may also be a mapping, or None.
+    - `answer` is the type of the response; None means 204.
+    - `text` formats the response for clients that accept text/plain.
+    - `changes`: the operation requires that control is on. Its handler records it (`operator_actions.py`).
+    - `needs_enable`: the operation harms the process and requires an explicit `control.enable`.
+    - `lasts`: the response may take long, so the operation leaves connections to other requests.
+    - `problems` are the types of problems that it may raise, besides those of every operation.
+    - `is_process_wide`: the operation concerns all brokers of the process and does not exist for a namespace.
+    """
 
     method: Method
     path: str
@@ -67,9 +71,10 @@ class ApiRoute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRoute:
-    """A GET whose answer comes in pieces, as long as its reader stays and the daemon does. `path`, `query` and
-    `problems` are those of `ApiRoute`; `content_type` is what the pieces are, `is_endless` whether more may always
-    come."""
+    """A GET with a response in chunks, which ends with its reader or the daemon.
+
+    `path`, `query` and `problems` are those of `ApiRoute`. `content_type` is the type of the chunks.
+    `is_endless`: the stream has no last chunk."""
 
     path: str
     summary: str

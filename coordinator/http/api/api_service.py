@@ -48,7 +48,7 @@ _LOG: Final = logging.getLogger("Control")
 OPENAPI_PATH: Final = f"{BASE_PATH}/openapi.json"
 _READ_METHODS: Final = ("GET", "HEAD")
 _LOGGED_PROBLEMS: Final = (ProblemKind.BAD_TOKEN, ProblemKind.FOREIGN_HOST, ProblemKind.CONTROL_OFF)
-"""What a log should tell of: somebody tries what he may not."""
+"""Statuses of refused access, which are logged."""
 _MAX_ACTOR: Final = 100
 _IN_NAMESPACE: Final = "in_namespace"
 _NAME: Final = re.compile(r"{(\w+)}")
@@ -66,8 +66,16 @@ class ApiService:
         body_reception: BodyReception = lambda _: nullcontext(),
         long_request: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """In: who may do what; who says whether a peer that misbehaves is told of; how long a body may take to
-        come; what is entered while it comes, and while an answer is made that may be long in coming."""
+        """Create the service.
+
+        Args:
+            control: The control plane of the daemon.
+            access: The permissions of callers.
+            line_limiter: Limits the log lines about one address.
+            request_timeout_s: The time in which a body must arrive, seconds.
+            body_reception: Returns a context manager that is active while a body arrives.
+            long_request: Returns a context manager that is active during a request that may take long.
+        """
         self._control = control
         self._access = access
         self._line_limiter = line_limiter
@@ -77,7 +85,7 @@ class ApiService:
         self._openapi = msgspec.json.encode(create_openapi(ALL_ROUTES, ALL_STREAMS))
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Adds all routes, and those about one broker for each namespace as well."""
+        """Add all routes. Routes of one broker also get a path for namespaces."""
         for route in ALL_ROUTES:
             handler = self._create_handler(route)
             for pattern in _list_patterns(route.path, is_of_process=route.is_process_wide):
@@ -90,7 +98,7 @@ class ApiService:
         router.add_get(OPENAPI_PATH, self._answer_openapi)
 
     def _find_control(self, request: web.Request) -> ControlPlane:
-        """The control plane of the broker that is asked. Raises Problem (no-such-namespace)."""
+        """Return the control plane of the addressed broker. Raises Problem (no-such-namespace)."""
         name = request.match_info.get(_IN_NAMESPACE, DEFAULT_NAMESPACE)
         return self._control.namespaces.find_control(name) or self._control
 
@@ -193,7 +201,7 @@ class ApiService:
 
 
 def _list_patterns(path: str, *, is_of_process: bool) -> Iterator[str]:
-    """What aiohttp is told of a path: by itself it takes no name that has a brace."""
+    """Yield the aiohttp patterns of a path. By default aiohttp accepts no name with a brace."""
     pattern = _NAME.sub(r"{\1:[^/]+}", path)
     yield BASE_PATH + pattern
     if not is_of_process:
@@ -201,7 +209,7 @@ def _list_patterns(path: str, *, is_of_process: bool) -> Iterator[str]:
 
 
 async def _finish_change(change: Awaitable[Any]) -> Any:
-    """A change that was begun comes to its end, whether or not whoever asked for it stays."""
+    """Complete a change, even if the client disconnects."""
     task = asyncio.ensure_future(change)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
@@ -223,7 +231,7 @@ def _convert_http_error(request: web.Request, error: web.HTTPException) -> Probl
         detail = f"{path} is not there for {printable(request.method)}, but for {', '.join(allowed)}."
         return Problem(ProblemKind.NO_SUCH_METHOD, "The method is not allowed", detail, {"allowed": allowed})
     if isinstance(error, web.HTTPNotFound):
-        detail = f"There is no {path}. {BASE_PATH} names what there is, {OPENAPI_PATH} all of it."
+        detail = f"{path} does not exist. {BASE_PATH} lists the operations, {OPENAPI_PATH} describes them."
         return Problem(ProblemKind.NO_SUCH_PATH, "There is no such path", detail)
     return bad_request("", "The request is wrong", f"{printable(error.reason)}.")
 
@@ -271,7 +279,7 @@ class StreamSender:
         return answer
 
     async def _read_next(self, pieces: Chunks, closing: "asyncio.Future[Literal[True]]") -> bytes | None:
-        """The next piece; None when there is none."""
+        """Return the next chunk, or None at the end."""
         coming: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(pieces, None))
         both: list[asyncio.Future[Any]] = [coming, closing]
         try:

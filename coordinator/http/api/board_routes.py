@@ -15,9 +15,9 @@ from coordinator.http.api.api_route import ApiCall, ApiRoute
 
 @wire_name("BoardGroup")
 class BoardGroup(Struct, frozen=True, kw_only=True):
-    """A group. `lag` is what is left to read where it has committed, null where that is nowhere; `rebalancing_ms`
-    how long it has been rebalancing, null where it is not; `session_margin` the least share of its session that a
-    member has left; `violations` how many the oracles have found since the daemon runs."""
+    """A group. `lag` is the sum over partitions with a committed offset, null without any; `rebalancing_ms` is the
+    duration of the open rebalance, null without one; `session_margin` is the smallest remaining share of a session
+    of a member; `violations` counts the violations since the start of the daemon."""
 
     group_id: str
     type: str
@@ -33,8 +33,8 @@ class BoardGroup(Struct, frozen=True, kw_only=True):
 
 @wire_name("Permission")
 class Permission(Struct, frozen=True, kw_only=True):
-    """Whether anything may be changed over this port; `needs_token`: by whoever has the token; `why_off`: why
-    not, and how it would be."""
+    """The permission for changes over this port. `needs_token`: a change requires the token; `why_off`: the reason
+    why changes are off, and the remedy."""
 
     is_on: bool
     needs_token: bool
@@ -55,7 +55,7 @@ class Board(Struct, frozen=True, kw_only=True):
 
 
 async def show_board(control: ControlPlane, call: ApiCall) -> Board:
-    """All groups."""
+    """Return the board with all groups."""
     found = await control.group_metrics.take_snapshot(lambda _: True)
     server = control.server
     return Board(

@@ -81,7 +81,13 @@ async def _change_clock(control: ControlPlane, call: ApiCall) -> ClockState:
     if body.except_ is not None and not body.frozen:
         detail = "except: a clock that runs makes no exception: leave it out, or freeze the clock."
         raise Problem(ProblemKind.BAD_REQUEST, "except is wrong", detail, {"pointer": "/except"})
-    what = "run" if not body.frozen else "freeze" if body.except_ is None else "freeze, except who is gone"
+    what = (
+        "run"
+        if not body.frozen
+        else "freeze"
+        if body.except_ is None
+        else "freeze, except disconnected members"
+    )
     state = await control.clocks.set_clock(
         _group_id(call), frozen=body.frozen, expires_disconnected=body.except_ is not None
     )
@@ -121,7 +127,7 @@ async def _step_clock(control: ControlPlane, call: ApiCall) -> ClockAdvanceResul
 def _parse_settle(body: StepRequest) -> int:
     settle_ms = parse_duration_ms(body.settle, "settle")
     if settle_ms > MAX_SETTLE_MS:
-        detail = "settle: nobody is waited for longer than 10 minutes."
+        detail = "settle must not exceed 10 minutes."
         raise Problem(ProblemKind.BAD_REQUEST, "settle is wrong", detail, {"pointer": "/settle"})
     return settle_ms
 
@@ -192,7 +198,7 @@ def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
         ApiRoute(
             method="POST",
             path=f"{path}/advance",
-            summary="Let time pass, and evict nobody who lives",
+            summary="Advance the clock without expiring live members",
             handle=_advance_clock,
             body=AdvanceRequest,
             **moved,
@@ -200,7 +206,7 @@ def _create_clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
         ApiRoute(
             method="POST",
             path=f"{path}/step",
-            summary="Let time pass until the next deadline, and that with it",
+            summary="Advance the clock to the next deadline and fire it",
             handle=_step_clock,
             body=StepRequest,
             **moved,

@@ -28,8 +28,8 @@ _COLUMNS: Final = 110
 
 @wire_name("MoveBody")
 class MoveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The partition of a `group`; or `partition` of a `topic`, by default of `__consumer_offsets`. `to` is the id
-    of a broker. For `hold_loading` at least whoever asks is told COORDINATOR_LOAD_IN_PROGRESS."""
+    """The partition of a `group`, or a `partition` of a `topic` (default `__consumer_offsets`). `to` is the
+    id of the new broker. Clients get COORDINATOR_LOAD_IN_PROGRESS for at least `hold_loading`."""
 
     to: int
     group: str | None = None
@@ -55,7 +55,7 @@ async def move_partition(control: ControlPlane, call: ApiCall) -> PartitionMove:
         topic = default_topic(body.topic)
         moved = control.cluster.move_partition(topic, body.partition, body.to, hold_ms, call.actor)
         return await control.cluster.await_arrival(moved)
-    raise bad_request("", "what is to move", "Say either group, or partition and perhaps topic.")
+    raise bad_request("", "partition is missing", "Set either group, or partition and optionally topic.")
 
 
 async def stop_broker(control: ControlPlane, call: ApiCall) -> BrokerStatus:
@@ -69,7 +69,7 @@ async def start_broker(control: ControlPlane, call: ApiCall) -> BrokerStatus:
 def _parse_node_id(call: ApiCall) -> int:
     text = call.path["node_id"]
     if not (text.isascii() and text.isdigit() and len(text) < 11):
-        raise bad_request("", "no node id", f"{printable(text)!r} is no id of a broker.")
+        raise bad_request("", "invalid node id", f"{printable(text)!r} is not the id of a broker.")
     return int(text)
 
 
@@ -96,7 +96,7 @@ def _format_status(status: ClusterStatus) -> str:
 
 
 def _format_owners(parts: list[PartitionStatus]) -> list[str]:
-    """A topic's partitions by who owns them, in lines that fit on a screen."""
+    """Return the partitions of a topic by owner, in lines that fit on a screen."""
     owned: dict[int | None, list[str]] = {}
     for part in parts:
         held = f"({part.engine_bytes}B)" if part.engine_bytes else ""
@@ -124,7 +124,7 @@ def _format_etcd(etcd: EtcdStatus) -> list[str]:
             "etcd is full (NOSPACE): it needs compaction, defragmentation and `etcdctl alarm disarm`."
         )
     if etcd.problem is not None:
-        lines.append(f"etcd does not say who owns what: {printable(etcd.problem)}")
+        lines.append(f"etcd does not report the owners: {printable(etcd.problem)}")
     return lines
 
 
@@ -162,7 +162,7 @@ CLUSTER_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",
         path="/cluster/brokers/{node_id}/stop",
-        summary="Stop a broker of this process; what it coordinates goes to others",
+        summary="Stop a broker of this process; other brokers take over its partitions",
         handle=stop_broker,
         answer=BrokerStatus,
         text=_format_broker,
@@ -189,8 +189,8 @@ MAX_SHOWN_GROUPS: Final = 10
 
 @wire_name("FailoverBody")
 class FailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long whoever asks is told NOT_COORDINATOR, and then COORDINATOR_LOAD_IN_PROGRESS. `to`: the node
-    id of the broker that coordinates it then; None for the one that does now."""
+    """The durations for which clients get NOT_COORDINATOR and then COORDINATOR_LOAD_IN_PROGRESS. `to` is the
+    node id of the new coordinator; null keeps the current one."""
 
     not_coordinator: int | str = 0
     loading: int | str = 0
@@ -224,7 +224,7 @@ async def fail_over_partition(control: ControlPlane, call: ApiCall) -> FailoverR
     """Moves an offsets partition."""
     text = call.path["number"]
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        detail = f"{printable(text)!r} is no number of an offsets partition."
+        detail = f"{printable(text)!r} is not the number of an offsets partition."
         raise Problem(ProblemKind.BAD_REQUEST, "no number", detail)
     body = call.body
     return await control.failover.failover_partition(
@@ -237,7 +237,7 @@ async def fail_over_partition(control: ControlPlane, call: ApiCall) -> FailoverR
 
 
 def format_failover(answer: FailoverResult) -> str:
-    """What moved, and what became of the group that was asked for."""
+    """Return the moved partition and its effect on the requested group as text."""
     named = ", ".join(map(printable, answer.groups[:MAX_SHOWN_GROUPS]))
     if answer.group_count > MAX_SHOWN_GROUPS:
         named += f" and {answer.group_count - MAX_SHOWN_GROUPS} more"

@@ -49,7 +49,7 @@ def _add_mark(control: ControlPlane, met: WaitResult) -> WaitResult:
 
 
 def _resolve_after(control: ControlPlane, body: Body) -> Body:
-    """A body whose `after` is a number of this process. Raises Problem (restarted, bad-request)."""
+    """Check that `after` of a body is a number of this process. Raises Problem (restarted, bad-request)."""
     return (
         body
         if body.after is None
@@ -86,7 +86,7 @@ WAIT_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/groups/{group}/explain",
-        summary="Say what a group waits for now, what would end that, and what is odd about it.",
+        summary="Explain the waits of a group, the events that would end them, and unusual settings.",
         handle=_explain_group,
         answer=Explanation,
         text=format_explanation,
@@ -136,7 +136,7 @@ async def list_violations(control: ControlPlane, call: ApiCall) -> ViolationList
 
 
 async def clear_violations(control: ControlPlane, call: ApiCall) -> Cleared:
-    """Answers DELETE /violations."""
+    """Remove all recorded findings."""
     return Cleared(cleared=control.oracles.violations.clear())
 
 

@@ -1,11 +1,10 @@
-"""What happens in groups, as Server-Sent Events: `GET /v1/stream?group=&kind=`.
+"""The events of groups as Server-Sent Events: `GET /v1/stream?group=&kind=`.
 
-`id` is the mark of this process and the number to go on from ("5f3a9c1e.431"), so that whoever comes back with
-`Last-Event-ID` misses nothing that is still kept; an `id` without an event comes first. `event` is the kind, or
-`gap`, which says what is not kept, and whether that is because the process is another one (`restarted`); `data`
-is JSON. While nothing happens a
-comment is sent now and then, which tells either end that the other is still there. A reader that is too slow
-is cut off, and comes back.
+`id` has the mark of this process and the number to resume from ("5f3a9c1e.431"). A client that sends it as
+`Last-Event-ID` gets all later events that groupd still keeps. The stream begins with an `id` without an
+event. `event` is the kind, or `gap`, which reports lost events and whether the process has restarted
+(`restarted`). `data` is JSON. groupd sends a comment during silence, so that each end notices a lost
+connection. It disconnects a slow reader, which then reconnects.
 
 Source: the WHATWG's HTML standard, "Server-sent events".
 """
@@ -32,7 +31,7 @@ EVENT_KINDS: Final = frozenset(
 HEARTBEAT_S: Final = 15.0
 _RETRY_MS: Final = 1000
 _FollowArguments: TypeAlias = tuple[str | None, frozenset[str], int | None, str | None]
-"""A group, kinds of events, the number from which to go on, and the mark of the process whose number that is."""
+"""A group, event kinds, the number to resume from, and the mark of the process of that number."""
 
 
 class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,15 +47,17 @@ class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 async def follow_events(control: ControlPlane, call: ApiCall) -> Chunks:
     """Events as they come. Raises Problem (bad-request)."""
     where = _parse_query(call.query, call.last_event_id)
-    # Not begun before somebody reads: what was never begun is never ended either.
+    # The subscription begins with the first read. An iterator that is never started would never end it.
     return _iterate_events(control, where)
 
 
 def create_following(
     control: ControlPlane, query: StreamQuery, last_event_id: str | None
 ) -> EventSubscription:
-    """What a reader of the stream follows, to be used as a context. Raises Problem (bad-request) for a kind
-    that there is not, and for an id that is none."""
+    """Create the subscription of a reader, to be used as a context manager.
+
+    Raises Problem (bad-request) for an unknown kind or an invalid id.
+    """
     return control.stream.subscribe(*_parse_query(query, last_event_id))
 
 
@@ -81,7 +82,7 @@ async def _iterate_events(control: ControlPlane, where: _FollowArguments) -> Chu
     with control.stream.subscribe(*where) as subscription:
         try:
             instance = control.stream.instance
-            # An id without an event: whoever is cut off before the first knows where it was.
+            # An id without an event lets a client resume that is disconnected before the first event.
             start = (
                 b"" if subscription.start is None else b"id: %s\n" % _format_id(instance, subscription.start)
             )

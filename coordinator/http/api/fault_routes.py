@@ -23,7 +23,7 @@ class FaultList(Struct, frozen=True, kw_only=True):
 
 @wire_name("ReleaseBody")
 class ReleaseBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whether only one of what is held goes on; all does where nothing is said."""
+    """Which held requests to release: `oldest` releases one request, null all of them."""
 
     one: Literal["oldest"] | None = None
 
@@ -101,13 +101,13 @@ def format_faults(answer: FaultList) -> str:
 
 
 def format_removed(answer: RemovedFaults) -> str:
-    """What is gone."""
+    """Return the names of removed faults as text."""
     names = ", ".join(answer.removed) or "nothing"
     return f"Removed {names}; {answer.released} released."
 
 
 def format_released(answer: ReleasedRequests) -> str:
-    """What goes on."""
+    """Return the numbers of released and held requests as text."""
     return f"Released {answer.released}, holding {answer.holding}."
 
 
@@ -134,7 +134,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="DELETE",
         path="/faults",
-        summary="Remove every fault; what they hold goes on",
+        summary="Remove every fault and release its held requests",
         handle=remove_all_faults,
         answer=RemovedFaults,
         text=format_removed,
@@ -152,7 +152,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="PUT",
         path="/faults/{name}",
-        summary="Make a fault of this name, in place of one that there is",
+        summary="Create or replace the fault of this name",
         handle=replace_fault,
         body=FaultRule,
         answer=FaultStatus,
@@ -163,7 +163,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="DELETE",
         path="/faults/{name}",
-        summary="Remove a fault; what it holds goes on, what it swallowed loses its connection",
+        summary="Remove a fault, release its held requests, and close the connections of swallowed ones",
         handle=remove_fault,
         answer=RemovedFaults,
         text=format_removed,

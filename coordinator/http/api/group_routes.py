@@ -25,7 +25,7 @@ MAX_REMOVED: Final = 100
 
 
 class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which groups: those in a state, in any case of letters, and those whose id begins so."""
+    """A filter of groups: the state, in upper or lower case, and the prefix of the id."""
 
     state: Annotated[str, Meta(extra_json_schema={"enum": STATE_NAMES})] | None = None
     prefix: str = ""
@@ -83,7 +83,7 @@ GROUP_ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/groups/{group}",
-        summary="A group: its members, what they have, what it waits for",
+        summary="A group: its members, their partitions, and its waits",
         handle=describe_group,
         answer=GroupDescription,
         problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),
@@ -113,12 +113,12 @@ GROUP_ROUTES: Final[tuple[ApiRoute, ...]] = (
 
 
 async def describe_offsets(control: ControlPlane, call: ApiCall) -> GroupOffsets:
-    """Answers GET /groups/{group}/offsets."""
+    """Return the offsets of the group."""
     return await control.offsets.describe_offsets(call.path["group"])
 
 
 async def set_offsets(control: ControlPlane, call: ApiCall) -> OffsetChanges:
-    """Answers PUT /groups/{group}/offsets."""
+    """Reset the offsets of the group."""
     return await control.offsets.reset_offsets(call.path["group"], call.body, call.actor)
 
 

@@ -18,8 +18,8 @@ MAX_ENTRIES: Final = 1_000
 
 
 class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Entries whose `seq` is higher than `after`, the oldest `limit` of them; or the `last` so many. With the mark
-    of the process before the number ("5f3a9c1e.431") it is sure that it is not another one's."""
+    """The oldest `limit` entries with a `seq` above `after`, or the `last` entries. `after` with the mark of
+    the process ("5f3a9c1e.431") is refused by another process."""
 
     after: str = "-1"
     limit: Annotated[int, Meta(ge=1, le=MAX_ENTRIES)] = 100
@@ -28,9 +28,9 @@ class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @wire_name("LedgerAnswer")
 class LedgerAnswer(Struct, frozen=True, kw_only=True):
-    """Entries, oldest first, open ones at the end. Ask again with `after` set to `next`, or to "`mark`.`next`", for
-    those that are closed from then on; `mark` is that of the process, with which numbers begin anew. `removed` is
-    the removal of the group, null where it exists or all groups are asked for."""
+    """Entries, oldest first, open ones at the end. Set `after` to `next`, or to "`mark`.`next`", to get the
+    entries that are completed later. `mark` identifies the process; numbers begin anew in each process.
+    `removed` is the removal of the group, null if it exists or if the request is for all groups."""
 
     entries: list[LedgerEntry]
     next: int
@@ -39,7 +39,7 @@ class LedgerAnswer(Struct, frozen=True, kw_only=True):
 
 
 async def show_group_ledger(control: ControlPlane, call: ApiCall) -> LedgerAnswer:
-    """Answers GET /groups/{group}/ledger."""
+    """Return the ledger of the group."""
     group_id = call.path["group"]
     check_known_group(control, group_id)
     answer = _read_entries(control, group_id, call.query)
@@ -49,13 +49,15 @@ async def show_group_ledger(control: ControlPlane, call: ApiCall) -> LedgerAnswe
 
 
 async def show_ledger(control: ControlPlane, call: ApiCall) -> LedgerAnswer:
-    """Answers GET /ledger."""
+    """Return the ledger of all groups."""
     return _read_entries(control, None, call.query)
 
 
 def check_known_group(control: ControlPlane, group_id: str) -> None:
-    """Raises Problem (no-such-group) where neither the ledger nor the coordinator knows a group; Problem (loading)
-    where that cannot be said."""
+    """Check that the ledger or the coordinator knows a group.
+
+    Raises Problem (no-such-group), and Problem (loading) while the group may be loading.
+    """
     if control.ledger.has_entries(group_id):
         return
     machine = control.group_client.find_partition(group_id).machine
@@ -108,7 +110,7 @@ _JSON_LINES: Final = "application/x-ndjson"
 
 
 class LedgerLinesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Entries whose `seq` is higher than `after`: 431, or "5f3a9c1e.431" with the mark of the process."""
+    """Entries with a `seq` above `after`: 431, or "5f3a9c1e.431" with the mark of the process."""
 
     after: str = "-1"
 

@@ -74,7 +74,7 @@ async def remove_namespace(control: ControlPlane, call: ApiCall) -> None:
 
 
 async def advertise_addresses(control: ControlPlane, call: ApiCall) -> NamespaceDescription:
-    """Has clients be told to connect elsewhere."""
+    """Set the advertised addresses of a broker."""
     wanted: dict[str, str] = call.body
     name = call.path["namespace"]
     addresses = {listener: _parse_address(listener, text) for listener, text in wanted.items()}
@@ -89,7 +89,7 @@ def _parse_address(listener: str, text: str) -> Address:
     except ConfigError as error:
         raise bad_request(pointer, "The address is wrong", f"{error}.") from error
     if not address.port or address.is_wildcard:
-        detail = f"{printable(text)} is no address that a client can connect to."
+        detail = f"{printable(text)} is not an address that clients can connect to: use HOST:PORT."
         raise bad_request(pointer, "The address is wrong", detail)
     return address
 
@@ -129,7 +129,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="GET",
         path="/namespaces/{namespace}",
-        summary="A broker: where clients connect, and what it has",
+        summary="A broker: its addresses and its contents",
         handle=show_namespace,
         answer=NamespaceDescription,
         text=format_namespace,
@@ -159,7 +159,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="PUT",
         path="/namespaces/{namespace}/advertised",
-        summary="What clients are told to connect to: HOST:PORT by the name of the listener",
+        summary="The advertised addresses: HOST:PORT by the name of the listener",
         handle=advertise_addresses,
         body=dict[str, str],
         answer=NamespaceDescription,

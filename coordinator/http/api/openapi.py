@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the API, made of its routes and of the classes of what they take and give."""
+"""The OpenAPI 3.1 document of the API, generated from its routes and from the classes of requests and responses."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,14 +25,14 @@ _ACTOR: Final = {
     "name": "X-Groupd-Actor",
     "in": "header",
     "required": False,
-    "description": "Who asks, in their own words: for the log and the ledger.",
+    "description": "The name of the caller, for the log and the ledger.",
     "schema": {"type": "string"},
 }
 _LAST_EVENT: Final = {
     "name": "Last-Event-ID",
     "in": "header",
     "required": False,
-    "description": "The id of the last event that was seen: what came after it is sent first.",
+    "description": "The id of the last known event. The stream begins with the event after it.",
     "schema": {"type": "string"},
 }
 

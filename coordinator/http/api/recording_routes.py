@@ -1,4 +1,4 @@
-"""/v1/recordings: what a group, or every new group, is told, recorded from now on, and read as a file."""
+"""/v1/recordings: record the input of a group, or of every new group, and read it as a file."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final
@@ -43,7 +43,7 @@ async def start_recording(control: ControlPlane, call: ApiCall) -> RecordingStat
 
 
 async def list_recordings(control: ControlPlane, call: ApiCall) -> RecordingList:
-    """Answers GET /recordings."""
+    """Return all recordings of the broker."""
     return _list_recordings(control)
 
 
@@ -54,7 +54,7 @@ async def record_new_groups(control: ControlPlane, call: ApiCall) -> RecordingLi
 
 
 async def drop_all_recordings(control: ControlPlane, call: ApiCall) -> None:
-    """Records nothing any more, and forgets what was recorded."""
+    """End and discard all recordings, and do not record new groups."""
     control.recordings.delete_all(call.actor)
 
 
@@ -68,7 +68,7 @@ def _list_recordings(control: ControlPlane) -> RecordingList:
 
 
 async def drop_recording(control: ControlPlane, call: ApiCall) -> None:
-    """Records a group no more, and forgets what was recorded."""
+    """End and discard the recording of a group."""
     control.recordings.delete_recording(call.path["group"], call.actor)
 
 
@@ -83,7 +83,7 @@ async def _iterate_chunks(pieces: Iterator[bytes]) -> Chunks:
 
 
 def format_recording(state: RecordingState) -> str:
-    """One line."""
+    """Return the line of a recording."""
     how = "goes on" if state.ended is None else f"has ended: {state.ended}"
     from_what = "a new group" if state.starts == "empty" else "the group as it was"
     size = f"{state.bytes} of {state.most_bytes} bytes"
@@ -122,14 +122,14 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="DELETE",
         path="/recordings",
-        summary="Record nothing any more, and forget what was recorded",
+        summary="End and discard all recordings",
         handle=drop_all_recordings,
         changes=True,
     ),
     ApiRoute(
         method="PUT",
         path="/recordings/{group}",
-        summary="Record all that a group is told from now on, to be played again by groupd replay",
+        summary="Record the input of a group from now on, for groupd replay",
         handle=start_recording,
         body=RecordingBody,
         answer=RecordingState,
@@ -140,7 +140,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="DELETE",
         path="/recordings/{group}",
-        summary="Record a group no more, and forget what was recorded",
+        summary="End and discard the recording of a group",
         handle=drop_recording,
         changes=True,
         problems=(ProblemKind.NO_SUCH_RECORDING,),

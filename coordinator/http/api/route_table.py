@@ -30,7 +30,7 @@ from coordinator.http.api.api_route import ApiCall, ApiRoute, StreamRoute
 
 @wire_name("Operation")
 class ApiOperation(Struct, frozen=True, kw_only=True):
-    """One thing that can be asked for. `changes`: whether it needs control to be on."""
+    """An operation. `changes`: it requires that control is on."""
 
     method: str
     path: str
@@ -40,7 +40,7 @@ class ApiOperation(Struct, frozen=True, kw_only=True):
 
 @wire_name("Index")
 class Index(Struct, frozen=True, kw_only=True):
-    """Everything that can be asked for; `openapi` has the same for programs, with all fields."""
+    """All operations. `openapi` is the path of the same list for programs, with all fields."""
 
     openapi: str
     operations: list[ApiOperation]

@@ -18,10 +18,10 @@ PartitionNumbers = list[Annotated[int, Meta(ge=0, le=2**31 - 1)]]
 
 @wire_name("NewStandIn")
 class NewStandIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A member to be played. `group_protocol`: where it is not said, the one of the group; `protocols` are those of
-    a classic member, best first: where they are not said, those that all members of the group know, or range.
-    `assignment` is what it hands out where it is made the leader of a classic group: partitions by topic, by client
-    id; where it is not said, as the range assignor does."""
+    """A member for groupd to play. `group_protocol`: by default that of the group; `protocols`: those of a
+    classic member, best first, by default those that all members of the group support, or range;
+    `assignment`: the partitions by client id and topic that it assigns as the leader of a classic group, by
+    default those of the range assignor."""
 
     client_id: Annotated[str, Meta(min_length=1, max_length=249)]
     topics: NameList
@@ -41,7 +41,7 @@ class StandInList(Struct, frozen=True, kw_only=True):
 
 
 async def list_stand_ins(control: ControlPlane, call: ApiCall) -> StandInList:
-    """All of a group; none for one that nobody knows."""
+    """Return all stand-ins of a group, none for an unknown group."""
     return StandInList(stand_ins=control.stand_ins.list_stand_ins(call.path["group"]))
 
 
