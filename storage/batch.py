@@ -428,12 +428,12 @@ def peek_magic(batch: bytes) -> int:
 
 
 def peek_codec(batch: bytes) -> int:
-    """The codec of a batch whose header is there, as in `compression`."""
+    """Return the codec of a batch with a complete header, as in `compression`."""
     return batch[_ATTRIBUTES_LOW_AT] & CODEC_MASK
 
 
 def peek_count(batch: bytes) -> int:
-    """How many records a batch, whose header is there, says that it holds; it may be lying."""
+    """Return the record count in the header of a batch. The count may be wrong."""
     (count,) = _LENGTH.unpack_from(batch, _COUNT_AT)
     return int(count)
 

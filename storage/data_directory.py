@@ -1,22 +1,22 @@
 """A data directory: the logs of one process, and the small files beside them, in Kafka's forms.
 
-    .lock                              held while a process uses the directory
-    .kafka_cleanshutdown               there only between a clean stop and the next start
-    meta.properties                    whose directory this is
-    recovery-point-offset-checkpoint   up to where each log was synced
-    log-start-offset-checkpoint        where each log begins
-    cleaner-offset-checkpoint          up to where each log is compacted
+    .lock                              locked while a process uses the directory
+    .kafka_cleanshutdown               exists between a clean stop and the next start
+    meta.properties                    the owner of the directory
+    recovery-point-offset-checkpoint   the synced offset of each log
+    log-start-offset-checkpoint        the log start offset of each log
+    cleaner-offset-checkpoint          the compacted offset of each log
     topics.json                        the catalogue: partition counts, configs, configs of groups (not Kafka's)
-    security.json                      ACLs, and credentials of users (not Kafka's); for the process's user alone
-    .cluster                           whose copy of what a cluster on etcd has this is, if it is one (not Kafka's)
-    journal/                           what a process has not settled; none is there after a clean stop
-    <topic>-<partition>/               a log, with partition.metadata naming its topic id
+    security.json                      ACLs and credentials of users (not Kafka's), private to the process's user
+    .cluster                           the node of a cluster on etcd whose copy this is (not Kafka's)
+    journal/                           records that are not settled; missing after a clean stop (not Kafka's)
+    <topic>-<partition>/               a log, with its topic id in partition.metadata
 
-The checkpoints may be older than the logs; recovery then looks at more bytes, no worse. They must never be
-newer: a recovery point beyond a log's end means loss. Hence a log's entry goes before its directory does.
+Checkpoints may be older than the logs: recovery then reads more bytes. They must never be newer: a recovery point
+beyond the end of a log means loss. Therefore the entry of a log is removed before its directory.
 
-The journal is no file of Kafka's either, and is named so that a broker refuses the directory instead of serving
-logs that lack what is in it. `storage/journal/journal.py` has its theory.
+The name of the journal makes a Kafka broker refuse the directory, instead of serving logs with missing records.
+`storage/journal/journal.py` explains the journal.
 """
 
 import os
@@ -98,7 +98,7 @@ OSError that it ended with, or None."""
 
 
 def create_missing_security_error(path: str) -> DamagedFile:
-    """The error of the data directory at `path` whose ACLs and users are lost."""
+    """Return the error of a data directory that has lost its ACLs and users."""
     return DamagedFile(
         f"{path}/{SECURITY}",
         "is missing, and this data directory had ACLs or users. Restore the file from a backup; to start without "
@@ -210,13 +210,18 @@ class DataDirectory:
         *,
         is_journaled: bool = False,
     ) -> PartitionLog:
-        """Opens or creates a partition's log, with its checkpoints; writes its partition.metadata if it has
-        none.
+        """Open or create the log of a partition, with its checkpoints. Write a missing partition.metadata.
 
-        In: the topic id (16 bytes), where one is known; whether what is appended goes to the journal, if there is
-        one. Raises LogDamaged, SyncFailed, OSError.
+        Args:
+            partition: The partition.
+            config: The configuration of the log.
+            topic_id: The topic id (16 bytes), if known.
+            is_journaled: Whether appends go to the journal, if there is one.
+
+        Raises:
+            LogDamaged, SyncFailed, OSError
         """
-        # What a clean stop promises holds for what it left behind, not for what this process has appended since.
+        # The mark of a clean stop holds for the earlier appends, not for those of this process.
         is_as_left = partition in self._copied_partitions or (
             self.was_clean and partition not in self._opened_partitions
         )
@@ -380,9 +385,9 @@ class DataDirectory:
     # Checkpoints
 
     def write_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
-        """Records how far these logs are durable and where they begin; what is on record of others stays.
+        """Record the durable offsets and log start offsets of some logs. Entries of other logs stay.
 
-        Call it after DeleteRecords, and before anything that moves a log's end back. Blocks; raises OSError.
+        Call it after DeleteRecords, and before the end of a log moves back. It blocks and raises OSError.
         """
         for draft in self.draft_checkpoints(logs):
             draft.write()
@@ -415,9 +420,9 @@ class DataDirectory:
         recovery_points, log_start_offsets = self._recovery_points.offsets, self._log_start_offsets.offsets
         for partition, log in logs.items():
             if log.durability.replication_queue is not None:
-                continue  # what is here is a copy, made anew when it is needed
+                continue  # the directory is a copy, which is made again when it is needed
             assert log.synced_offset <= log.log_end_offset, (partition, log.synced_offset)
-            # A start that falls would bring back what was deleted.
+            # A failed start would restore the deleted records.
             recorded = log_start_offsets.get(partition, 0)
             assert recorded <= log.log_start_offset <= log.log_end_offset, (partition, log.log_start_offset)
             recovery_points[partition] = log.synced_offset
@@ -440,14 +445,14 @@ class DataDirectory:
         self._cleaned_offsets.offsets[partition] = cleaned_to
 
     def draft_cleaned_offset(self, partition: TopicPartition, offset: int) -> CheckpointDraft:
-        """Records up to where a log is compacted, for somebody else to write."""
+        """Draft the compacted offset of a log, for another thread to write."""
         self._cleaned_offsets.offsets[partition] = offset
         return self._cleaned_offsets.create_draft()
 
     # Documents
 
     def read_catalogue(self) -> object | None:
-        """The catalogue last written, None where there is none. Raises DamagedFile, OSError."""
+        """Return the catalogue, or None without one. Raises DamagedFile, OSError."""
         return self._catalogue.read()
 
     def write_catalogue(self, document: Mapping[str, object]) -> None:

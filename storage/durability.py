@@ -48,16 +48,16 @@ class SyncPlan(Struct, eq=False):
     files: Files
     segments: Sequence[tuple[LogSegment, File]]
     sealed: Sequence[LogSegment]
-    """Those whose indexes are complete and have to last as long as they do: nobody reads all of them again."""
+    """Sealed segments. Their indexes are complete and must be durable too, because nothing rebuilds them."""
     directories: Sequence[str]
     end_offset: int
     is_complete: bool = False
     """Whether it was run; kept by the log."""
 
     def run(self, synced: set[File | str]) -> None:
-        """Syncs them; blocks, safe in any thread. Raises SyncFailed naming the file.
+        """Sync the files of the plan. It blocks and is safe in any thread. Raises SyncFailed, which names the file.
 
-        `synced` holds what was synced since this plan was made, is left out, and gets what is synced now.
+        Files in `synced` were synced since the plan was made and are skipped. Newly synced files are added to it.
         """
         for segment, file in self.segments:
             if file not in synced:
@@ -141,7 +141,7 @@ class LogDurability:
         self._unsynced_directories: list[str] = []
         self._plans_under_way: list[SyncPlan] = []
         """Plans in the order in which they were begun, the first of them not complete."""
-        # Taken once for each entry: a condition's own face of its lock would cost as much as what is done under it.
+        # The lock is taken once for each entry, because a condition's wrapper would double the cost.
         self._lock = threading.Lock()
         self._completed = threading.Condition(self._lock)
 
@@ -223,7 +223,7 @@ class LogDurability:
         return failure
 
     def on_journaled(self, entry: JournalEntry, log_end_offset: int) -> StorageError | None:
-        """The journal has an entry of the log on the disk. Out: what has poisoned the log, or None."""
+        """Record that the journal has an entry of the log on the disk. Return the error that poisoned the log."""
         try:
             with self._lock:
                 if self.failure is None:
@@ -246,7 +246,7 @@ class LogDurability:
             self.durable_offset = self.synced_offset = offset
 
     def run_plan(self, plan: SyncPlan, log_end_offset: int) -> None:
-        """Runs a plan and completes it, blocking. Raises SyncFailed, or what has poisoned the log."""
+        """Run a plan and complete it, blocking. Raises SyncFailed, or the error that poisoned the log."""
         problem: StorageError | None = None
         try:
             plan.run(set())
@@ -257,7 +257,7 @@ class LogDurability:
             raise problem
 
     def wait_for_syncs(self) -> None:
-        """Until what others have begun to sync is synced; blocks."""
+        """Block until the running syncs of other threads are complete."""
         with self._completed:
             self._completed.wait_for(
                 lambda: not self._plans_under_way or self.failure is not None, SYNC_TIMEOUT_S
@@ -274,7 +274,7 @@ class LogDurability:
         return self.poison(LogContradicted(self._directory, problem))
 
     def on_truncated(self, offset: int) -> None:
-        """The log ends there at the most; a sync begun before says nothing of what comes after."""
+        """Record that the log ends at this offset or before. Syncs that began earlier do not cover later bytes."""
         with self._lock:
             self._plans_under_way.clear()
             self.durable_offset = min(self.durable_offset, offset)

@@ -124,8 +124,8 @@ class File(Protocol):
         """Appends all of `data`, in as many calls as it takes. After an OSError a part of it may be there."""
 
     def write_at(self, data: bytes, position: int) -> None:
-        """Writes all of `data` over what is at `position`, of a file that was opened for that. After an OSError a
-        part of it may be there."""
+        """Overwrite bytes at a position of a file that is open for updates. After an OSError a part may be
+        written."""
 
     def pread(self, length: int, position: int) -> bytes:
         """`length` bytes from `position`, fewer only where the file ends."""
@@ -137,7 +137,7 @@ class File(Protocol):
         """Cuts the file to `size` bytes."""
 
     def size(self) -> int:
-        """In bytes, now."""
+        """Return the current size in bytes."""
 
     def duplicate(self) -> "File":
         """Return another handle on the same file: it can be read, in any thread, until it is closed itself."""
@@ -162,16 +162,16 @@ class VolumeSpace(NamedTuple):
 
 
 class Files(Protocol):
-    """The file system."""
+    """A file system, real or in memory."""
 
     def open_append(self, path: str) -> File:
-        """Opens for reading and appending, creating an empty file where there is none."""
+        """Open a file for reading and appending. A missing file is created empty."""
 
     def open_read(self, path: str) -> File:
         """Opens an existing file for reading."""
 
     def open_update(self, path: str) -> File:
-        """Opens for reading and for writing at any position, creating an empty file where there is none."""
+        """Open a file for reading, and for writing at any position. A missing file is created empty."""
 
     def read(self, path: str) -> bytes:
         """The whole of a small regular file."""
@@ -184,18 +184,22 @@ class Files(Protocol):
         takes them to the disk, whatever an earlier sync has failed to do."""
 
     def write_atomically(self, path: str, data: bytes, *, is_private: bool = False) -> None:
-        """Replaces a small file so that a crash leaves the old one or the new one, whole and durable. An OSError
-        leaves nothing else behind. `is_private`: nobody but the process's user may read it."""
+        """Replace a small file atomically and durably. A crash leaves the old file or the new one.
+
+        An OSError leaves no other file. `is_private`: only the user of the process may read it.
+        """
 
     def replace(self, source: str, target: str) -> None:
         """Renames a file or directory; a target file is replaced. Durable after `fsync_directory`."""
 
     def unlink(self, path: str) -> None:
-        """Removes a file."""
+        """Remove the file at a path."""
 
     def mkdir(self, path: str, *, is_private: bool = False) -> None:
-        """Creates a directory and its missing parents; one that exists is left alone, with its mode. `is_private`:
-        nobody but the process's user may look into it; the parents are as any other."""
+        """Create a directory and its missing parents. An existing one keeps its mode.
+
+        `is_private`: only the user of the process may enter it. The parents have the default mode.
+        """
 
     def rmdir(self, path: str) -> None:
         """Removes an empty directory."""
@@ -463,7 +467,7 @@ def read_input_file(path: str) -> bytes:
 def create_private_file(data: bytes) -> Iterator[str]:
     """The path of a file with these bytes that only this user can read, and that is gone at the end of the block.
     Raises OSError."""
-    import tempfile  # takes with it what packs and copies files, and hardly anybody comes here
+    import tempfile  # rarely needed, and imports modules that pack and copy files
 
     descriptor, path = tempfile.mkstemp(prefix="groupd-")
     try:
@@ -477,7 +481,7 @@ def create_private_file(data: bytes) -> Iterator[str]:
 
 
 def sync_file(files: Files, path: str) -> None:
-    """Makes contents and size of a file durable that nobody has open; blocks. Raises OSError."""
+    """Make content and size of a closed file durable; blocks. Raises OSError."""
     file = files.open_read(path)
     try:
         file.fdatasync()

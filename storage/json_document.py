@@ -166,7 +166,7 @@ class JsonDocument:
 
 
 def _check_unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Raises ValueError where a name is there twice: of what was written here one of the two is not."""
+    """Raise ValueError for a repeated name, because a program other than groupd wrote one of the values."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]

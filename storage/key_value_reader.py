@@ -1,9 +1,9 @@
-"""Keys and values of a whole log, as fast as Python reads them: what a load of groups needs, and no more.
+"""Reads the keys and values of a whole log, as fast as Python can, for a load of groups.
 
-Most batches of `__consumer_offsets` hold one or a few plain records, so that what is done for each batch decides
-how long a load takes. Here a run of plain batches (not compressed, of no transaction) is read from one piece of the
-file, without an object for any of them. At the first batch that is anything else, or that does not check, the
-ordinary walk takes over for the rest of the segment: it is the reference, and finds the words for what is wrong.
+Most batches of `__consumer_offsets` have one or a few plain records, so the work for each batch decides the
+time of a load. This reader takes a run of plain batches (uncompressed, without a transaction) from one piece
+of the file and creates no object for a batch. At the first other or invalid batch the ordinary reader takes
+over for the rest of the segment. It is the reference, and reports the error.
 """
 
 from collections.abc import Iterator, Sequence
@@ -109,7 +109,7 @@ class _SegmentReader:
         self._end_offset = end_offset
 
     def read_runs(self) -> Iterator[KeyValueRun]:
-        """Plain batches, up to the first that is none."""
+        """Yield runs of plain batches, up to the first other batch."""
         segment = self._segment
         while self._position < self._until:
             chunk = segment.file.pread(_CHUNK_BYTES, self._position)

@@ -47,10 +47,10 @@ class LeaderEpochs:
 
     @classmethod
     def read(cls, files: Files, directory: str) -> "LeaderEpochs | None":
-        """From the checkpoint of a log; None where there is none, or one that is empty or torn.
+        """Read the checkpoint of a log. Return None for a missing, empty or torn one.
 
-        A killed broker leaves empty ones; torn can only be one that was made here, for it is written without a
-        sync. Raises DamagedFile, OSError.
+        A killed broker leaves empty checkpoints. Only groupd leaves torn ones, because it writes them without
+        a sync. Raises DamagedFile, OSError.
         """
         path = f"{directory}/{LEADER_EPOCHS}"
         data = files.read(path) if files.exists(path) else b""
@@ -65,11 +65,12 @@ class LeaderEpochs:
         return cls([EpochStart(0, log_start_offset)])
 
     def with_next_epoch(self, log_end_offset: int, *, above: int) -> "LeaderEpochs":
-        """These and the next one, which begins at the end of the log; the present one where nothing was written in
-        it. In: an epoch that batches have.
+        """Return these epochs and the next one, which begins at the end of the log.
 
-        Epochs of which the log has no batch go: those that nothing was written in, and those of what a crash has
-        cost. Source: Kafka's `LeaderEpochFileCache.maybeTruncateNonMonotonicEntries`.
+        The current epoch is reused if it has no batch. `above` is an epoch of batches in the log. Epochs without a
+        batch are dropped, also those whose batches a crash has lost.
+
+        Source: Kafka's `LeaderEpochFileCache.maybeTruncateNonMonotonicEntries`.
         """
         if self.current > above and self._entries[-1].start_offset == log_end_offset:
             return self
@@ -77,11 +78,11 @@ class LeaderEpochs:
         return LeaderEpochs([*kept, EpochStart(max(self.current, above) + 1, log_end_offset)])
 
     def write(self, files: Files, directory: str) -> None:
-        """Writes the checkpoint. Raises OSError; what is there then counts as none."""
+        """Write the checkpoint without a sync. Raises OSError; a torn file counts as missing."""
         files.write(f"{directory}/{LEADER_EPOCHS}", self._format_entries())
 
     def write_durably(self, files: Files, directory: str) -> None:
-        """Replaces the checkpoint, and blocks until that is durable. Raises OSError; what was there still is."""
+        """Replace the checkpoint durably; blocks. Raises OSError; the old checkpoint remains."""
         files.write_atomically(f"{directory}/{LEADER_EPOCHS}", self._format_entries())
 
     def _format_entries(self) -> bytes:

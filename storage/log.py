@@ -58,16 +58,19 @@ class AppendResult(NamedTuple):
 
 
 class SegmentListener(Protocol):
-    """A listener that keeps files of its own beside the segments of a log, from what it knows of every
-    batch."""
+    """A listener that keeps files beside the segments of a log, such as producer snapshots."""
 
     def on_segment_sealed(self, segment: LogSegment, end_offset: int) -> None:
-        """A segment, which ends there, is complete, or the log is about to be closed cleanly: writes what belongs
-        to it. It is synced with the segment's indexes. Raises OSError."""
+        """Write the files of a complete segment, or of the last segment before a clean close.
+
+        They are synced with the indexes of the segment. Raises OSError.
+        """
 
     def on_compacted(self, first_offset: int, end_offset: int, kept: Sequence[AbortedTransaction]) -> None:
-        """One segment has taken the place of those from one offset to another; which of the aborted transactions
-        whose markers lie there its index still names."""
+        """Record that one segment has replaced those between two offsets.
+
+        `kept` has the aborted transactions with markers in that range that the index still names.
+        """
 
 
 class ReadableLog:
@@ -95,7 +98,7 @@ class ReadableLog:
 
     @property
     def size_bytes(self) -> int:
-        """Of all segments."""
+        """Return the size of all segments in bytes."""
         return self._segments.size_bytes
 
     @property
@@ -156,8 +159,7 @@ class ReadableLog:
 
 
 class PartitionLog(ReadableLog):
-    """The log of one partition: appends, syncs, deletion, compaction and reopening, beside what can be
-    read."""
+    """The log of one partition: appends, syncs, deletion, compaction and reopening, in addition to reading."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class PartitionLog(ReadableLog):
         self.recovery_report = report
         self.is_closed = self.is_deleted = False  # deleted: or about to be
         self.cleaned_offset = 0
-        """Below it compaction has met every record: what is missing there may have been a tombstone."""
+        """Compaction has read every record below it. Missing records there may have been tombstones."""
         self.is_pinned = False
         """Whether a compaction is under way, which replaces segments: none goes by itself meanwhile."""
         self._is_truncated = False
@@ -195,12 +197,22 @@ class PartitionLog(ReadableLog):
         was_clean: bool = False,
         journal: LogJournal | None = None,
     ) -> "PartitionLog":
-        """Opens the log in `directory`, which is created where it is missing.
+        """Open the log in `directory`, which is created if it is missing.
 
-        In: the offset up to which it was synced and the log start offset, both from the data directory's
-        checkpoints; whether the last stop was clean; the journal, which gives what it has of the log, and is then
-        not needed for it. What was found is in `recovery_report`.
-        Raises LogDamaged for damage before the recovery point, SyncFailed, OSError.
+        Args:
+            files: The file system.
+            directory: The directory of the partition.
+            config: The configuration.
+            recovery_point: The synced offset, from the checkpoint.
+            log_start_offset: The log start offset, from the checkpoint.
+            was_clean: Whether the last stop was clean.
+            journal: The journal. It provides the missing records, which it then does not need any more.
+
+        `recovery_report` describes the recovery.
+
+        Raises:
+            LogDamaged: damage before the recovery point.
+            SyncFailed, OSError
         """
         entries = () if journal is None else journal.read_entries()
         if is_new := not files.is_directory(directory):
@@ -226,10 +238,11 @@ class PartitionLog(ReadableLog):
         return log
 
     def reopen(self) -> "PartitionLog":
-        """This log again, from what the disk holds; for a log that is poisoned. This object is closed.
+        """Open a poisoned log again from the content of the disk. This object is closed.
 
-        Bytes past the synced offset are checked, written anew and synced; what is missing comes from the journal.
-        Raises LogDamaged, SyncFailed, OSError; the partition then stays unusable, and `reopen` may be called again.
+        Bytes past the synced offset are checked, written again and synced. The journal provides missing
+        records. Raises LogDamaged, SyncFailed, OSError; the partition then stays unusable, and `reopen` may
+        be called again.
         """
         self._segments.close()
         self.is_closed = True
@@ -264,8 +277,7 @@ class PartitionLog(ReadableLog):
         return self._segments.find_segment(offset, self.log_end_offset)
 
     def find_offset_for_timestamp(self, timestamp_ms: int) -> LookupSteps:
-        """Return the first record whose time is `timestamp_ms` or later, if there is one. Raises LogClosed,
-        LogDamaged, OSError."""
+        """Return the first record at or after `timestamp_ms`, or None. Raises LogClosed, LogDamaged, OSError."""
         return find_first_at_or_after(self, timestamp_ms, self.config.index_interval_bytes)
 
     def find_max_timestamp(self) -> LookupSteps:
@@ -278,10 +290,10 @@ class PartitionLog(ReadableLog):
     def append(
         self, batch: bytes, *, log_append_time_ms: int | None = None, max_timestamp_ms: int | None = None
     ) -> AppendResult:
-        """Gives one whole, valid batch its offsets and writes it: one call on the operating system.
+        """Assign offsets to one complete, valid batch and write it with one system call.
 
-        In: a batch whose base offset is not read; the times as for `assign_offsets`.
-        Raises LogPoisoned, LogClosed; AppendFailed, after which nothing of the batch is in the log.
+        The base offset of `batch` is ignored. The times are those of `assign_offsets`.
+        Raises LogPoisoned, LogClosed; AppendFailed, after which the log has no part of the batch.
         """
         length, magic, last_offset_delta, latest_ms, count = _APPENDED_FIELDS.unpack_from(batch, 8)
         assert (magic, length + LOG_OVERHEAD) == (MAGIC, len(batch)), "not one whole batch"
@@ -351,7 +363,7 @@ class PartitionLog(ReadableLog):
                 sealed.is_synced = False  # a sync under way may not have come to it
                 self.sync()
             else:
-                # A segment that is there and one before it that is not: nobody could tell that from retention.
+                # A segment with a missing predecessor would look like the result of retention.
                 self.durability.sync_names()
             self._notify_segment_listener()
             sealed.seal(is_synced=is_synced)
@@ -409,7 +421,7 @@ class PartitionLog(ReadableLog):
         return self.durability.begin_sync(self.log_end_offset)
 
     def complete_sync(self, plan: SyncPlan, error: StorageError | None) -> StorageError | None:
-        """Takes the outcome of a plan; safe in the thread that ran it. Out: what has poisoned the log, or None."""
+        """Complete a plan; safe in the thread that ran it. Return the error that poisoned the log, or None."""
         return self.durability.complete_sync(plan, error, self.log_end_offset)
 
     def poison(self, error: StorageError) -> StorageError:
@@ -466,7 +478,7 @@ class PartitionLog(ReadableLog):
         for left in reversed(range(count)):
             self._segments.remove_first(1)
             if left:
-                # Were an older one there after a crash, and this one not, what follows would seem torn off.
+                # If a crash kept only an older snapshot, later bytes would look like a torn tail.
                 self.sync_directory()
 
     # Compaction

@@ -1,7 +1,7 @@
-"""Makes the directory of a log from pieces of it that somebody else keeps.
+"""Creates the directory of a log from pieces that another system stores.
 
-The directory is a copy: what is in it was durable elsewhere before. Every byte is checked on its way to the disk,
-and its indexes are written; so it is opened as one that was left in order.
+The directory is a copy of durable data. Every byte is checked before it is written, and the indexes are
+written too. So it opens like a log after a clean stop.
 """
 
 from collections.abc import Iterable
@@ -99,7 +99,7 @@ class _LogCopyWriter:
         self._unwritten.clear()
 
     def _index_batches(self, segment: LogSegment, data: bytes) -> None:
-        """Takes batches into the indexes. Raises CorruptBatch, with the position in what was given."""
+        """Add batches to the indexes. Raises CorruptBatch, with the position in `data`."""
         position, size = 0, len(data)
         while position < size:
             header = read_header(data, position)

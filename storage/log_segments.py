@@ -39,7 +39,7 @@ class LogSegments:
 
     @property
     def size_bytes(self) -> int:
-        """Of all together."""
+        """Return the size of all segments in bytes."""
         return sum(segment.size for segment in self._segments)
 
     def find_unsynced(self) -> list[LogSegment]:
@@ -72,7 +72,7 @@ class LogSegments:
         return self._segments[number], self._segments[number + 1].base_offset
 
     def read(self, offset: int, limits: ReadLimits, index_interval_bytes: int) -> bytes:
-        """Batches of one segment, as `LogSegment.read` gives them; b"" where there are none up to the end."""
+        """Return batches of one segment, as `LogSegment.read` does, or b"" at the end."""
         for segment in self._find_segments_from(offset):
             try:
                 data = segment.read(offset, limits, index_interval_bytes)
@@ -122,7 +122,7 @@ class LogSegments:
     # Changing
 
     def add_active(self, segment: LogSegment) -> None:
-        """Makes a new, empty segment the active one; what came before is sealed."""
+        """Make a new, empty segment the active one. All others are sealed."""
         assert self.active.base_offset < segment.base_offset, segment.path
         self._segments.append(segment)
         self.active = segment
@@ -208,7 +208,7 @@ def _walk_segments(
 def check_batch_offsets(
     base_offset: int, next_offset: int, expected_offset: int, end_offset: int, position: int
 ) -> None:
-    """Raises CorruptBatch for a batch whose offset, which is under no checksum, does not fit where it lies."""
+    """Raise CorruptBatch for a batch whose offset does not fit its position. No checksum covers the offset."""
     if base_offset < expected_offset:
         raise CorruptBatch(f"offset {base_offset} comes again", position)
     if next_offset > end_offset:

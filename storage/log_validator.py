@@ -20,9 +20,10 @@ from storage.storage_errors import CorruptBatch, DecompressedTooLarge, InvalidRe
 
 
 class ValidBatch(NamedTuple):
-    """What the data plane decides with, after one look at the contents.
+    """The facts about a batch that the data plane needs, from one pass over its content.
 
-    All times are the producer's; where the batch claims LogAppendTime, that of each record is its header's.
+    All times are the producer's. If the batch declares LogAppendTime, the time of each record is that of its
+    header.
     """
 
     header: BatchHeader

@@ -1,7 +1,7 @@
-"""A file system in the memory of the process: for brokers that live as long as one test.
+"""A file system in memory, for brokers that exist for one test.
 
-It behaves as the operating system's does, but that a sync has nothing to do, that nothing outlives the process,
-and that there are no links. A file that was removed stays with whoever has it open. Safe in several threads.
+It behaves like the file system of the operating system, except that a sync does nothing, that files end with the
+process, and that it has no links. An open file remains readable after its removal. It is thread-safe.
 """
 
 import errno
@@ -27,11 +27,11 @@ class _FileContents:
         self.data = bytearray()
         self.modified_ms = now_ms
         self.is_removed = False
-        """Whether it has no name any more: then it goes with whoever has it open, and is not counted."""
+        """Whether the file has no name any more. It then does not count, and ends with its last open handle."""
 
 
 class _MemoryDirectory:
-    """Names, and what has them."""
+    """Names with their files and directories."""
 
     __slots__ = ("entries",)
 
@@ -49,7 +49,7 @@ class _MemoryVolume:
         self.lock: Final = threading.RLock()
 
     def resize(self, contents: _FileContents, size: int, path: str) -> None:
-        """Counts what a file will have. Raises OSError where there is no room for it."""
+        """Change the size of a file and the total. Raises OSError if the limit is reached."""
         grown = 0 if contents.is_removed else size - len(contents.data)
         if grown > 0 and self.used_bytes + grown > self.max_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
@@ -125,7 +125,7 @@ class MemoryFile:
 
 
 class MemoryLock:
-    """A `Lock` among those who have the same files in memory."""
+    """A `Lock` among users of the same files in memory."""
 
     def __init__(self, locks: set[str], path: str) -> None:
         self._locks = locks
@@ -149,7 +149,7 @@ class MemoryFiles:
 
     @property
     def used_bytes(self) -> int:
-        """What is in all files together, without those that were removed."""
+        """Return the size of all files in bytes, without removed ones."""
         return self._volume.used_bytes
 
     # Files

@@ -27,7 +27,7 @@ class MetaProperties(NamedTuple):
 
 
 def read_or_write_meta(files: Files, path: str, new: MetaProperties) -> MetaProperties:
-    """What is at a path; where there is nothing, what is new goes there. Raises DamagedFile, OSError."""
+    """Return the properties at a path. Write `new` if the file is missing. Raises DamagedFile, OSError."""
     if not files.exists(path):
         lines = {
             "version": "1",

@@ -24,8 +24,8 @@ _VERSION: Final = "0"
 
 
 class CheckpointDraft(NamedTuple):
-    """What a checkpoint file is to hold, for somebody to write while its owner does other work. Its functions are
-    for the owner's thread."""
+    """The new content of a checkpoint file, which another thread writes. Its functions are for the owner's
+    thread."""
 
     path: str
     data: bytes
@@ -34,7 +34,7 @@ class CheckpointDraft(NamedTuple):
     on_written: Callable[[], None]
     """To be called when it is, durably."""
     write: Callable[[], None]
-    """Does all of it at once, for an owner who has nothing else to do. Blocks; raises OSError."""
+    """Does all steps at once. Blocks; raises OSError."""
 
 
 class OffsetCheckpointFile:
@@ -83,7 +83,7 @@ class OffsetCheckpointFile:
         return not self._removed.isdisjoint(partitions)
 
     def create_draft(self, on_written: Callable[[], None] = lambda: None) -> CheckpointDraft:
-        """What is to be written now. In: whom to tell when it is."""
+        """Return a draft of the current entries. `on_written` is called when it is written."""
         self._draft_count += 1
         number, data = self._draft_count, _format_offsets(self._path, self._add_pending())
         forgotten = frozenset(self._removed)
@@ -133,10 +133,10 @@ def _format_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
-    """The entries of a checkpoint file. Raises DamagedFile, OSError.
+    """Return the entries of a checkpoint file. Raises DamagedFile, OSError.
 
-    None where there is no file, or an empty one: a broker makes it at its first start, and is killed before it
-    has anything to write there.
+    A missing or empty file has none. A Kafka broker leaves an empty file if it is killed soon after its first
+    start.
     """
     data = files.read(path) if files.exists(path) else b""
     if not data:

@@ -1,9 +1,10 @@
-"""What an engine that replicates a log has still to get of it, and how far that is known to have gone.
+"""The part of a log that a replication engine has yet to get, and the confirmed part.
 
-Where a log has one, its segments are a copy, which nobody syncs: *durable* means that the engine has the bytes.
-What is appended gathers here until it is taken for a submission. Submissions have numbers, counted up from 1. One
-that is confirmed says two things: the engine has all that was appended before it was made, and whoever owns the log
-owned it at a moment after that. So an answer that was made before a submission may leave when that is confirmed.
+The segments of a replicated log are a copy and are not synced: *durable* means that the engine has the bytes.
+Appended batches are queued until a submission takes them. Submissions are numbered from 1. A confirmed
+submission proves two facts: the engine has everything that was appended before the submission, and the owner
+of the log owned it after that. So a response from before a submission may leave when the submission is
+confirmed.
 """
 
 from collections import deque
@@ -55,8 +56,7 @@ class ReplicationQueue:
         self.unconfirmed_bytes += len(data)
 
     def take_submission(self, log_end_offset: int) -> tuple[int, Sequence[ReplicationPiece]]:
-        """The number of a submission that begins now, and what it has to bring, in pieces: none where nothing is
-        new."""
+        """Begin a submission. Return its number and its pieces, which are empty without new records."""
         number = self.next_submission
         self.next_submission += 1
         new, self._unsubmitted = self._unsubmitted, []

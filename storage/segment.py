@@ -30,7 +30,7 @@ from storage.transaction_index import (
 
 
 class ReadLimits(NamedTuple):
-    """Whatever is asked for, a reading gives batches of one segment."""
+    """Limits of a read. A read returns batches of one segment."""
 
     max_bytes: int
     up_to: int
@@ -81,7 +81,7 @@ class LogSegment:
         self.base_offset = base_offset
         self.size = size
         self.next_offset = base_offset
-        """Where the batch after those that were appended, or noted, begins at the least."""
+        """The minimum base offset of the next batch."""
         self.indexes = SegmentIndexes(files, stem, base_offset)
         self.is_synced = True
         self.is_deleted = False
@@ -165,7 +165,7 @@ class LogSegment:
         self.next_offset = self.base_offset
 
     def write_indexes(self) -> None:
-        """Writes the indexes of what was appended, or noted."""
+        """Write the indexes of all appended or noted batches."""
         self.indexes.write(self.size)
 
     def write_transaction_index(self, aborted: Sequence[AbortedTransaction]) -> None:
@@ -191,7 +191,7 @@ class LogSegment:
             sync_file(self._files, path)
 
     def seal(self, *, is_synced: bool) -> None:
-        """Writes the indexes of what was appended, to its last byte, and syncs them if asked to. Raises OSError."""
+        """Write the complete indexes, and sync them if `is_synced`. Raises OSError."""
         assert self.file.size() == self.size, (self.path, self.size)
         self.write_indexes()
         if is_synced:
@@ -200,15 +200,15 @@ class LogSegment:
     # Indexes of a segment found on disk
 
     def load_indexes(self, index_interval_bytes: int) -> None:
-        """Reads the indexes, or rebuilds both when one is missing or does not fit.
+        """Read the indexes, or rebuild both if one is missing or does not match.
 
-        Raises CorruptBatch when the rebuilding scan meets bytes that are no batch.
+        Raises CorruptBatch if the scan finds bytes that are not a batch.
         """
         if not self.indexes.are_loaded and not self.indexes.read(self.size):
             self.rebuild_indexes(index_interval_bytes)
 
     def rebuild_indexes(self, index_interval_bytes: int) -> None:
-        """Scans the whole segment for its indexes. Raises CorruptBatch; there are none then."""
+        """Rebuild the indexes from a scan of the segment. Raises CorruptBatch; the segment then has no indexes."""
         self.start_indexes()
         try:
             for batch in self.walk():
@@ -292,9 +292,9 @@ class LogSegment:
         return self.size
 
     def read(self, offset: int, limits: ReadLimits, index_interval_bytes: int) -> bytes:
-        """Batches from the one that holds `offset`, within limits; b"" where there are none.
+        """Return batches from the one with `offset`, within limits, or b"" at the end.
 
-        Raises CorruptBatch when the segment's structure is broken there; checksums are the reader's to verify.
+        Raises CorruptBatch for a broken structure. The reader must verify checksums.
         """
         max_bytes, up_to, min_one_batch, is_cut = limits
         start = self.find_position(offset, index_interval_bytes)

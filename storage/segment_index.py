@@ -116,11 +116,11 @@ class OffsetIndex:
         return self._base_offset + self._relative_offsets[entry] if entry < len(self._positions) else None
 
     def last_position(self) -> int:
-        """Of the last indexed batch, 0 when there is none."""
+        """The position of the last indexed batch, or 0 without one."""
         return self._positions[-1] if self._positions else 0
 
     def last_offset(self) -> int:
-        """Of the last indexed batch, the base offset when there is none."""
+        """The offset of the last indexed batch, or the base offset without one."""
         return self._base_offset + (self._relative_offsets[-1] if self._relative_offsets else 0)
 
 
@@ -179,7 +179,7 @@ class TimeIndex:
         return self._base_offset + (self._relative_offsets[entry] if entry >= 0 else 0)
 
     def find_last_entry(self) -> tuple[int, int]:
-        """Greatest timestamp and its offset: (-1, base offset) when there is no entry."""
+        """Return the greatest timestamp and its offset, or (-1, base offset) without an entry."""
         if not self._timestamps_ms:
             return -1, self._base_offset
         return self._timestamps_ms[-1], self._base_offset + self._relative_offsets[-1]
@@ -268,9 +268,9 @@ class SegmentIndexes:
     # On disk
 
     def write(self, segment_bytes: int) -> None:
-        """Completes the time index with the greatest timestamp and writes both files. In: the segment's size.
+        """Add the greatest timestamp to the time index and write both files. `segment_bytes` is the segment's size.
 
-        Raises OSError; there are no files then, as half an index might pass for a whole one.
+        Raises OSError; no file is left then, because a partial index could pass for a complete one.
         """
         assert self.are_loaded, self._stem
         self._times.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
@@ -310,12 +310,13 @@ class SegmentIndexes:
         return self._offsets.last_position()
 
     def check_tail(self, tail: Iterator[StoredBatch]) -> Iterator[StoredBatch]:
-        """Yield the batches of `tail`; the caller notes each before the next. In: those from the last indexed
-        one to the end.
+        """Yield the batches of `tail`, which are those from the last indexed one to the end.
 
-        Raises CorruptBatch when what was read cannot be their indexes: the last entry has to be of the first of
-        them; what is later than the greatest timestamp, and the end, has to come after it. A broker may have named
-        the last of several batches that it wrote at once: no fit either.
+        The caller notes each batch before it takes the next one.
+
+        Raises CorruptBatch if the indexes do not match. The last entry must be that of the first batch, and later
+        batches must have the end and any greater timestamp. A Kafka broker may have indexed the last of several
+        batches of one write: such an index does not match either.
         """
         entry_offset = self._offsets.last_offset() if len(self._offsets) else None
         last_offset = self._base_offset

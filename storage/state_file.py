@@ -1,25 +1,25 @@
-"""What a log comes to up to some offset, kept beside it, so that a load need not read what lies before.
+"""The state of a log up to an offset, kept beside the log, so that a load need not read the earlier part.
 
-    00000000000000123456.state         named for that offset: the first that the state does not know
+    00000000000000123456.state         the offset of the first record that the state does not include
 
-A state file is a sequence of record batches, checksums and all, and says nothing that the log does not say: it may
-be deleted at any time, at the price of a longer load. The first batch holds one record with what the rest is worth:
+A state file is a sequence of record batches with checksums. It has no information beyond that of the log, so
+it may be deleted at any time, and the next load takes longer. The first batch has one record with these
+fields:
 
-    contents             what the records mean, in words of whoever wrote them; any other word: not for us
-    end_offset           that of the name
+    contents             the meaning of the records; a file with another meaning is ignored
+    end_offset           the offset of the file name
     log_start_offset     of the log when the state was taken
-    last_crc             checksum of the batch that ends where the state ends
-    records              how many follow
+    last_crc             checksum of the batch that ends at the end of the state
+    records              the number of the following records
 
-A state is believed only while the log still has that very batch in that very place. A log that was cut back and
-grew again, restored from elsewhere, repaired, or that begins somewhere else, has none, whatever its offsets; one
-whose batch was rewritten by a compaction has none either, and is read from the start. Neither has one that was
-compacted past the state: a tombstone may be gone for a key that the state holds. Compaction removes such states
-itself, also one that is being written, before anything goes; one by a broker is known by its checkpoint. The file
-is written whole, synced, and then renamed into place; what it replaces goes after that.
+A state is valid only while the log still has that batch at that place. The state is not used for a log that
+was cut and grew again, was restored or repaired, begins elsewhere, or whose batch was rewritten by a
+compaction. It is not used after a compaction beyond the state either, because a tombstone for one of its keys
+may be gone. Compaction removes such states before it removes records, also one that is being written. The
+cleaner checkpoint reveals a compaction by a Kafka broker. The file is written, synced, and renamed into
+place; then older files are removed.
 
-The name ends in none of the ways that Kafka reads meaning into (`.log`, `.index`, `.snapshot`, …): a broker that
-is given the directory lets the file lie.
+Kafka ignores the suffix (unlike `.log`, `.index`, `.snapshot`, …), so a broker leaves the file alone.
 """
 
 import json
@@ -105,10 +105,10 @@ def is_state_file(name: str) -> bool:
 
 
 def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[StateFile | None, list[str]]:
-    """The state of a log that spares most reading, if there is one.
+    """Return the state of a log that saves most reading, and a line about each invalid file.
 
-    In: the word for what the records have to mean. Out: the state, and a line on each file that is none; these
-    are removed, where the file system allows it. Raises OSError, LogDamaged.
+    `contents` is the required meaning of the records. Invalid files are removed if the file system allows it.
+    Raises OSError, LogDamaged.
     """
     ignored: list[str] = []
     found: StateFile | None = None

@@ -20,7 +20,7 @@ class StorageError(Exception):
 class CorruptBatch(StorageError):
     """Bytes that are not a record batch, or a batch whose checksum, sizes or contents contradict each other.
 
-    `reason` says what is wrong; `position` is the byte within the buffer that was examined (0: its start).
+    `reason` describes the error; `position` is the byte within the examined buffer (0: its start).
     """
 
     def __init__(self, reason: str, position: int = 0) -> None:
@@ -96,7 +96,7 @@ class JournalRefused(FileError):
 
 
 class LogPoisoned(FileError):
-    """An append to a log whose disk state is unknown since an earlier failure; it must be reopened first."""
+    """An append to a log after an earlier failure that left its disk state unknown. The log must be reopened."""
 
 
 class LogContradicted(FileError):
@@ -126,7 +126,7 @@ class DataDirectoryUnusable(FileError):
 
 
 class DamagedFile(FileError):
-    """A small file (checkpoint, properties, catalogue) whose contents make no sense."""
+    """A small file (checkpoint, properties, catalogue) has invalid contents."""
 
 
 def format_error_reason(error: BaseException, named: str = "") -> str:

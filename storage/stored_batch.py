@@ -1,7 +1,7 @@
-"""Batches as they lie in a file, one after the other.
+"""Reads consecutive batches of a file.
 
-Walking is strict. Whatever does not read as a batch raises CorruptBatch with its position in the file; whether that
-means a torn tail or damage is for the log to say, which knows what was synced.
+Any invalid bytes raise CorruptBatch with their position in the file. The log knows its synced offset, and
+decides between a torn tail and damage.
 """
 
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ def walk_file(file: File, path: str, position: int, end: int, check: bool) -> It
 
 
 def _unreadable(file: File, error: CorruptBatch, position: int) -> CorruptBatch:
-    """What to raise for bytes that are no batch: UnsupportedMagic only for whole old messages."""
+    """Return the error for bytes that are not a batch: UnsupportedMagic only for complete old messages."""
     if isinstance(error, UnsupportedMagic) and is_old_message(file.pread(_CHUNK_BYTES, position)):
         return UnsupportedMagic(error.magic, position)
     return CorruptBatch(error.reason, position)

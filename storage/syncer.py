@@ -1,19 +1,20 @@
 """The threads that make appends durable, many at a time (group commit).
 
-The owner of the logs appends during one iteration of its loop and then submits the logs it appended to, with a
-callback. A thread puts on the disk what they appended and calls back, in the order of submission. Whatever was
-submitted while it was busy is taken up together.
+The owner of the logs appends during one iteration of its event loop, and then submits the changed logs with a
+callback. A thread makes them durable and calls back, in the order of submission. It processes all submissions
+that arrived while it was busy together.
 
-What goes to a journal is one write and one sync for all logs of it, in a thread of its own. Where a log has no
-journal, or that did not take all of it, the files of the log are synced; a file that several submissions name is
-synced once for all of them, because that one sync begins after all of their writes. What a journal refuses comes
-back to be submitted again, and is synced then.
+A separate thread writes the entries for a journal, with one write and one sync for all logs of it. For other
+logs, and for logs that the journal did not take completely, the files are synced. A file of several
+submissions is synced once, after all of their writes. Entries that a journal refuses are submitted again and
+synced.
 
-The thread that syncs files also settles logs, so that the journal is not needed for them any more. Nobody waits for
-that, but who asks for a log that is being settled is told after it: all files of a log are synced in one thread.
+The thread that syncs files also settles logs, so that they do not need the journal any more. No caller waits
+for that. A submission of a log that is being settled completes afterwards: one thread syncs all files of a
+log.
 
-The callback runs in the thread; whoever has an event loop hops to it from there. No failed sync is ever
-repeated and believed: it poisons its log, and every later submission of that log reports the failure.
+The callback runs in the thread, and must switch to the event loop itself. A failed sync is never repeated and
+trusted: it poisons its log, and every later submission of that log reports the failure.
 """
 
 import threading
@@ -74,7 +75,7 @@ class SyncJob:
         self._parts = parts
 
     def fail(self, problem: Exception) -> None:
-        """A part of it was not done, for a reason that nobody foresaw: what the disk has of its logs is unknown."""
+        """Record an unexpected failure: the disk state of the logs of the job is unknown."""
         logs = [log for log, _ in self.plans] + [log for log, _ in self.entries] + self.logs_being_settled
         for log in logs:
             self.fail_log(log, problem)
@@ -102,7 +103,7 @@ class Syncer:
     """For any number of logs. All methods belong to the thread that owns the logs."""
 
     def __init__(self, new_worker: "Callable[[str, JobRunner], SyncWorker] | None" = None) -> None:
-        """In: who runs its parts, by the name of what runs; threads, where nothing is said."""
+        """Create the syncer. `new_worker` creates a worker from a name and a function; by default a thread."""
         self._new_worker = new_worker or SyncThread
         self._file_worker: SyncWorker = self._new_worker("log-sync", _sync_files)
         self._journal_worker: SyncWorker | None = None
@@ -167,9 +168,9 @@ class Syncer:
             self.settle_logs(log for log in found if log is not None)
 
     def close(self) -> None:
-        """Finishes what was submitted, every callback included, and ends the threads. Idempotent.
+        """Complete all submissions with their callbacks, and end the threads. Idempotent.
 
-        Raises what a callback raised, if one did.
+        Raises the exception of a callback, if one failed.
         """
         try:
             if self._journal_worker is not None:
@@ -213,14 +214,14 @@ class SyncWorker(Protocol):
         """Has a job done, some time. Raises RuntimeError after `close`."""
 
     def close(self) -> None:
-        """Does what is left. Raises what a callback raised, if one did."""
+        """Complete the remaining jobs. Raises the exception of a callback, if one failed."""
 
 
 class SyncThread:
     """A `SyncWorker` in a thread."""
 
     def __init__(self, name: str, run: JobRunner) -> None:
-        """In: what it does with jobs."""
+        """Create a worker thread. `run` processes jobs."""
         self._job_runner = run
         self._jobs: SimpleQueue[SyncJob | None] = SimpleQueue()
         self._callback_error: BaseException | None = None
@@ -253,7 +254,7 @@ class SyncThread:
             pending = [job for job in jobs if job is not None]
             try:
                 self._job_runner(pending)
-            except Exception as problem:  # noqa: BLE001 - who waits is told; a thread that ends would tell nobody
+            except Exception as problem:  # noqa: BLE001 - the callbacks report it; a dead thread could not
                 for job in pending:
                     job.fail(problem)
             for job in pending:
@@ -285,7 +286,7 @@ def _sync_files(jobs: Sequence[SyncJob]) -> None:
 
 
 def _write_entries(jobs: Sequence[SyncJob]) -> None:
-    """Writes what goes to journals, each of them once."""
+    """Write the entries of jobs to their journals, each once."""
     by_journal: defaultdict[Journal, list[tuple[SyncJob, PartitionLog, JournalEntry]]] = defaultdict(list)
     for job in jobs:
         for log, entry in job.entries:
@@ -306,7 +307,7 @@ def _write_entries(jobs: Sequence[SyncJob]) -> None:
                 journal.drop_log(entry.key)
             durability = log.durability
             if entry.base_offset > durability.durable_offset and durability.failure is None:
-                _refuse_entry(job, log)  # what it follows was refused, or is still being synced
+                _refuse_entry(job, log)  # the entry before it was refused, or is still being synced
                 continue
             failure = durability.on_journaled(entry, log.log_end_offset)
             if failure is not None:

@@ -43,9 +43,9 @@ class SearchedLog(Protocol):
 
 
 def find_first_at_or_after(log: SearchedLog, timestamp_ms: int, index_interval_bytes: int) -> LookupSteps:
-    """Return the first record of a log, by offset, whose time is `timestamp_ms` or later.
+    """Return the first record of a log, by offset, with a time of `timestamp_ms` or later.
 
-    Raises LogClosed when the log is closed meanwhile; OSError. The functions raise LogDamaged and OSError.
+    Raises LogClosed if the log is closed meanwhile; OSError. The functions raise LogDamaged and OSError.
     """
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < min(end_offset, log.log_end_offset):
@@ -62,11 +62,11 @@ def find_first_at_or_after(log: SearchedLog, timestamp_ms: int, index_interval_b
 
 
 def find_max_timestamp(log: SearchedLog, index_interval_bytes: int) -> LookupSteps:
-    """Return the greatest time of all records of a log, and the first offset that has it; None when no record
-    carries a time. Raises as `find_first_at_or_after`.
+    """Return the greatest time of all records of a log and its first offset, or None without any time.
 
-    The index of a segment gives a bound: the record with its greatest time may be deleted. The segment with the
-    greatest bound comes first, and those whose bound is too low are not searched.
+    Raises as `find_first_at_or_after`. The index of a segment gives an upper bound, because the record with
+    its greatest time may be deleted. The lookup begins with the segment of the greatest bound, and skips
+    segments with a lower bound.
     """
     bounds: list[tuple[int, int]] = []
     offset, end_offset = log.log_start_offset, log.log_end_offset
@@ -127,8 +127,10 @@ def _load_indexes(segment: LogSegment, index_interval_bytes: int) -> None:
 def _search_first(
     segment: LogSegment, position: int, timestamp_ms: int, from_offset: int
 ) -> TimestampOffset | None:
-    """Search a copy, and close it, for the first record not below an offset whose time is `timestamp_ms` or
-    later. In: the byte at which the search begins."""
+    """Search a copy of a segment for the first record at or after an offset and a time, and close the copy.
+
+    `position` is the byte at which the search begins.
+    """
     with _reading(segment):
         return _find_first(segment, position, timestamp_ms, from_offset)
 

@@ -1,13 +1,13 @@
-"""Which transactions of a log were aborted: an index beside each segment names those whose abort marker it holds.
+"""The index of aborted transactions: each segment has one with the transactions whose abort markers it contains.
 
     .txnindex   version int16 | producer id int64 | first offset int64 | last offset int64 |
                 last stable offset int64
 
-*Last offset* is that of the marker, *last stable offset* the one that the log had when the marker was written: who
-looks for transactions that begin before an offset needs no entry behind the first one with that much.
+*Last offset* is that of the marker, *last stable offset* that of the log when the marker was written. A search for
+transactions that begin before an offset ends with the first entry whose last stable offset is at least that offset.
 
-As the other indexes it is kept in memory while its segment is appended to, written when that is sealed or closed,
-and made anew from the batches of what has to be recovered. A segment without aborted transactions has no file.
+Like other indexes it is kept in memory until its segment is sealed or closed, and then written. Recovery
+rebuilds it from the batches. A segment without aborted transactions has no file.
 
 Source: Kafka's `TransactionIndex`, `AbortedTxn`.
 """
@@ -71,7 +71,7 @@ class AbortedTransactions:
         return AbortedTransaction(*(column[number] for column in columns))
 
     def add(self, aborted: AbortedTransaction) -> None:
-        """One more, whose marker comes after all others."""
+        """Add a transaction whose marker comes after all others."""
         assert not self._last_offsets or self._last_offsets[-1] <= aborted.last_offset, (
             self._last_offsets[-1],
             aborted,
@@ -92,7 +92,7 @@ class AbortedTransactions:
         return found
 
     def find_ended_within(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Those whose markers lie in a range, its end excluded."""
+        """Return the transactions with markers in a range, excluding its end."""
         start, end = (
             bisect_left(self._last_offsets, first_offset),
             bisect_left(self._last_offsets, end_offset),
@@ -109,7 +109,7 @@ class AbortedTransactions:
         return number < len(self._last_offsets) and self._last_offsets[number] == offset
 
     def replace_range(self, first_offset: int, end_offset: int, found: Iterable[AbortedTransaction]) -> None:
-        """Puts others, in order, in the place of those whose markers lie in a range, its end excluded."""
+        """Replace the transactions with markers in a range, excluding its end, by others in order."""
         start, end = (
             bisect_left(self._last_offsets, first_offset),
             bisect_left(self._last_offsets, end_offset),
@@ -122,13 +122,13 @@ class AbortedTransactions:
             column[start:end] = array("q", [row[number] for row in rows])
 
     def remove_before(self, offset: int) -> None:
-        """Forgets those whose markers lie before an offset."""
+        """Remove the transactions with markers before an offset."""
         if self._last_offsets and self._last_offsets[0] < offset:
             self.replace_range(self._last_offsets[0], offset, ())
 
 
 def encode_transaction_index(aborted: Iterable[AbortedTransaction]) -> bytes:
-    """The file of a segment. In: the transactions whose markers it holds, in order."""
+    """Return the file of a segment from its transactions, in the order of their markers."""
     return b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted)
 
 

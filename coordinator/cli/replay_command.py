@@ -55,7 +55,7 @@ _EMIT_FORMS: Final = ("scenario", "pytest")
 @click.option(
     "--me",
     metavar="CLIENT_ID",
-    help="With --emit pytest: the member whose consumer is real. [default: the first member]",
+    help="With --emit pytest: the member with a real consumer. [default: the first member]",
 )
 @click.option(
     "--scrub",

@@ -57,7 +57,7 @@ def decode_assigned_partitions(assignment: bytes) -> dict[str, list[int]] | None
 
 
 def decode_partition_keys(assignment: bytes) -> list[PartitionKey] | None:
-    """The partitions of an assignment; None where it is none of the consumer protocol's, or too long to be read."""
+    """Return the partitions of an assignment, or None if it is not of the consumer protocol or is too large."""
     partitions = decode_assigned_partitions(assignment) if len(assignment) <= MAX_PAYLOAD_BYTES else None
     if partitions is None:
         return None
@@ -72,7 +72,7 @@ def _merge_partitions(parts: Iterable[tuple[str, Iterable[int]]]) -> dict[str, l
 
 
 def decode_subscription_or_none(metadata: bytes) -> ConsumerProtocolSubscription | None:
-    """A subscription; None where it is none of the consumer protocol's, or too long to be read."""
+    """Return a subscription, or None if it is not of the consumer protocol or is too large."""
     if len(metadata) > MAX_PAYLOAD_BYTES:
         return None
     try:
@@ -82,8 +82,10 @@ def decode_subscription_or_none(metadata: bytes) -> ConsumerProtocolSubscription
 
 
 def read_member_partitions(member: MemberView) -> dict[str, list[int]] | None:
-    """The partitions of a member, by topic, in a consumer group with those that it has yet to revoke. None: its
-    assignment is not of the consumer protocol."""
+    """Return the partitions of a member by topic, or None if its assignment is not of the consumer protocol.
+
+    In a consumer group they include the partitions that the member still has to revoke.
+    """
     if member.consumer is None:
         return decode_assigned_partitions(member.assignment)
     return _merge_partitions((*member.consumer.assigned.items(), *member.consumer.pending.items()))
@@ -113,7 +115,7 @@ class SubscriptionCache:
         """The oldest first."""
 
     def decode(self, metadata: bytes) -> frozenset[str] | None:
-        """The topics of a subscription; None where it is none of the consumer protocol's."""
+        """Return the topics of a subscription, or None if it is not of the consumer protocol."""
         if metadata in self._decoded:
             return self._decoded[metadata]
         try:
@@ -188,7 +190,7 @@ def find_unowned_partitions(
     assignments: Iterable[Mapping[str, list[int]] | None],
     topics: TopicsImage,
 ) -> dict[str, list[int]]:
-    """The partitions of subscribed topics that nobody was assigned, by topic. None: has none, or wants nothing."""
+    """Return the unassigned partitions of subscribed topics, by topic. A subscription may be None or empty."""
     owned: dict[str, set[int]] = {}
     for assignment in assignments:
         for topic, partitions in (assignment or {}).items():

@@ -112,7 +112,7 @@ class ControlPlane:
             self.ledger.listeners.append(self.traces.on_rebalance_closed)
 
     async def finish(self) -> None:
-        """Nothing happens any more: writes and sends what is left."""
+        """Write and send the remaining data after the last event."""
         await self.ledger.close()
         if self.traces is not None:
             await self.traces.close()

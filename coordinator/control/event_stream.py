@@ -94,8 +94,11 @@ class _RingItem:
 
 
 class EventSubscription:
-    """Who follows, and what it has not read yet: an async iterator, and a context that ends it. It ends by itself
-    when its reader is too far behind, and when the process stops."""
+    """A reader of the event stream with its unread events.
+
+    It is an async iterator, and a context manager that ends the subscription. The stream ends it too: when
+    the reader is too far behind, and when the process stops.
+    """
 
     def __init__(
         self, group_id: str | None, kinds: frozenset[str], subscriptions: "list[EventSubscription]"
@@ -136,7 +139,7 @@ class EventSubscription:
         raise StopAsyncIteration
 
     def accepts_item(self, item: _RingItem) -> bool:
-        """Whether it is about what is followed."""
+        """Return whether the subscription includes an item."""
         return (self._group_id is None or item.group_id == self._group_id) and (
             not self._kinds or item.kind in self._kinds
         )
@@ -182,7 +185,7 @@ class EventStream:
         return len(self._subscriptions)
 
     def on_event(self, partition: int, event: group_event_types.GroupEvent, number: int, now: Now) -> None:
-        """An `EventListener`."""
+        """Add an event to the stream. This is an `EventListener`."""
         item = _RingItem(number, event, now)
         self.last_seq = number
         self._ring.append(item)
@@ -205,10 +208,15 @@ class EventStream:
         after: int | None = None,
         instance: str | None = None,
     ) -> EventSubscription:
-        """What happens from this call on, in one group or in all, of these kinds or of all; first what has happened
-        `after` a number, as far as it is still there: what is not is one event "gap", whose number is that of the
-        last that is gone. In: the mark of the process whose number that is, None where nobody says; a number of
-        another one is such a gap, too, and all that is there follows. To be used as a context, so that it ends."""
+        """Subscribe to events, to be used as a context manager.
+
+        Events that are no longer available are reported as one event `gap`, with the number of the last lost event.
+
+        Args: group_id: The group, or None for all groups. kinds: The event kinds. Empty means all kinds.
+                after: The number of the last known event, or None for new events only. instance: The mark of
+                the process of that number, or None if unknown. The mark of another process results in a gap,
+                followed by all available events.
+        """
         subscription = EventSubscription(group_id, kinds, self._subscriptions)
         subscription.start = self.last_seq if after is None else after
         if after is not None:
@@ -253,7 +261,7 @@ def _estimate_name_bytes(event: group_event_types.GroupEvent) -> int:
 
 
 def _estimate_refusal_bytes(event: group_event_types.RequestRefused) -> int:
-    # What is said of protocols is as long as the client likes.
+    # A client can make the protocols of an event as long as it likes.
     return 0 if event.detail is None or isinstance(event.detail, GenerationDiffers) else ENCODED_AT_ONCE_BYTES
 
 
@@ -275,31 +283,38 @@ _HELD_BYTES: Final[Mapping[type[group_event_types.GroupEvent], Callable[[Any], i
     group_event_types.AssignmentReceived: lambda event: sum(map(len, event.missing + event.strangers)),
     group_event_types.RebalanceCompleted: _estimate_completion_bytes,
 }
-"""By the class of the event: about what it holds beside a name or two."""
+"""The typical size of an event by its class, without names."""
 
 _EVENT_NUMBER: Final = re.compile(r"(?:([0-9a-f]{1,32})\.)?(-1|[0-9]{1,18})")
 
 
 class EventNumber(NamedTuple):
-    """A number, and the mark of the process whose number it is; None where nobody says."""
+    """An event number, and the mark of its process, or None if unknown."""
 
     number: int
     mark: str | None
 
 
 def parse_event_number(text: str) -> EventNumber | None:
-    """What somebody says: 431, or "5f3a9c1e.431" with the mark of its process; None where it is neither."""
+    """Parse 431, or "5f3a9c1e.431" with the mark of a process. Return None for other texts."""
     found = _EVENT_NUMBER.fullmatch(text.strip())
     return None if found is None else EventNumber(int(found[2]), found[1])
 
 
 def resolve_event_number(stream: EventStream, after: int | str, last: int | None = None) -> int:
-    """What `after` means here. In: the last number that there is, None for that of the last event. Raises Problem:
-    bad-request where it is no number, restarted where it is of another process than this one, as far as that can
-    be told: without a mark, only as long as this process has not come as far."""
+    """Return the event number of `after`.
+
+    Args:
+        stream: The event stream of this process.
+        after: A number, or a number with a mark.
+        last: The last number, or None for that of the last event.
+
+    Raises: Problem: (bad-request) it is not a number; (restarted) it is from another process. A number
+            without a mark is recognised as foreign only while it is larger than `last`.
+    """
     found = parse_event_number(str(after))
     if found is None:
-        detail = f'after: {printable(str(after))!r} is no event: write 431, or "{stream.instance}.431".'
+        detail = f'after: {printable(str(after))!r} is not an event: write 431, or "{stream.instance}.431".'
         raise Problem(ProblemKind.BAD_REQUEST, "after is wrong", detail, {"pointer": "/after"})
     if last is None:
         last = stream.last_seq
@@ -322,7 +337,7 @@ _SENTENCES: Final[Mapping[type[group_event_types.GroupEvent], str]] = {
     group_event_types.MemberToldToRejoin: "{member} learns from an answer that it has to rejoin group {group}.",
     group_event_types.SyncReceived: "{member} asks for its assignment in group {group}.",
     group_event_types.AssignmentApplied: "Group {group} is Stable in generation {generation}.",
-    group_event_types.AssignmentFetched: "{member} is told its assignment in generation {generation} of "
+    group_event_types.AssignmentFetched: "{member} fetched its assignment in generation {generation} of "
     "group {group}.",
 }
 _OMITTED_FIELDS: Final = frozenset({"group_id", "generation_id", "member"})
@@ -423,4 +438,4 @@ _CONVERTERS: Final[Mapping[type[Any], Callable[[Any], object]]] = {
     Enum: lambda word: word.value if isinstance(word.value, str) else word.name,
     str: lambda text: printable(text, MAX_TEXT),
 }
-"""The first that fits; numbers and what is null stay as they are."""
+"""Replacements for long texts; the first that fits is used. Numbers and null stay."""

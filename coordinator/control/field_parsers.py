@@ -16,7 +16,7 @@ from coordinator.core.message_text import printable, suggest
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?) *(ms|s|m|h|d)")
 MAX_DURATION_MS: Final = 1000 * 366 * _UNITS_MS["d"]
-"""A thousand years: nobody means more."""
+"""A thousand years."""
 
 
 def parse_duration_ms(value: int | str, field: str) -> int:
@@ -25,7 +25,7 @@ def parse_duration_ms(value: int | str, field: str) -> int:
         match = _DURATION.fullmatch(value.strip())
         if match is None:
             raise _invalid_duration(
-                field, f'{printable(value)!r} is no duration: write "45s", "1500ms", "5m", "2h" or "8d"'
+                field, f'{printable(value)!r} is not a duration: write "45s", "1500ms", "5m", "2h" or "8d"'
             )
         ms = float(match[1]) * _UNITS_MS[match[2]]
     else:
@@ -107,13 +107,13 @@ def compile_number_pattern(number: NumberPattern, pointer: str) -> Callable[[int
         return lambda found: found == wanted
     match = _NUMBER_CONDITION.fullmatch(number.strip())
     if match is None:
-        raise invalid_field_problem(pointer, f'{printable(number)!r} is no number: write 3, "<5" or ">=3"')
+        raise invalid_field_problem(pointer, f'{printable(number)!r} is not a number: write 3, "<5" or ">=3"')
     compare, bound = _COMPARISONS[match[1]], int(match[2])
     return lambda found: compare(found, bound)
 
 
 def matches_any(pattern: Callable[[str], bool] | None, names: Iterable[str]) -> bool:
-    """Whether there is no pattern, or a name that fits."""
+    """Return whether a name matches the pattern. No pattern matches everything."""
     return pattern is None or any(map(pattern, names))
 
 

@@ -24,8 +24,10 @@ from storage.topic_partition import TopicPartition
 
 
 def describe_remote_coordinator(ownership: PartitionOwnership, partition: TopicPartition) -> str | None:
-    """The rest of a sentence about a partition that another process coordinates, or nobody for now; None for one
-    that is this process's own."""
+    """Return the end of a sentence about a partition of another process, or without an owner.
+
+    Return None for a partition of this process.
+    """
     if not ownership.is_remote(partition):
         return None
     owner = ownership.find_owner(partition)
@@ -68,7 +70,7 @@ class InternalGroupClient:
         return self._runtime.partitions
 
     def find_partition(self, group_id: str) -> CoordinatorPartition[GroupShard]:
-        """The offsets partition of a group. Raises Problem (loading) while its groups cannot be asked."""
+        """Return the offsets partition of a group. Raises Problem (loading) while it is not in service."""
         partition = self._runtime.find_partition(group_id)
         if partition.machine is None:
             remote = describe_remote_coordinator(self._ownership, partition.name)
@@ -77,7 +79,9 @@ class InternalGroupClient:
                 raise Problem(ProblemKind.LOADING, text, f"{text}.")
             is_loading = partition.state is PartitionState.LOADING
             state = "is being loaded" if is_loading else f"is {partition.state.value}"
-            detail = f"{partition.name} {state}: nothing can be said of group {printable(group_id)} now."
+            detail = (
+                f"{partition.name} {state}: group {printable(group_id)} is unavailable until it is loaded."
+            )
             raise Problem(ProblemKind.LOADING, f"{partition.name} {state}", detail)
         return partition
 
@@ -114,8 +118,10 @@ class InternalGroupClient:
             reply.abandon()
 
     def request_now(self, partition: CoordinatorPartition[GroupShard], request: Any) -> Any:
-        """Puts a request of the core whose answer need not be durable, and tells the answer at once; None where no
-        groups are there to be asked."""
+        """Handle a request of the core whose response need not be durable, and return the response.
+
+        Return None if the partition is not in service.
+        """
         if partition.machine is None:
             return None
         self._arrival.advance(clock.monotonic_ns())

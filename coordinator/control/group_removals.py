@@ -71,7 +71,7 @@ class GroupRemovals:
 
     def no_such_group(self, group_id: str) -> Problem:
         """Return the Problem (no-such-group) for a group that does not exist, with its removal."""
-        title = f"There is no group {printable(group_id)}"
+        title = f"Group {printable(group_id)} does not exist"
         removal = self.find(group_id)
         fields = {} if removal is None else {"removed": removal_value(removal)}
         return Problem(ProblemKind.NO_SUCH_GROUP, title, f"{title}: {why_absent(removal)}.", fields)
@@ -87,7 +87,7 @@ class GroupRemovals:
             self._operations.pop(group_id, None)
 
     def on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
-        """An `EventListener`."""
+        """Remember the removal of a group. This is an `EventListener`."""
         if type(event) is not GroupDeleted:
             return
         operation = self._operations.get(event.group_id)

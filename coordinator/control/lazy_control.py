@@ -1,8 +1,8 @@
-"""The control plane, made when it is first needed: when something happens in a group, or when somebody asks.
+"""The control plane, created at its first use: an event of a group, or a request over HTTP.
 
-A daemon that is started for each test shall not be longer about it for the sake of a control plane that nobody uses
-yet: their modules are imported in another thread. What happens until they are there is kept, and told to them in
-its order."""
+A daemon that starts for a single test should not spend time on a control plane without users. A thread imports its
+modules. Events that happen meanwhile are buffered and passed on in their order.
+"""
 
 import asyncio
 import logging
@@ -64,7 +64,7 @@ class LazyControlPlane:
 
     def _on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
         self._pending_events.append((partition, event, number, now))
-        # Groups that were there before the start are none that somebody works with.
+        # Groups from before the start have no active users.
         if self._creation is None and type(event) is not GroupLoaded:
             self._creation = self._server.loop.create_task(self._create_in_background())
 
@@ -82,7 +82,7 @@ class LazyControlPlane:
             _LOG.error("The control room cannot be made", exc_info=problem)
 
     def close(self) -> None:
-        """Lets go of everything: nobody waits any more, nothing is held."""
+        """Answer all waits and release all held requests."""
         if self._creation is not None:
             self._creation.cancel()
         if self._control is not None:
@@ -94,7 +94,7 @@ class LazyControlPlane:
             await self._control.namespaces.close()
 
     async def finish(self) -> None:
-        """The server is closed, and nothing happens any more: writes what is to be written."""
+        """Write the remaining data. The server is closed and produces no more events."""
         if self._control is not None:
             await self._control.finish()
 

@@ -23,7 +23,7 @@ class ConnectionSnapshot(NamedTuple):
 
     open_ids: AbstractSet[int]
     heartbeating: AbstractSet[str]
-    """The ids of the members whose heartbeats an open connection repeats."""
+    """Ids of the members with an open connection that repeats their heartbeats."""
     unclaimed: AbstractSet[tuple[str, str]]
     """Client id and host of the open connections that no member of the group is known to use."""
     find_closed_ms_ago: Callable[[int], int | None]
@@ -55,7 +55,7 @@ class MemberConnections:
         """Who tells the numbers of members that groupd plays itself: they are as connected as any."""
 
     def find_heartbeating_members(self, group_id: str) -> set[str]:
-        """The ids of the members of a group whose heartbeats an open connection repeats."""
+        """Return the ids of the members of a group with an open connection that repeats their heartbeats."""
         return {
             request.member_id
             for connection in self._connections.open
@@ -69,10 +69,15 @@ class MemberConnections:
         return open_ids.union(*(played() for played in self.connection_id_sources))
 
     def find_possibly_reconnected(self, members: Iterable[MemberView], claimed: AbstractSet[int]) -> set[str]:
-        """The ids of those of some members without a connection who may have made a new one: since theirs was
-        closed, a client of that name and host has connected, of which is not known for whom it speaks.
+        """Return the ids of disconnected members that may have connected again.
 
-        In: the numbers of connections that are known to be others'."""
+        Since the connection of such a member closed, a client with the same id and host has connected, and it is
+        unknown which member uses the new connection.
+
+        Args:
+            members: The members to check.
+            claimed: The numbers of connections that are known to belong to other members.
+        """
         newcomers: dict[tuple[str, str], int] = {}
         for connection in self._connections.open:
             number = connection.client.connection_id
@@ -89,8 +94,10 @@ class MemberConnections:
         }
 
     def close_connections(self, group_id: str, members: Iterable[MemberView]) -> int:
-        """Closes the connections of members at once: those over which they joined, and those that repeat their
-        heartbeats. Out: how many."""
+        """Close the connections of members at once, and return their number.
+
+        These are the connections over which the members joined, and those that repeat their heartbeats.
+        """
         ids = {member.name.member_id: member.connection_id for member in members}
         numbers = set(ids.values())
         theirs = [
@@ -109,7 +116,7 @@ class MemberConnections:
         return len(theirs)
 
     def take_snapshot(self, view: GroupView) -> ConnectionSnapshot:
-        """All that is to be seen of a group, for whoever asks about many members."""
+        """Return the connection states of a group at one time, for callers that examine many members."""
         unclaimed: set[tuple[str, str]] = set()
         if any(not member.connection_id for member in view.members):
             claimed = {member.connection_id for member in view.members}

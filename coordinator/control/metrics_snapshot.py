@@ -29,7 +29,7 @@ from coordinator.group.group_event_types import GroupDeleted, GroupEvent
 from coordinator.topics.data_plane import DataPlane
 
 DURATION_BOUNDS_S: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
-"""Upper bounds of the histogram's buckets; one more bucket follows for what is above."""
+"""Upper bounds of the buckets of the histogram, seconds. A last bucket has no upper bound."""
 PHASES: Final = ("join", "sync", "total")
 _BOUNDS_MS: Final = tuple(bound * 1000 for bound in DURATION_BOUNDS_S)
 
@@ -44,7 +44,7 @@ class PhaseDurations:
         self.sum_ms = 0
 
     def add(self, duration_ms: int) -> None:
-        """Count one rebalance."""
+        """Add the duration of one rebalance."""
         self.buckets[bisect_left(_BOUNDS_MS, duration_ms)] += 1
         self.sum_ms += duration_ms
 
@@ -56,8 +56,10 @@ class PhaseDurations:
 
 
 def compute_phase_durations_ms(entry: LedgerEntry) -> Mapping[str, int] | None:
-    """What a closed entry took, by phase; None of one that did not come to its own end. Where its group's clock was
-    moved or stood still, it is what it took on the process's."""
+    """Return the duration of each phase of a closed entry, or None for an entry that was replaced.
+
+    If the clock of the group was changed, the durations are in the time of the process.
+    """
     if entry.result not in (EntryResult.STABLE, EntryResult.EMPTY):
         return None
     real = entry.real
@@ -66,7 +68,7 @@ def compute_phase_durations_ms(entry: LedgerEntry) -> Mapping[str, int] | None:
 
 
 MAX_COUNTED_GROUPS: Final = 10_000
-"""Groups of which something is remembered: of more, those are forgotten of which nothing was heard for longest."""
+"""The maximum number of groups with counts. The groups without an event for the longest time are dropped."""
 
 
 class GroupCounts:
@@ -102,7 +104,7 @@ class GroupCountTable:
         """Of all groups."""
 
     def on_event(self, partition: int, event: GroupEvent, number: int, now: Now) -> None:
-        """An `EventListener`."""
+        """Count an event. This is an `EventListener`."""
         if type(event) is GroupDeleted:
             self.by_group.pop(event.group_id, None)
             return
@@ -150,14 +152,14 @@ class ControlMetricsSnapshot:
     rebalances: Mapping[str, PhaseDurations]
     """Those that came to their end, by phase."""
     rebalance_open_s: float
-    """How long the oldest open one has gone on; 0 where there is none."""
+    """The duration of the oldest open rebalance, seconds; 0 without one."""
     fault_hits: Mapping[str, int]
     """By what faults do."""
     frozen_groups: int
     session_margin: float
     """The least share of its session that a member has left, of all groups; 1 where no session runs."""
     owned_partitions: Mapping[int, int]
-    """By broker, those that live; nothing where there is one broker, as with the next."""
+    """Counts by live broker. Empty with a single broker, as is the next field."""
     moves: Mapping[str, int]
     """How often partitions came to another owner, or lost their only one, by why."""
     engine: EtcdMetrics | None
@@ -220,10 +222,10 @@ class ControlMetricsSource:
 
 
 MAX_METRIC_GROUPS: Final = 1_000
-"""Groups that are told of: the first in the order of their ids."""
+"""The maximum number of groups in the metrics: the first ones in the order of their ids."""
 
 _NO_COUNTS: Final = GroupCounts()
-"""Of all groups of which nothing was heard."""
+"""The counts of a group without events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +249,15 @@ class GroupMetricsSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SelectedGroupMetrics:
-    """Of those that were asked for. `ends` are of the partitions for which one of them committed something, as far
-    as they are there; `partitions` is how many each of these topics has."""
+    """The metrics of the selected groups.
+
+    `ends` has the log end offsets of available partitions with a committed offset of one of the groups.
+    `partitions` has the number of partitions of each of these topics.
+    """
 
     groups: list[GroupMetricsSnapshot]
     left_out: int
-    """How many more there are than are told of."""
+    """The number of selected groups beyond the limit."""
     ends: Mapping[tuple[str, int], PartitionEnds]
     partitions: Mapping[str, int]
 

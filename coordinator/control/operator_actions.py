@@ -1,4 +1,4 @@
-"""What people did to groups: told once to whoever keeps it. The ledger names it beside what came of it."""
+"""Operator actions on groups. The ledger lists them beside their effects."""
 
 import logging
 from collections.abc import Callable
@@ -14,10 +14,12 @@ _MAX_TEXT: Final = 300
 
 
 class OperatorAction(Struct, frozen=True, kw_only=True):
-    """Something that was done on purpose. `kind` is the part of the control plane that did it (clock, fault,
-    failover, member, offsets); `group_id` is None where it is about no group in particular; `by` is who, in their
-    own words; `at_ms` is Unix time; `generation_id` is the one whose assignment a member does not get by it as it
-    should."""
+    """A deliberate action on groups.
+
+    `kind` is the part of the control plane (clock, fault, failover, member, offsets). `group_id` is None for
+    an action on no single group. `by` is the name that the operator gave. `at_ms` is Unix time.
+    `generation_id` is the generation whose assignment does not reach a member because of the action.
+    """
 
     kind: str
     what: str

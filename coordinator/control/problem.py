@@ -1,6 +1,6 @@
-"""What was asked for and is not so, or cannot be: one sentence that can be printed as it is, with fields beside it.
+"""The error of a request that cannot be fulfilled: a sentence to print, and further fields.
 
-RFC 9457 (problem+json) is the form in which HTTP says it.
+HTTP transmits it as RFC 9457 (problem+json).
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class ProblemKind(Enum):
     REFUSED = ("refused", 409)
     """The coordinator answered with one of Kafka's errors; the field `error` has its name."""
     RESTARTED = ("restarted", 409)
-    """What is asked about happened in a process before this one."""
+    """The request refers to an event of an earlier process."""
     TOO_LARGE = ("too-large", 413)
     NOT_JSON = ("not-json", 415)
     NOT_POSSIBLE = ("not-possible", 422)

@@ -197,12 +197,19 @@ class CleanedSegment:
         cleaned_to: int,
         aborted: Sequence[AbortedTransaction],
     ) -> Generator[Callable[[], None], None, None]:
-        """Puts it in the place of others, in an order that a crash cannot spoil; each function is to be
-        called in another thread.
+        """Replace other segments by this one, in an order that no crash can spoil.
 
-        In: where what follows them begins; below which offset every record was met; the aborted transactions that
-        its index is to name.
-        Raises OSError before anything has changed; later failures poison the log and raise AppendFailed.
+        The caller runs each yielded function in another thread.
+
+        Args:
+            old: The segments to replace.
+            end_offset: The offset at which the next segment begins.
+            cleaned_to: The offset below which the pass has read every record.
+            aborted: The aborted transactions for the index of the new segment.
+
+        Raises:
+            OSError: nothing has changed.
+            AppendFailed: a later step failed and has poisoned the log.
         """
         files, directory = self._files, self._log.directory
         sync_directory = self._log.sync_directory
@@ -275,11 +282,11 @@ class Compaction:
         self._max_keys = max_keys
 
     def iterate_steps(self) -> CompactionSteps:
-        """The steps of the pass. An OSError of a function that was asked for is to be thrown into the generator.
+        """Yield the steps of the pass. Throw an OSError of a yielded function into the generator.
 
-        Raises LogDamaged, DamagedFile; LogClosed or LogPoisoned when the log was closed or failed meanwhile;
-        AppendFailed, OSError where the disk refuses, after which the log is as it was, or poisoned where nobody can
-        tell.
+        Raises: LogDamaged: a segment is damaged. DamagedFile: a file beside the segments is damaged.
+            LogClosed, LogPoisoned: the log was closed or failed meanwhile. AppendFailed, OSError: the disk
+            refused a step. The log is unchanged, or poisoned if its state is unknown.
         """
         log, todo = self._log, self._log_to_clean
         log.pin()
@@ -307,7 +314,7 @@ class Compaction:
         assert keys.end_offset <= todo.end_offset, (active.path, keys.end_offset, todo)
 
     def _walk_segments(self, segments: Sequence[LogSegment], end_offset: int) -> Iterator[StoredBatch]:
-        """All batches of sealed neighbours. No index is trusted: what it passed over would be lost."""
+        """Yield all batches of sealed neighbours. It uses no index, because a wrong index would lose batches."""
         return walk_segments(segments, 0, end_offset, self._log.config.index_interval_bytes)
 
     def _rewrite_segments(self, keys: KeyOffsetMap) -> CompactionSteps:

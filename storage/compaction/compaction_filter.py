@@ -90,8 +90,10 @@ class KeyOffsetMap:
             self.aborted.append(CompletedTransaction(producer_id, transaction.first_offset, marker.offset))
 
     def finish(self) -> None:
-        """There is no more to take: what is in open transactions does not count, nor what lies behind the first of
-        them. Consumers of committed records do not see it yet, so that it takes nothing from them."""
+        """End the input. Records at or after the first open transaction do not replace earlier ones.
+
+        Consumers of committed records do not see them yet.
+        """
         if self._unfinished:
             first_offset = min(transaction.first_offset for transaction in self._unfinished.values())
             assert first_offset < self.end_offset, (first_offset, self.end_offset)
@@ -101,7 +103,7 @@ class KeyOffsetMap:
 
 
 class _UnfinishedTransaction:
-    """A transaction whose end has not been met."""
+    """A transaction without a known end."""
 
     def __init__(self, first_offset: int) -> None:
         self.first_offset = first_offset
@@ -137,7 +139,7 @@ def map_keys(
 
 
 class CompactionTerms(NamedTuple):
-    """The terms of one pass: the time, and what has to stay."""
+    """The terms of one pass: its time, and the records to keep."""
 
     now_ms: int
     delete_retention_ms: int
@@ -157,7 +159,7 @@ class CompactionFilter:
         self._aborted_until: dict[int, int] = {}
         self._aborted = _sort_by_first_offset(keys, aborted)
         self._producers_with_batch: set[int] = set()
-        """Producers of whose latest transaction a batch was met, and no marker."""
+        """Producers with a batch and without a marker of their latest transaction."""
         self._indexed_markers: set[int] = set()
         """Where abort markers lie that the index goes on naming."""
         self._latest_met_count = 0

@@ -1,1 +1,1 @@
-"""Looking at logs from outside, without opening them as their owner does: what is there, what is wrong."""
+"""Inspects logs without opening them as their owner: their content and their damage."""

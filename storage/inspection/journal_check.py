@@ -1,8 +1,8 @@
-"""What the journal of a data directory has and its logs lack, for whoever looks at them from outside.
+"""Finds records of a journal that are missing in its logs, for programs that inspect a data directory.
 
-Of a process that runs, or was killed, the segments have everything. Only after the power went they may lack what
-the journal has; the next start puts that in, and cuts a log by the rules of `storage/recovery`: the same are kept
-here. Of a directory in use nothing is said, as its journal is written over while it is read.
+The segments of a running or killed process have all records. They may lack records of the journal only after
+a loss of power. The next start adds these records, and cuts a log by the rules of `storage/recovery`, which
+also apply here. A directory in use is not checked, because the process overwrites its journal meanwhile.
 """
 
 import os
@@ -41,19 +41,19 @@ class MissingTail(NamedTuple):
             return LogFinding(
                 FindingKind.JOURNAL, FindingEffect.STOPS_LOAD, self.path, None, 0, self.offset, reason
             )
-        reason = f"the log ends at offset {self.offset}, the journal has what follows up to {self.end_offset}"
+        reason = f"the log ends at offset {self.offset}, the journal has its records up to {self.end_offset}"
         return LogFinding(
             FindingKind.JOURNAL, FindingEffect.TAKEN_BACK, self.path, None, 0, self.offset, reason
         )
 
 
 class JournalCheck:
-    """Checks the journals of the data directories that some logs are in, and nobody uses. Raises OSError."""
+    """Checks the journals of the unused data directories of some logs. Raises OSError."""
 
     def __init__(self, files: Files, logs: Sequence[LogListing]) -> None:
         """In: the logs of interest."""
         self.damaged_journals: dict[str, DamagedFile] = {}
-        """What is wrong with the journals of which nobody can say what they hold, by data directory."""
+        """The errors of unreadable journals, by data directory."""
         self.missing_tails: dict[str, MissingTail] = {}
         """By directory of the log."""
         self._files = files
@@ -73,7 +73,7 @@ class JournalCheck:
             self.damaged_journals[directory] = error
             return
         except FileNotFoundError:
-            return  # somebody has begun to use it
+            return  # a process has begun to use the directory
         except OSError as error:
             path = str(error.filename or f"{directory}/{JOURNAL}")
             self.damaged_journals[directory] = DamagedFile(path, format_error_reason(error, path))
@@ -96,7 +96,7 @@ class JournalCheck:
                     self.missing_tails[log.directory] = lack
 
     def _find_entries(self, left_over: LeftoverEntries, log: LogListing) -> list[JournalEntry]:
-        """By offset; those of another life of the topic are none of the log's."""
+        """Return the entries of a log by offset. Entries with another topic id belong to an earlier topic."""
         own = [key for key in left_over.find_logs() if key[1:] == log.name]
         topic_id = read_topic_id(self._files, log.directory)
         if topic_id is not None:
@@ -113,7 +113,7 @@ class JournalCheck:
         )
         last_end = entries[-1].end_offset
         if end < recovery_point or last_end <= max(end, start):
-            return None  # where damage lies before what was synced, the journal waits until that is repaired
+            return None  # the journal waits until damage before the synced offset is repaired
         path = log.segments[-1].path if log.segments else log.directory
         return MissingTail(path, end, last_end, _find_gap(entries, end))
 
@@ -140,7 +140,7 @@ class JournalCheck:
         return end
 
     def find_problems(self, log: LogListing) -> Iterator[LogFinding]:
-        """What is to be said of a log."""
+        """Yield the findings about a log."""
         lack = self.missing_tails.get(log.directory)
         if lack is not None:
             yield lack.to_finding()

@@ -1,29 +1,29 @@
-"""What may be wrong with a log on disk, and what that means to whoever starts on it."""
+"""Kinds of damage of a log on disk, and their effects on a start."""
 
 from enum import Enum
 from typing import NamedTuple
 
 
 class FindingKind(Enum):
-    """What is wrong."""
+    """A kind of damage."""
 
     TORN_TAIL = "torn_tail"
-    """The last bytes of the log are no sound batch."""
+    """The log ends with bytes that are not a valid batch."""
     DAMAGED_BATCH = "damaged_batch"
-    """Bytes that are no sound batch, with sound ones behind them."""
+    """Bytes that are not a valid batch, followed by valid ones."""
     OLD_FORMAT = "old_format"
     """Messages of magic 0 or 1, of a broker before 0.11."""
     UNREADABLE_RECORDS = "unreadable_records"
-    """A batch whose checksum holds and that does not unpack into the records it announces."""
+    """A batch with a valid checksum that does not decompress into its declared records."""
     UNDECODABLE_RECORD = "undecodable_record"
-    """A record of `__consumer_offsets` whose key or value is not what its type says."""
+    """A record of `__consumer_offsets` with a key or value that does not match its type."""
     OFFSET_INDEX = "offset_index"
     TIME_INDEX = "time_index"
     """An index that does not agree with its segment."""
     TRANSACTION_INDEX = "transaction_index"
     """An index of aborted transactions that does not agree with its segment."""
     PRODUCER_SNAPSHOT = "producer_snapshot"
-    """A snapshot of what a log knows of its producers that is none, or not of this log."""
+    """A producer snapshot that is invalid or does not belong to the log."""
     RECOVERY_POINT = "recovery_point"
     """The log ends before the offset up to which it was synced."""
     CHECKPOINT = "checkpoint"
@@ -38,11 +38,11 @@ class FindingEffect(Enum):
     """What comes of it."""
 
     STOPS_LOAD = "stops_load"
-    """A start that reads it does not load the partition: what was acknowledged is never skipped silently. (One that
-    has a state of what lies before reads only the rest.)
+    """A start that reads the bytes does not load the partition, because it never skips acknowledged records
+    silently. A start with a state file reads only the bytes after the state.
     """
     CUT_AT_START = "cut_at_start"
-    """The log is cut there at the next start: what lies past the recovery point was promised to nobody."""
+    """The next start cuts the log there. Bytes past the recovery point were not acknowledged."""
     FAILS_READS = "fails_reads"
     """Reads that come there fail, others do not."""
     MISLEADS_READS = "misleads_reads"
@@ -54,7 +54,7 @@ class FindingEffect(Enum):
     TAKEN_BACK = "taken_back"
     """The next start appends it to the log, or `groupd log recover`."""
     STOPS_START = "stops_start"
-    """Nothing starts on the data directory: nobody can tell whose records are missing."""
+    """No process starts on the data directory, because the logs with missing records are unknown."""
 
 
 class LogFinding(NamedTuple):

@@ -38,7 +38,7 @@ _OTHER_FILES: Final = {
 
 
 class NotALog(FileError):
-    """There is no log at a path: nothing, or something else."""
+    """A path is not a log, or does not exist."""
 
 
 class SegmentFile(NamedTuple):
@@ -49,7 +49,7 @@ class SegmentFile(NamedTuple):
 
 
 class LogListing(NamedTuple):
-    """The log of one partition, or the one segment of it that was asked for."""
+    """The log of one partition, or the requested segment of it."""
 
     directory: str
     name: TopicPartition | None
@@ -100,7 +100,7 @@ def parse_base_offset(log: LogListing, path: str) -> int:
 
 
 def find_data_directory(files: Files, log: LogListing) -> str | None:
-    """The data directory that a log is part of, as far as can be told; None for a log by itself."""
+    """Return the data directory of a log as far as known, or None for a separate log."""
     if log.name is None or os.path.basename(log.directory) != str(log.name):
         return None
     parent = os.path.dirname(log.directory)
@@ -196,7 +196,8 @@ def _list_segment(files: Files, path: str) -> LogListing:
 
 
 def _read_first_offset(files: Files, path: str) -> int:
-    """Of a file whose name tells nothing. Raises NotALog where it does not begin with a batch."""
+    """Return the first offset of a segment without an offset in its name. Raises NotALog without a batch at
+    its start."""
     file = files.open_read(path)
     try:
         base_offset = read_header(file.pread(HEADER_BYTES, 0)).base_offset
@@ -206,10 +207,10 @@ def _read_first_offset(files: Files, path: str) -> int:
         ):
             return base_offset
     except CorruptBatch as error:
-        raise NotALog(path, f"is no segment of a log: {error.reason}") from error
+        raise NotALog(path, f"not a segment of a log: {error.reason}") from error
     finally:
         file.close()
-    raise NotALog(path, "is no segment of a log")
+    raise NotALog(path, "not a segment of a log")
 
 
 _MAX_READS: Final = 10
@@ -217,7 +218,7 @@ _MAX_READS: Final = 10
 
 
 class LogReader:
-    """Reads a log once, and then what was appended since."""
+    """Reads a log once, and then the records that are appended."""
 
     def __init__(
         self,
@@ -294,7 +295,7 @@ class LogReader:
     def _read_segment(
         self, file: File, segment: SegmentFile, end_offset: int | None, may_list_again: bool
     ) -> Generator[Piece, None, bool]:
-        """Out, at its end: whether the list of segments changed, so that bad bytes may be none."""
+        """Yield pieces. Return whether the list of segments changed, in which case bad bytes may be an artefact."""
         position, next_offset = 0, segment.base_offset
         if segment.base_offset == self._segment and self._is_unchanged(file):
             position, next_offset = self._position, max(self.next_offset, next_offset)
@@ -324,9 +325,9 @@ class LogReader:
         return False
 
     def _is_unchanged(self, file: File) -> bool:
-        """Whether a segment that was read in part still has there what it had.
+        """Return whether the part of a segment that was read is unchanged.
 
-        A compaction puts another file in its place; a log may be cut and grow again.
+        Compaction replaces the file; a log may also be cut and grow again.
         """
         at, header = self._mark
         return self._position <= file.size() and file.pread(len(header), at) == header

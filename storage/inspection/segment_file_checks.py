@@ -115,7 +115,7 @@ class IndexesCheck:
 
 
 def _parse_entries(data: bytes, entry: struct.Struct) -> tuple[list[IndexEntry], str]:
-    """The entries of an index file without the zeros that a broker preallocates, and what is wrong with it."""
+    """Return the entries of an index file without preallocated zeros, and the problem of the file, or ""."""
     whole = len(data) - len(data) % entry.size
     found: list[IndexEntry] = list(entry.iter_unpack(data[:whole]))
     while found and not any(found[-1]):
@@ -157,12 +157,12 @@ class OffsetIndexCheck:
                 )
 
     def skip_bad_bytes(self, end: int) -> None:
-        """Bytes up to `end` are no batch: entries that point there may have been right."""
+        """Record that the bytes up to `end` are not a batch. Entries that point there may have been right."""
         while self._next < len(self._entries) and self._entries[self._next][1] < end:
             self._next += 1
 
     def finish(self) -> str:
-        """The segment ends here: what is wrong with the index, "" for nothing."""
+        """End the segment. Return the problem of the index, or ""."""
         if self._next < len(self._entries):
             at = self._entries[self._next][1]
             self._report_problem(f"entry {self._next + 1} points to byte {at}, past the last batch")
@@ -207,7 +207,7 @@ class TimeIndexCheck:
                 )
 
     def finish(self, is_sealed: bool, has_bad_bytes: bool) -> str:
-        """The segment ends here: what is wrong with the index, "" for nothing."""
+        """End the segment. Return the problem of the index, or ""."""
         if not has_bad_bytes and self._next < len(self._entries):
             offset = self._base_offset + self._entries[self._next][1]
             self._report_problem(
@@ -234,7 +234,7 @@ class TransactionsCheck:
         self._open_producers: set[int] = set()
         """Producers with a transaction of which a record was met."""
         self._markers: dict[int, int] = {}
-        """Producers whose abort markers lie in the segment, by offset."""
+        """Producers with an abort marker in the segment, by its offset."""
         self._expected_markers: set[int] = set()
         """Where the markers lie that the index has to name."""
         self._has_bad_bytes = False
@@ -242,7 +242,7 @@ class TransactionsCheck:
         """The size of each segment so far, as it was read; None where batches were passed over."""
 
     def check_batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
-        """The next sound batch. Raises CorruptBatch for a marker that is none."""
+        """Check the next sound batch. Raises CorruptBatch for an invalid marker."""
         if header.producer_id < 0 or not header.is_transactional:
             return
         if not header.is_control:
@@ -263,11 +263,10 @@ class TransactionsCheck:
         self._has_bad_bytes = True
 
     def finish_segment(self, path: str, end: int | None, *, is_sealed: bool) -> list[tuple[str, str, bool]]:
-        """A segment ends here, at this byte; None where not all of it was read, as another took its place. Out: its
-        index, what is wrong with that, and whether opening the log finds it out by itself. Of one that is still
-        appended to nothing is due yet; of a log that is not as it was read any more nothing is said.
+        """End a segment. Return each of its index files, its problem, and whether opening the log detects it.
 
-        Raises OSError.
+        `end` is the end position, or None if the segment was replaced while it was read. Files of the active
+        segment may be missing. A log that changed meanwhile has no findings. Raises OSError.
         """
         markers, due, has_bad_bytes = self._markers, self._expected_markers, self._has_bad_bytes
         self._markers, self._expected_markers, self._has_bad_bytes = {}, set(), False
@@ -296,8 +295,11 @@ class TransactionsCheck:
 
 
 def _find_disagreement(named: Sequence[AbortedTransaction], markers: Mapping[int, int], due: set[int]) -> str:
-    """What an index does not have in common with its segment, "" for nothing. In: what it names; producers of the
-    abort markers, by offset; those that it has to name."""
+    """Return the difference between an index and its segment, or "".
+
+    `named` has the entries of the index, `markers` the producers of the abort markers by offset, and `due`
+    the offsets that the index must contain.
+    """
     for aborted in named:
         if markers.get(aborted.last_offset) != aborted.producer_id:
             return f"producer {aborted.producer_id} has no abort marker at offset {aborted.last_offset}"

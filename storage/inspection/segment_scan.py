@@ -1,18 +1,20 @@
-"""Reading a segment as far as it can be read: every batch that is sound, and what lies between them.
+"""Reads a segment as far as possible: every valid batch, and the bytes between them.
 
-The log engine stops at the first bad byte, because only its owner may say what a bad byte means. Tools that look
-at a log, and repair it, have to go on behind it. A *sound* batch is whole, has the checksum it states, and offsets
-that follow those before it. Anything else is a stretch of bad bytes that ends where the next sound batch begins.
+The log engine stops at the first bad byte, because only the owner of a log may interpret it. Tools that
+inspect or repair a log must continue. A *sound* batch is complete, has a valid checksum, and has larger
+offsets than the batches before it. All other bytes up to the next sound batch are bad.
 
-Three questions need care. *Where does the next batch begin?* Where the bad one says that it ends, if a batch is
-there: bytes inside a record may well look like a batch, because somebody stored one. Only when the stated length
-leads nowhere is every byte tried. Where a batch has the checksum that it states up to one that begins before then,
-its length is wrong. *Whose offset is wrong?* A checksum covers no base offset. A batch whose offset jumps ahead,
-while those after it go on where it should have been, is the bad one, not those. *How much is read?* A bad length
-may claim the rest of the file; its checksum is computed in pieces, so that memory stays bounded by the largest
-sound batch.
+Three questions need care:
 
-Nothing here writes. A file may grow while it is scanned: the scan ends where the file ended when it began.
+- The begin of the next batch. It is the stated end of the bad batch, if a batch begins there. Bytes within a
+  record may look like a batch, because a client stored one. Only if the stated length leads nowhere, the scan
+  tries every byte. If a batch has a valid checksum up to an earlier batch, its length is wrong.
+- The wrong offset. The checksum does not cover the base offset. If the offset of one batch jumps ahead and
+  the next ones continue before it, that batch is the bad one.
+- The memory. A bad length may cover the rest of the file. The scan computes a checksum in pieces, so the
+  largest sound batch bounds its memory.
+
+The scan writes nothing. It ends at the size of the file at its begin, even if the file grows.
 
 Source: Kafka's `DefaultRecordBatch`, `FileLogInputStream`.
 """
@@ -97,7 +99,7 @@ class SegmentScan:
             position = self.position
             header, reason = self._check_batch(position, self.next_offset)
             if header is not None and self._is_ahead(header, position):
-                reason = f"offset {header.base_offset} is ahead of those that follow it"
+                reason = f"offset {header.base_offset} is larger than the offsets after it"
                 header = None
             if header is not None:
                 data = self._read_window(position, header.size_bytes)
@@ -121,7 +123,7 @@ class SegmentScan:
         return self._chunk[local : local + max(0, min(length, self.size - position))]
 
     def _check_batch(self, position: int, least_offset: int) -> tuple[BatchHeader | None, str]:
-        """The header of a sound batch at `position`, or why there is none."""
+        """Return the header of a valid batch at `position`, or the reason why it is invalid."""
         header, reason = self._check_whole(position)
         if header is None:
             return None, reason
@@ -135,7 +137,7 @@ class SegmentScan:
         return header, ""
 
     def _check_whole(self, position: int) -> tuple[BatchHeader | None, str]:
-        """The header of a batch that is all there and has its checksum, or why there is none."""
+        """Return the header of a complete batch with a valid checksum, or the reason why it is invalid."""
         header, reason = self._read_header(position)
         if header is None:
             return None, reason
@@ -198,7 +200,7 @@ class SegmentScan:
         return BadBytes(self._file.path, position, end - position, reason, is_incomplete, False)
 
     def _find_end_of_old_messages(self, position: int) -> int | None:
-        """Where a row of whole messages of magic 0 and 1 ends, None where there is none."""
+        """Return the end of a sequence of complete messages of magic 0 and 1, or None without one."""
         end = position
         while end < self.size:
             size_bytes = self._read_stated_length(end) + LOG_OVERHEAD
@@ -253,8 +255,8 @@ class SegmentScan:
         return end if after.base_offset == bad.next_offset >= self.next_offset else None
 
     def _find_end_by_checksum(self, position: int, stated_end: int) -> int | None:
-        """Where a batch ends whose length alone is wrong, and leads past another one. Its checksum does not cover
-        that."""
+        """Return the end of a batch whose length is too large and otherwise valid. The checksum does not cover the
+        length."""
         stored: int = _CHECKSUM.unpack(
             self._read_window(position + CRC_START - _CHECKSUM.size, _CHECKSUM.size)
         )[0]

@@ -89,7 +89,7 @@ def _open_or_read(files: Files, path: str) -> None:
 _LAZY_INDEXES: Final = (".index", ".timeindex")
 
 RecordExaminer = Callable[[Record], str | None]
-"""Says what is wrong with the meaning of a record, None for nothing."""
+"""Returns the problem in the content of a record, or None."""
 
 
 class LogVerification:
@@ -126,7 +126,7 @@ class LogVerification:
 
     @property
     def totals(self) -> LogTotals:
-        """Of what was sound so far."""
+        """Return the totals of the valid batches so far."""
         return LogTotals(self._batches, self._records, self._bytes, self._end_offset)
 
     def find_problems(self) -> Iterator[LogFinding]:
@@ -260,13 +260,13 @@ class LogVerification:
                 )
 
     def _decode_records(self, batch: StoredBatch) -> list[Record]:
-        """Raises CorruptBatch for records that are none, or that have offsets that are not of the batch."""
+        """Decode records. Raises CorruptBatch for invalid records, or for offsets outside of the batch."""
         try:
             records = decode_records(batch.data, batch.header, self._limit_bytes)
         except DecompressedTooLarge:
             if self._examine is not None:
                 raise
-            return []  # nobody but its readers has to unpack it
+            return []  # only consumers need to decompress it
         check_record_offsets(batch.header, records)
         return records
 

@@ -1,1 +1,1 @@
-"""The journal: what was acknowledged and is not in a synced segment yet."""
+"""The journal: acknowledged records that are not in a synced segment yet."""

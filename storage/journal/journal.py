@@ -62,8 +62,7 @@ _NEVER: Final = 2**63
 
 
 class JournalFile:
-    """One file of the journal. It is written by one thread; what is noted of logs is under the lock of the
-    journal."""
+    """One file of the journal. One thread writes it. The lock of the journal protects the notes about logs."""
 
     __slots__ = (
         "_end_offsets",
@@ -117,7 +116,7 @@ class JournalFile:
             self._end_offsets[entry.key] = entry.end_offset
 
     def reset(self) -> None:
-        """Forgets what it holds, to be written over."""
+        """Forget the content, so that the file can be overwritten."""
         self._size = self.first_number = self.last_number = 0
         self._end_offsets = {}
 
@@ -141,7 +140,7 @@ class JournalFile:
 
     def read_entries(self, files: Files, run: bytes) -> Iterator[JournalEntry]:
         """All that it holds; safe while it is written. Raises DamagedFile, OSError."""
-        # What is behind the size is being written. A file that is written over meanwhile is needed by nobody.
+        # Bytes behind the size are being written. A file that is being overwritten is not needed any more.
         first_number, size, position = self.first_number, self._size, 0
         data = files.read(self.path)
         while position < size:
@@ -455,12 +454,12 @@ class LogJournal:
 
 
 def create_run_id() -> bytes:
-    """A name for the files of a process that nobody can guess."""
+    """Return a random id for the files of a process, which clients cannot guess."""
     return os.urandom(_RUN_BYTES)
 
 
 def remove_journal(files: Files, data_directory: str) -> None:
-    """Removes a journal that nobody uses, with all that is in it, or nothing of it. Raises OSError."""
+    """Remove an unused journal completely, or nothing of it. Raises OSError."""
     directory = f"{data_directory}/{JOURNAL}"
     if files.is_directory(directory):
         # Some of its files without the others would look like damage.

@@ -1,7 +1,7 @@
 """The journal's bytes: numbered frames, each with what several logs appended, one after another in a file.
 
     magic "GDJ1"       4
-    CRC-32C            4    of all that follows, the padding left out
+    CRC-32C            4    of the following bytes without the padding
     length             4    of the entries
     run                8    of the process that wrote it: random, and in the name of its files
     number             8    counts up, through all files of a run
@@ -19,12 +19,13 @@
     length             4
     batches                 byte for byte as in the segment
 
-The numbers tell damage from a torn tail, and old frames of a file that is used again from new ones. The frame with
-the greatest number counts, with all that it follows, down to its oldest. One of these that cannot be read is
-damage: it was on the disk once. A frame that was being written when the power went is followed by none.
+The numbers distinguish damage from a torn tail, and old frames of a reused file from new ones. The frame with
+the greatest number counts, and so do its predecessors down to its oldest. An unreadable one of these is
+damage, because it was on the disk before. No frame follows a frame that was being written when the power
+failed.
 
-Frames are padded so that blocks of the disk that hold what was promised are not written again, and so that whole
-frames are found behind a broken one. A client can send bytes that look like a frame; it cannot know the run.
+Padding keeps the disk from writing blocks with acknowledged bytes again, and lets a reader find complete
+frames behind a broken one. A client can send bytes that look like a frame; it cannot know the run.
 """
 
 import struct
@@ -77,7 +78,7 @@ class FrameHead(NamedTuple):
 
 
 class BrokenFrame(Exception):
-    """There is no whole frame at a position."""
+    """A position does not have a complete frame."""
 
 
 def encode_entries(entries: Iterable[JournalEntry]) -> bytes:
@@ -118,7 +119,7 @@ def decode_frame_head(data: bytes, position: int, run: bytes) -> tuple[FrameHead
         raise BrokenFrame("no frame begins here")
     length, *head = _CHECKED_FIELDS.unpack_from(data, position + _CHECKSUM_PREFIX.size)
     if head[0] != run:
-        # Before the checksum: a client can write a head in every block of what may be looked through here.
+        # Checked before the checksum: a client can write a header into every block of this range.
         raise BrokenFrame("it is of another process")
     if length > len(data) - start:
         raise BrokenFrame(f"{length} bytes of entries reach past the end of the file")
@@ -128,7 +129,7 @@ def decode_frame_head(data: bytes, position: int, run: bytes) -> tuple[FrameHead
 
 
 def find_next_frame_position(end: int) -> int:
-    """Where the frame after one begins whose entries end there."""
+    """Return the position of the next frame after entries that end at `end`."""
     return end + -end % BLOCK_BYTES
 
 
@@ -138,7 +139,7 @@ def decode_entries(data: bytes, position: int, end: int) -> Iterator[JournalEntr
 
 
 def _iterate_entries(data: bytes, position: int, end: int) -> Iterator[JournalEntry]:
-    # Under the checksum: what does not fit was written so.
+    # The checksum covers it, so a mismatch was written by groupd.
     while position < end:
         topic_id, length = _TOPIC.unpack_from(data, position)
         position += _TOPIC.size
@@ -157,7 +158,7 @@ def _iterate_entries(data: bytes, position: int, end: int) -> Iterator[JournalEn
 
 
 def split_batches(entry: JournalEntry) -> Iterator[tuple[int, int, bytes]]:
-    """Its batches: base offset, next offset, bytes. Raises CorruptBatch for what is none."""
+    """Yield the batches of an entry: base offset, next offset, bytes. Raises CorruptBatch for an invalid batch."""
     position = 0
     while position < len(entry.data):
         if len(entry.data) - position < HEADER_BYTES:

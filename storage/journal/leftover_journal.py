@@ -1,6 +1,6 @@
-"""What former processes left in the journal, found again at a start.
+"""Reads the journals of earlier processes at a start.
 
-`journal_frame.py` says which of it counts, and what is damage.
+`journal_frame.py` defines the frames that count, and damage.
 """
 
 import re
@@ -111,7 +111,7 @@ def read_leftover_entries(files: Files, directory: str) -> LeftoverEntries:
     for name in files.listdir(directory):
         match = _NAME.fullmatch(name)
         if match is None:
-            raise DamagedFile(f"{directory}/{name}", "is no file of a journal")
+            raise DamagedFile(f"{directory}/{name}", "not a file of a journal")
         paths.setdefault(bytes.fromhex(match[1]), []).append(f"{directory}/{name}")
     runs: list[_LeftoverRun] = []
     entries: list[JournalEntry] = []
@@ -125,8 +125,10 @@ def read_leftover_entries(files: Files, directory: str) -> LeftoverEntries:
 
 
 def _find_valid_entries(found: Mapping[int, _FoundFrame]) -> Iterator[JournalEntry]:
-    """The entries of one process that count. In: its frames by number. Raises DamagedFile for one that is missing
-    among those that count."""
+    """Yield the entries of one process that count. `found` has its frames by number.
+
+    Raises DamagedFile for a missing frame among those that count.
+    """
     if not found:
         return
     frame = found[max(found)]

@@ -69,7 +69,7 @@ def decode_snapshot(data: bytes, path: str) -> Iterator[tuple[int, ProducerEntry
     """The producers of a file, by id. Raises DamagedFile, naming `path`, before the first of them."""
     body = data[_PREFIX.size :]
     if len(body) < _COUNT.size:
-        raise DamagedFile(path, f"{len(data)} bytes are no snapshot of producers")
+        raise DamagedFile(path, f"{len(data)} bytes are not a producer snapshot")
     version, crc = _PREFIX.unpack_from(data)
     if version != _VERSION:
         raise DamagedFile(path, f"version {version} of a snapshot of producers, only {_VERSION} is known", 0)
@@ -88,14 +88,16 @@ class ProducerFiles:
         self._files = files
         self._directory = directory
         self.snapshots: list[int] = []
-        """The offsets of those that were found and kept, ascending."""
+        """The offsets of the valid snapshots, ascending."""
 
     def remove_stray_files(
         self, bases: Sequence[int], start_offset: int, end_offset: int
     ) -> list[AbortedTransaction]:
-        """Looks at what is there and removes what cannot be of this log. In: where its segments begin, and the log
-        begins and ends. Out: the aborted transactions that the indexes name, as far as those are sound: the first
-        one that is not goes, and so does every snapshot that would pass over its segment. Raises OSError."""
+        """Remove files that cannot belong to the log, and return the aborted transactions of its indexes.
+
+        `bases` has the base offsets of the segments. The first invalid index is removed, and so is every
+        snapshot after its segment. Raises OSError.
+        """
         names = self._files.listdir(self._directory)
         self.snapshots = find_snapshot_offsets(names)
         strays = [offset for offset in self.snapshots if offset not in bases]
@@ -127,7 +129,7 @@ class ProducerFiles:
             for path in filter(self._files.exists, replaced):
                 self._files.unlink(path)
         if is_removed:
-            # Where the log grows past them, they would be taken for files of what it will hold then.
+            # When the log grows past such files, they would count as files of its new content.
             self._files.fsync_directory(self._directory)
         return found
 
@@ -137,8 +139,10 @@ class ProducerFiles:
             self.snapshots.remove(offset)
 
     def read_latest_snapshot(self, limit: int) -> tuple[int, Iterable[tuple[int, ProducerEntry]]]:
-        """The latest one of at most that offset, and the producers in it; 0 and none where there is none that is
-        sound. Others that come before it in the search go. Raises OSError."""
+        """Return the offset and the producers of the latest valid snapshot up to `limit`, or 0 and none.
+
+        Invalid snapshots on the way are removed. Raises OSError.
+        """
         for offset in [offset for offset in reversed(self.snapshots) if offset <= limit]:
             path = format_snapshot_path(self._directory, offset)
             try:

@@ -1,22 +1,20 @@
-"""What a partition remembers of the producers that wrote to it: so that a batch sent twice is stored once, and that
-a transaction is written by one incarnation of its producer, and by nobody after its end.
+"""The state of the producers of a partition. It prevents duplicates, and writes to ended transactions.
 
-Each producer numbers its records per partition. Of every producer the last five batches are kept (a client
-has at most five in flight): a batch with exactly the sequence range of one of them is a *duplicate* and is
-answered with the offsets it was given the first time. Any other must follow the last one without a gap, or
-begin at 0 with a higher epoch. A producer that is not known (never seen, expired, or its records deleted)
-may begin anywhere.
+Each producer numbers its records per partition. The state has the last five batches of every producer,
+because a client has at most five in flight. A batch with exactly the sequence range of one of them is a
+*duplicate* and gets the offsets of the first attempt. Any other batch must follow the last one without a gap,
+or begin at 0 with a higher epoch. An unknown producer (new, expired, or with deleted records) may begin with
+any sequence number.
 
-A transaction begins in a partition with its first batch there and ends with a *marker*, a control batch that
-the transaction coordinator has written. Before the first batch the coordinator must have agreed that the
-transaction has this partition: whoever asks it holds a *verification* meanwhile, which the first batch or a
-marker uses up. So a batch that was on its way when its transaction was ended cannot begin one that nobody
-would ever end.
+A transaction begins in a partition with its first batch there and ends with a *marker*, a control batch of
+the transaction coordinator. Before the first batch the coordinator must confirm that the transaction has this
+partition. The request holds a *verification* meanwhile, and the first batch or a marker consumes it. So a
+delayed batch of an ended transaction cannot begin a transaction that never ends.
 
-The *first unstable offset* is where the earliest transaction begins whose end consumers cannot see yet: it is open,
-or its marker is not below the high watermark.
+The *first unstable offset* is the begin of the earliest transaction whose end consumers cannot see yet: it is
+open, or its marker is not below the high watermark.
 
-Pure: no clock, no I/O. Rebuilt from a snapshot and the batches after it when a log is opened.
+This module is pure: no clock, no I/O. An opened log rebuilds the state from a snapshot and the batches after it.
 
 Source: KIP-98, KIP-360, KIP-890, Kafka's `ProducerStateManager`, `ProducerAppendInfo`, `VerificationStateEntry`.
 """
@@ -39,7 +37,7 @@ MAX_PRODUCERS: Final = 1_000_000
 """Per partition. At this number a partition refuses new producers until others expire. It forgets none early: a
 known producer could then write a batch twice."""
 EPOCH_BUMP_SINCE: Final = 2
-"""The level of transactions whose markers carry the epoch after the one that wrote."""
+"""The transaction version whose markers carry the next epoch of the producer."""
 
 
 class OutOfOrderSequence(Exception):
@@ -74,8 +72,11 @@ class CompletedTransaction(NamedTuple):
 
 
 class VerificationStateEntry:
-    """That a transaction is being asked for its coordinator's consent: who holds it may begin the transaction here
-    once that is given. `adds_partition`: the coordinator was asked to take the partition into it (level 2)."""
+    """A running verification of a transaction. Its holder may begin the transaction here after the
+    coordinator agrees.
+
+    `adds_partition`: the coordinator was asked to add the partition (transaction version 2).
+    """
 
     __slots__ = ("adds_partition", "began_ms", "epoch", "lowest_sequence")
 
@@ -163,8 +164,7 @@ class ProducerState:
     def begin_verification(
         self, header: BatchHeader, now_ms: int, *, adds_partition: bool
     ) -> VerificationStateEntry:
-        """What a transactional batch holds while its coordinator is asked; all that ask for one producer hold the
-        same."""
+        """Return the verification of a transactional batch. Concurrent batches of one producer share it."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
             verification = self._verifications[header.producer_id] = VerificationStateEntry(
@@ -182,10 +182,16 @@ class ProducerState:
         is_verified: bool = True,
         is_sequenced: bool = True,
     ) -> None:
-        """Whether a batch that is no duplicate may follow.
+        """Check that a batch that is not a duplicate may follow.
 
-        In: what the batch holds; whether it has to hold anything; whether it is a client's, whose batches are
-        numbered. Raises InvalidProducerEpoch, InvalidTransactionState, OutOfOrderSequence, TooManyProducers.
+        Args:
+            header: The header of the batch.
+            verification: The verification of the batch, if any.
+            is_verified: Whether a batch that begins a transaction needs a verification.
+            is_sequenced: Whether the batch is a client's with sequence numbers.
+
+        Raises:
+            InvalidProducerEpoch, InvalidTransactionState, OutOfOrderSequence, TooManyProducers
         """
         held = self._verifications.get(header.producer_id)
         begins = header.is_transactional and self.needs_verification(header)
@@ -197,7 +203,7 @@ class ProducerState:
             self._check_count(header)
         if header.producer_id in self._open and not header.is_transactional:
             raise InvalidTransactionState(
-                f"producer {header.producer_id} has a transaction open, of which this batch is no part"
+                f"producer {header.producer_id} has an open transaction that does not include this batch"
             )
 
     def _check_epoch(self, header: BatchHeader) -> None:
@@ -303,10 +309,10 @@ class ProducerState:
     def record_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, marker_offset: int, timestamp_ms: int
     ) -> CompletedTransaction | None:
-        """Takes up a marker that is in the log, live or found on load. Out: the transaction that it has ended; None
-        where the producer had none open here.
+        """Apply a marker of the log, live or during a load.
 
-        Whoever calls it asks for `find_last_stable_offset` from time to time: what has ended is kept until then.
+        Return the transaction that it ends, or None if the producer has none open here. Call
+        `find_last_stable_offset` from time to time: ended transactions are kept until then.
         """
         entry = self._find_entry_in_epoch(producer_id, epoch)
         entry.coordinator_epoch = coordinator_epoch
@@ -353,9 +359,11 @@ class ProducerState:
         return header.is_control and header.producer_epoch == entry.epoch
 
     def expire(self, now_ms: int) -> int:
-        """Forgets producers whose last batch is too old by the wall clock, but for those with an open transaction;
-        how many they were. What is being verified for as long is forgotten too. Of very many producers one call
-        examines a part, and the next one goes on there."""
+        """Remove producers whose last batch is too old by the wall clock, and return their number.
+
+        Producers with an open transaction stay. Old verifications are removed too. One call examines a part of many
+        producers, and the next call continues.
+        """
         limit = now_ms - self._expiration_ms
         for key in [key for key, held in self._verifications.items() if held.began_ms <= limit]:
             del self._verifications[key]

@@ -38,7 +38,7 @@ _STEP: Final = struct.Struct(">qi4xb6xi16xq")
 _SEGMENTS_WITH_SNAPSHOT: Final = 2
 """How many, at the end of a log, get one when a walk comes by that misses it: as many as Kafka writes then."""
 RECENT_BYTES: Final = 64 * 1024 * 1024
-"""Of a last segment that a start walks, though a snapshot tells what it comes to."""
+"""The size of the last segment that a start reads although a snapshot covers it."""
 
 
 class ProducerStateManager:
@@ -79,7 +79,7 @@ class ProducerStateManager:
     # Loading
 
     def begin_load(self) -> int:
-        """Takes up what is kept beside the log. Out: the offset from which it has to be fed every batch.
+        """Load the files beside the log. Return the offset from which the caller must pass every batch.
 
         Raises OSError.
         """

@@ -1,1 +1,1 @@
-"""What opening a log does before anybody reads it: finish what a crash interrupted, and find where the log ends."""
+"""Recovery of a log when it is opened: complete interrupted operations, and find the end of the log."""

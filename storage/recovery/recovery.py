@@ -47,7 +47,7 @@ class RecoveryReport(NamedTuple):
     log_start_offset: int
     log_end_offset: int
     durable_offset: int
-    """Everything before it is on the disk; what comes after has to be synced again."""
+    """All bytes before it are on the disk. Later ones must be synced again."""
     scanned_bytes: int
     cut_bytes: int = 0
     cut_path: str = ""
@@ -90,11 +90,21 @@ def recover_log(
     was_clean: bool,
     entries: Sequence[JournalEntry] = (),
 ) -> RecoveredLog:
-    """Opens what is in `directory`: what a crash interrupted is finished first, a torn tail cut. A directory that
-    is empty gets its first segment.
+    """Open the log in `directory`. Complete interrupted operations and cut a torn tail first.
 
-    In: the offset before which everything was synced; the log start offset on record; whether the last stop
-    was clean; what the journal has of the log, by offset. Raises LogDamaged, OSError.
+    An empty directory gets its first segment.
+
+    Args:
+        files: The file system.
+        directory: The directory of the partition.
+        config: The configuration of the log.
+        recovery_point: The offset before which all bytes were synced.
+        log_start_offset: The log start offset of the checkpoint.
+        was_clean: Whether the last stop was clean.
+        entries: The entries of the journal for the log, by offset.
+
+    Raises:
+        LogDamaged, OSError
     """
     was_clean = not finish_swaps(files, directory) and was_clean
     segments = find_segments(files, directory)
@@ -183,7 +193,7 @@ class TailScan:
             try:
                 self._index_batches(segment, segment.walk(check=True))
             except UnsupportedMagic as error:
-                # Whole and readable, only not here: whoever wrote it was promised that it stays.
+                # The records are complete and readable, and were acknowledged. They are only missing here.
                 raise LogDamaged(segment.path, error.reason, error.position) from error
             except CorruptBatch as error:
                 self._cut_log(number, error.position, error.reason)
@@ -289,10 +299,10 @@ def replay_entries(
     entries: Iterable[JournalEntry],
     config: LogConfig,
 ) -> int:
-    """Appends what is missing, with new segments where they are due.
+    """Append missing records of the journal, with new segments if they are due. Return their size in bytes.
 
-    In: all segments of a log, the last of them with its indexes; entries by offset. Out: the bytes that were
-    missing. Raises LogDamaged, OSError.
+    `segments` has all segments of the log, the last one with its indexes. `entries` are ordered by offset. Raises
+    LogDamaged, OSError.
     """
     missing_bytes = 0
     for entry in entries:

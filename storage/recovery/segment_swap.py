@@ -1,17 +1,17 @@
-"""How compaction puts one segment in the place of several, so that a crash leaves the old ones or the new one.
+"""Replaces several segments by one in a compaction, so that a crash leaves the old segments or the new one.
 
-    <base>.log.cleaned     being written, worth nothing
-    <base>.log.swap        whole and synced: from here on it stands for every segment that begins in its range
-    <base>.log             those are gone, and it has its name
+    <base>.log.cleaned     being written, and without value
+    <base>.log.swap        complete and synced: it replaces every segment that begins in its range
+    <base>.log             the old segments are removed, and the new one has its name
 
-An index of aborted transactions comes with it: `.txnindex.swap` is written before the log has the name `.swap`, and
-takes its own after the log does. So it belongs to a segment in place where no `.cleaned` file is left.
+An index of aborted transactions moves along: `.txnindex.swap` is written before the log has the name `.swap`,
+and is renamed after the log. So it belongs to a replaced segment if no `.cleaned` file is left.
 
-The range of the new segment reaches as far as the last batch of the old ones did, even where nothing is left of
-that batch but its header. So whoever finds a `.swap` file knows from its batches which segments it replaces.
+The range of the new segment includes the last batch of the old ones, even if only its header is left. So the
+batches of a `.swap` file tell which segments it replaces.
 
-Kafka uses the same names and the same order: either can finish what the other had begun. A broker also leaves
-`.deleted` files, which were to go.
+Kafka uses the same names and the same order: either program can complete a swap of the other. A broker also leaves
+`.deleted` files, which are to be removed.
 
 Source: Kafka's `LogLoader.removeTempFilesAndCollectSwapFiles` and `UnifiedLog.replaceSegments`.
 """
@@ -48,7 +48,7 @@ def finish_swaps(files: Files, directory: str) -> bool:
     for name in uncounted:
         files.unlink(f"{directory}/{name}")
     if uncounted:
-        # They would count once what is unwritten is gone.
+        # They would become valid when the unwritten bytes are gone.
         files.fsync_directory(directory)
     leftovers = [*cleaned, *(name for name in names if name.endswith(DELETED_SUFFIX))]
     # These indexes are made anew from the batches.
@@ -79,7 +79,7 @@ def _finish_swap(files: Files, directory: str, name: str) -> None:
         # The log of the same name is replaced by the rename itself.
         if is_replaced and suffix in _SUFFIXES and not (suffix == LOG_SUFFIX and int(stem) == base_offset):
             files.unlink(f"{directory}/{other}")
-    # The removals have to last before the name does that stands for what was removed.
+    # The removals must be durable before the name of the new segment is.
     files.fsync_directory(directory)
     files.replace(f"{directory}/{name}", f"{directory}/{format_segment_name(base_offset)}{LOG_SUFFIX}")
 

@@ -1,1 +1,1 @@
-"""Saving what is whole of a damaged log. `storage/repair/repair.py` says what that is."""
+"""Saves the valid part of a damaged log, as `storage/repair/repair.py` defines it."""

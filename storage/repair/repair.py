@@ -1,14 +1,15 @@
-"""What can be saved of a damaged log: every sound batch, in order, and an account of all the rest.
+"""Saves every valid batch of a damaged log, in order, and reports the rest.
 
-The repaired log is written somewhere else, segment by segment, with new indexes. Batches keep their bytes, offsets
-included, so that what is lost leaves a gap, as compaction does; nothing is moved up, nothing is guessed. A batch
-whose checksum holds and that does not unpack into its records is of no use to anybody and is left out as well.
+The repaired log is written to another directory, segment by segment, with new indexes. Batches keep their bytes and
+offsets, so a loss leaves a gap, as compaction does. A batch with a valid checksum that does not decompress into its
+records is left out too, because no client can use it.
 
-Afterwards the whole log is known to be sound, and synced. Its recovery point therefore is its end: a lower one
-would let the next start take a gap for the end of the log.
+The repaired log is valid and synced as a whole. Therefore its recovery point is its end. With a lower
+recovery point the next start could take a gap for the end of the log.
 
-What is left of transactions decides what the log knows of its producers. So its indexes of aborted transactions and
-its snapshots go where anything was lost, or one of them is wrong: the next start finds all of it in the batches.
+The remaining transactions determine the state of the producers. So indexes of aborted transactions and
+snapshots are removed if any batch was lost or one of them is invalid. The next start rebuilds them from the
+batches.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +50,7 @@ class RepairLoss(NamedTuple):
     """Bytes of the damaged file that were left out; of a record, those of its key and value."""
     first_offset: int
     end_offset: int | None
-    """The offsets from the first one to before this one are affected, None where nobody can tell how many."""
+    """The affected offsets are those from the first one to before this one. None: the number is unknown."""
     reason: str
 
 
@@ -78,8 +79,7 @@ class RepairedLog:
     log_end_offset: int
     segments: list[RepairedSegment] = field(default_factory=list)
     has_wrong_transaction_index: bool = False
-    """An index of aborted transactions of the damaged log does not agree with its segment, or not with what is left
-    of it."""
+    """Whether an index of aborted transactions disagrees with its segment, or with its remaining part."""
     epochs: list[EpochStart] = field(default_factory=list)
     """Leader epochs as the batches tell them."""
 
@@ -96,7 +96,7 @@ class RepairedLog:
 
 
 class LogRepair:
-    """Writes what can be saved of one log into a directory."""
+    """Writes the valid part of one log into a directory."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class LogRepair:
         except DecompressedTooLarge:
             if self._examine is not None:
                 raise
-            return batch  # nobody but its readers has to unpack it
+            return batch  # only consumers need to decompress it
         check_record_offsets(header, records)
         self._transactions.check_batch(header, records)
         if self._examine is None or not self._drops_undecodable or header.is_control:
@@ -291,7 +291,7 @@ def remove_segment(files: Files, directory: str, base_offset: int) -> None:
 
 
 def remove_producer_files(files: Files, directory: str) -> None:
-    """Removes what is made anew from the batches of a log when no snapshot is there. Raises OSError."""
+    """Remove the files that the next start rebuilds from the batches of a log. Raises OSError."""
     # The snapshots first, and for good: without them all indexes are made anew.
     for suffix in (SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX):
         for name in files.listdir(directory):

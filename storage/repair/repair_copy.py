@@ -1,10 +1,10 @@
-"""A repaired copy of a log, or of all logs of a data directory, on which a process can start.
+"""Creates a repaired copy of a log, or of all logs of a data directory, on which a process can start.
 
-The copy is a data directory of its own: partitions in directories of their names, with their small files, and the
-checkpoints for them. Nothing of the original is changed; it may even be in use.
+The copy is a separate data directory, with partition directories, their small files and the checkpoints. The
+original does not change, and may be in use.
 
-A file in it says that it is not finished. A repair that was interrupted has left that file; the next one removes
-what it finds beside it and begins anew.
+A file in the copy marks it as unfinished. The next repair into an unfinished copy removes its content and
+begins again.
 """
 
 import os

@@ -1,14 +1,14 @@
-"""Repairing a log where it is, so that a crash at any point leaves it damaged or repaired, and nothing in between.
+"""Repairs a log in place, so that a crash leaves it damaged or repaired at any point.
 
-Everything is written beside the log first, in a directory with the name of one that is being deleted: whoever
-starts after a crash removes it. Then, in this order:
+All files are first written beside the log, in a directory with the name of a deleted one. The next start
+after a crash removes it. Then these steps follow:
 
-1. The recovery point is set to where the repaired log ends. While the log is still damaged, it then is not loaded
-   at all; it cannot be cut at the damage.
-2. What was kept of the groups' state goes aside: it may know more than the log does now.
-3. Of each damaged segment a copy goes beside it, called `.damaged`, and the repaired one takes its place by rename.
+1. The recovery point is set to the end of the repaired log. A log that is still damaged is then not loaded,
+and cannot be cut at the damage. 2. State files of groups are set aside, because they may have more records
+than the log. 3. A copy of each damaged segment is kept as `.damaged`, and the repaired segment replaces it by
+a rename.
 
-A repair that was interrupted is simply begun again.
+An interrupted repair can be run again.
 """
 
 import os
@@ -48,12 +48,16 @@ def repair_in_place(
     *,
     makes_checkpoint: bool = False,
 ) -> tuple[RepairedLog, list[str]]:
-    """Repairs all of a log; what became of it, and the copies of what was damaged.
+    """Repair all of a log. Return the result, and the paths of copies of damaged files.
 
-    In: the log with all its segments, of which nobody else makes use (the caller holds the lock of its data
-    directory); what makes the repair of a log; whether a checkpoint of recovery points that makes no sense is
-    replaced. Raises DamagedFile, LogDamaged (an unfinished compaction that cannot be read), OSError; the log is
-    then as it was, or repaired in part.
+    Args:
+        files: The file system.
+        log: The log with all its segments. The caller holds the lock of its data directory.
+        repair: Creates the repair of a log.
+        makes_checkpoint: Whether to replace an invalid checkpoint of recovery points.
+
+    Raises: DamagedFile, LogDamaged, OSError: for example, an unfinished compaction is unreadable. The log is
+            unchanged or partly repaired.
     """
     assert log.is_whole
     aside = _move_aside(files, log)
@@ -97,13 +101,13 @@ class _InPlaceRepair:
         self._work_directory = os.path.join(parent, name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
 
     def run_repair(self, repair: LogRepair) -> tuple[RepairedLog, list[str]]:
-        """All steps."""
+        """Run all steps of the repair."""
         files = self._files
         files.mkdir(self._work_directory)
         try:
             changed = self._write_repaired_segments(repair)
             result = repair.result
-            # A recovery point that is too low would let the next start cut what was saved.
+            # With a lower recovery point the next start could cut saved records.
             assert len(result.segments) == len(self._log.segments), self._directory
             self._set_recovery_point(result.log_end_offset)
             damaged = self._move_states_aside() if any(segment.losses for segment in changed) else []

@@ -160,7 +160,7 @@ def test_a_port_that_is_in_use() -> None:
 
 def test_an_address_of_another_machine() -> None:
     text = refused(Address("192.0.2.1", 9092))
-    assert "192.0.2.1 is no address of this machine" in text
+    assert "192.0.2.1" in text
     assert "--listen 0.0.0.0:9092" in text
     assert "--advertise 192.0.2.1:9092" in text
     assert "--advertise" not in refused(Address("192.0.2.1", 9080), HTTP_OPTION)

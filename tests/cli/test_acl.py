@@ -47,7 +47,7 @@ READ_GROUP = ["GROUP", "*", "LITERAL", "ALLOW", "User:alice", "READ", "*"]
 WRITE_TOPICS = ["TOPIC", "ord", "PREFIXED", "DENY", "User:*", "ALTER_CONFIGS", "10.0.0.0/8"]
 
 
-def test_acls_come_and_go(daemon: Daemon) -> None:
+def test_acls_are_added_and_removed(daemon: Daemon) -> None:
     reading = ("--allow-principal", "User:alice", "--operation", "read", "--topic", "orders", "--group", "*")
     assert rows(done(daemon, "add", *reading)) == [READ_TOPIC, READ_GROUP]
     denied = ("--deny-principal", "User:*", "--deny-host", "10.0.0.0/8", "--operation", "AlterConfigs")
@@ -81,13 +81,13 @@ def test_acls_come_and_go(daemon: Daemon) -> None:
         (("list", "--bootstrap", "nowhere"), "HOST:PORT"),
     ],
 )
-def test_what_makes_no_sense_is_usage(arguments: tuple[str, ...], why: str) -> None:
+def test_invalid_arguments_are_usage_errors(arguments: tuple[str, ...], why: str) -> None:
     result = run_groupd("acl", *arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert why in result.stderr
 
 
-def test_nobody_answers() -> None:
+def test_an_unreachable_broker_is_an_error() -> None:
     result = run_groupd("acl", "list", "--bootstrap", f"127.0.0.1:{free_ports(1)[0]}")
     assert (result.returncode, result.stdout) == (3, "")
     assert "does not answer" in result.stderr

@@ -39,7 +39,7 @@ def test_a_process_without_assertions_is_refused_in_one_line(command: tuple[str,
     assert "-O" in found.stderr
 
 
-def test_the_environment_is_no_other_way_in(tmp_path: Path) -> None:
+def test_the_environment_cannot_disable_assertions(tmp_path: Path) -> None:
     found = run("coordinator", "serve", "--data-dir", str(tmp_path / "data"), PYTHONOPTIMIZE="1")
     assert found.returncode == 2
     assert "PYTHONOPTIMIZE" in found.stderr

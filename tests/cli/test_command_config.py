@@ -111,7 +111,7 @@ def test_a_command_is_let_in(daemon: SecuredDaemon, protocol: str, config: str) 
     assert "admin" in listed.stdout
 
 
-def test_a_ping_goes_all_the_way(daemon: SecuredDaemon) -> None:
+def test_a_ping_connects_and_logs_in(daemon: SecuredDaemon) -> None:
     config = f"security.protocol=SASL_SSL\n{TRUST}{jaas('SCRAM-SHA-512')}"
     assert daemon.run("ping", daemon.at("SASL_SSL"), config=config).returncode == 0
     wrong = daemon.run("ping", daemon.at("SASL_SSL"), config=config.replace(SECRET, "mistake"))
@@ -141,7 +141,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize(("name", "config", "code", "why"), REFUSALS.values(), ids=REFUSALS)
-def test_who_is_not_let_in_is_told_why_in_one_line(
+def test_a_refused_connection_is_explained_in_one_line(
     daemon: SecuredDaemon, name: str, config: str | None, code: int, why: str
 ) -> None:
     if config is not None:
@@ -154,7 +154,7 @@ def test_who_is_not_let_in_is_told_why_in_one_line(
     assert "mistake" not in result.stderr
 
 
-def test_a_password_that_the_file_does_not_have_is_asked_for(daemon: SecuredDaemon) -> None:
+def test_a_missing_password_is_prompted_for(daemon: SecuredDaemon) -> None:
     config = f"security.protocol=SASL_PLAINTEXT\n{jaas('SCRAM-SHA-256', 'username=admin')}"
     result = daemon.run("user", "list", "--bootstrap", daemon.at("SASL_PLAINTEXT"), config=config)
     assert result.returncode == 2
@@ -172,7 +172,7 @@ def test_a_password_that_the_file_does_not_have_is_asked_for(daemon: SecuredDaem
         terminal.close()
 
 
-def test_the_http_port_is_asked_by_https(daemon: SecuredDaemon) -> None:
+def test_commands_connect_to_https(daemon: SecuredDaemon) -> None:
     url = f"https://localhost:{daemon.http_port}"
     trusting = ("--ca-file", str(daemon.directory / "authority.pem"))
     refused = run_groupd("groups", "list", "--url", url, *trusting)  # it has an authorizer
@@ -210,7 +210,7 @@ def test_the_http_port_is_asked_by_https(daemon: SecuredDaemon) -> None:
         ("security.protocol=SSL\nssl.enabled.protocols=SSLv3", "TLSv1.3"),
     ],
 )
-def test_a_file_that_makes_no_sense(text: str, why: str) -> None:
+def test_an_invalid_file_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=r".+") as caught:
         parse_client_security(text)
     assert why in str(caught.value)
@@ -222,12 +222,12 @@ def test_secrets_are_in_no_repr() -> None:
     assert SECRET not in repr(parse_client_security(config))
 
 
-def test_what_is_said_of_other_things_means_nothing() -> None:
+def test_unrelated_client_properties_are_ignored() -> None:
     client = parse_client_security("bootstrap.servers=a:1\nclient.id=x\nssl.truststore.type=DER\n")
     assert (client.tls, client.login) == (None, None)
 
 
-def test_a_file_that_is_not_there_is_usage(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     for command in (("acl", "list"), ("user", "list"), ("ping", "127.0.0.1:1")):
         result = run_groupd(*command, "--command-config", str(tmp_path / "nothing"))
         assert (result.returncode, result.stdout) == (2, "")

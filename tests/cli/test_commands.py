@@ -21,7 +21,7 @@ def run(*arguments: str) -> Result:
         (["log", "verfy"], "verify"),
     ],
 )
-def test_a_misspelt_command_is_told_which_one_was_meant(arguments: list[str], meant: str) -> None:
+def test_a_misspelt_command_gets_a_suggestion(arguments: list[str], meant: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert f"Did you mean '{meant}'?" in result.stderr
@@ -29,7 +29,7 @@ def test_a_misspelt_command_is_told_which_one_was_meant(arguments: list[str], me
 
 
 @pytest.mark.parametrize("arguments", [["xylophone"], ["log", "xylophone"]])
-def test_a_command_like_no_other_is_told_alone(arguments: list[str]) -> None:
+def test_an_unknown_command_gets_no_suggestion(arguments: list[str]) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert "No such command 'xylophone'." in result.stderr

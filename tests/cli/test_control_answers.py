@@ -25,7 +25,7 @@ HOSTILE = "evil\x1b[2J\r[red]red[/red]\u202e\x9b2J"
 NOT_MET = {
     "type": "urn:groupd:not-met",
     "status": 409,
-    "title": "billing is not so after 2.0 s",
+    "title": "billing does not meet the conditions after 2.0 s",
     "detail": "It is Stable with 3 members (alice, bob, carol), 4 wanted.",
     "hints": ["start another one"],
     "unmet": [],
@@ -57,7 +57,7 @@ def run_at_terminal(
 # No
 
 
-def test_a_wait_that_is_not_met_says_why_and_ends_with_one(daemon: FakeDaemon) -> None:
+def test_a_failed_wait_prints_the_reason_and_exits_with_one(daemon: FakeDaemon) -> None:
     daemon.problems["POST /v1/groups/billing/wait"] = NOT_MET
     result = daemon.run("wait", "billing", "--members", "4", "--within", "2s")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -69,7 +69,7 @@ def test_a_wait_that_is_not_met_says_why_and_ends_with_one(daemon: FakeDaemon) -
     assert (result.exit_code, result.stderr.splitlines()[0]) == (1, first)
 
 
-def test_a_problem_is_its_sentence_with_what_helps(daemon: FakeDaemon) -> None:
+def test_a_problem_prints_its_sentence_and_hints(daemon: FakeDaemon) -> None:
     daemon.problems["POST /v1/groups/billing/members/bob/expire"] = {
         "type": "urn:groupd:ambiguous-member",
         "status": 409,
@@ -114,7 +114,7 @@ def test_whatever_a_problem_is_made_of_it_is_lines(problem: dict[str, Any]) -> N
 # Nobody there
 
 
-def test_no_daemon_is_one_line_that_says_what_to_do(daemon: FakeDaemon) -> None:
+def test_without_a_daemon_one_line_has_the_remedy(daemon: FakeDaemon) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -128,7 +128,7 @@ def test_no_daemon_is_one_line_that_says_what_to_do(daemon: FakeDaemon) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"\0\0\0\x08 nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n<html>"])
-def test_what_is_no_groupd_is_called_so(daemon: FakeDaemon, said: bytes) -> None:
+def test_a_foreign_server_is_recognised(daemon: FakeDaemon, said: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         command = [sys.executable, "-m", "coordinator", "groups", "--url", f"127.0.0.1:{port}"]
@@ -184,7 +184,7 @@ def test_a_group_described(daemon: FakeDaemon) -> None:
     assert both == {"group": description(), "offsets": offsets()}
 
 
-def test_members_that_share_a_client_id_are_told_apart(daemon: FakeDaemon) -> None:
+def test_members_with_one_client_id_are_distinguished(daemon: FakeDaemon) -> None:
     """By the shortest end of the member id that is theirs alone, in every place that names them."""
     ids = [f"worker-{end}" for end in ("aaaa-0000-4f2a", "bbbb-1111-4f2a", "cccc-2222-9d01")]
     members = [member("worker", member_id=member_id) for member_id in ids] + [member("alice")]
@@ -213,7 +213,7 @@ def test_the_end_of_a_member_id_is_the_shortest_that_is_its_own(member_ids: list
         assert len(shorter) < 4 or any(other.endswith(shorter) for other in {*member_ids} - {member_id})
 
 
-def test_a_lag_says_that_it_lacks_partitions_whose_end_is_not_known(daemon: FakeDaemon) -> None:
+def test_a_lag_names_partitions_of_unknown_end(daemon: FakeDaemon) -> None:
     known, never = offsets()["offsets"]
     unknown = known | {"partition": 4, "log_start_offset": None, "end_offset": None, "lag": None}
     path = "GET /v1/groups/billing/offsets"
@@ -291,7 +291,7 @@ def test_top_without_a_terminal_is_one_picture(daemon: FakeDaemon) -> None:
 # Terminals
 
 
-def test_a_terminal_has_colours_and_a_pipe_has_none(daemon: FakeDaemon) -> None:
+def test_only_a_terminal_gets_colours(daemon: FakeDaemon) -> None:
     daemon.texts["GET /v1/groups/billing/explain"] = "billing is Stable for 4.2 s.\n"
     for command in (("groups",), ("groups", "describe", "billing"), ("explain", "billing")):
         code, written = run_at_terminal(daemon, *command)
@@ -374,7 +374,7 @@ def test_ctrl_c_ends_a_wait_without_a_word(daemon: FakeDaemon) -> None:
             assert terminal.finish() == (130, "")
 
 
-def test_other_commands_load_nothing_of_this() -> None:
+def test_other_commands_do_not_import_the_api_client() -> None:
     source = (
         f"import sys; from {main.__module__} import groupd\n"
         "groupd(['ping', '--help'], standalone_mode=False)\n"

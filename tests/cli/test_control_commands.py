@@ -120,7 +120,7 @@ def test_a_group_is_waited_for_listed_described_and_explained(daemon: Daemon) ->
         assert "4 members wanted" in late.stderr.splitlines()[0]
 
 
-def test_a_group_whose_members_share_a_client_id_is_described(daemon: Daemon) -> None:
+def test_a_group_with_a_shared_client_id_is_described(daemon: Daemon) -> None:
     with consuming(daemon, "shared", "worker", "worker"):
         settle(daemon, "shared", 2)
         rows = [line.split() for line in done(daemon, "groups", "describe", "shared").splitlines()]
@@ -129,7 +129,7 @@ def test_a_group_whose_members_share_a_client_id_is_described(daemon: Daemon) ->
         assert all(owner.startswith("worker-…") for owner in owners)
 
 
-def test_no_such_group_and_no_sense(daemon: Daemon) -> None:
+def test_unknown_groups_and_invalid_arguments_are_errors(daemon: Daemon) -> None:
     unknown = run(daemon, "groups", "describe", "nobody")
     assert (unknown.returncode, unknown.stderr.count("\n")) == (1, 1)
     assert "nobody" in unknown.stderr
@@ -161,7 +161,7 @@ def test_names_that_are_empty_are_no_condition(daemon: Daemon) -> None:
     assert "nobody" in done(daemon, "wait", "nobody", "--absent", "", "--clients", "", "--within", "1s")
 
 
-def test_what_happens_is_watched(daemon: Daemon) -> None:
+def test_watch_prints_events(daemon: Daemon) -> None:
     command = [sys.executable, "-m", "coordinator", "watch", "watched", "--after", "-1", "--json"]
     url = ["--url", f"127.0.0.1:{daemon.http_port}"]
     with subprocess.Popen([*command, *url], stdout=subprocess.PIPE, text=True, env=environment()) as watch:

@@ -98,7 +98,7 @@ def daemon() -> Iterator[FakeDaemon]:
         ("ledger billing --last 1", "GET /v1/groups/billing/ledger", None),
     ],
 )
-def test_a_command_asks_for_what_it_says_and_prints_the_words_of_the_daemon(
+def test_a_command_sends_its_request_and_prints_the_answer(
     daemon: FakeDaemon, command: str, line: str, body: object
 ) -> None:
     daemon.texts[line] = "said\nby the daemon\n"
@@ -153,7 +153,7 @@ def test_names_of_groups_may_be_anything(daemon: FakeDaemon) -> None:
     assert daemon.run("explain", "").exit_code == 2
 
 
-def test_who_asks_is_told_with_the_token(daemon: FakeDaemon) -> None:
+def test_requests_carry_the_actor_and_the_token(daemon: FakeDaemon) -> None:
     daemon.run("clock", "freeze", USER="")
     assert daemon.last().headers["X-Groupd-Actor"] == "the command line"
     daemon.run("clock", "freeze", USER="root")
@@ -354,7 +354,7 @@ def test_an_empty_value_names_nothing(daemon: FakeDaemon) -> None:
         "explain",
     ],
 )
-def test_what_makes_no_sense_is_never_asked(daemon: FakeDaemon, command: str) -> None:
+def test_invalid_arguments_send_no_request(daemon: FakeDaemon, command: str) -> None:
     result = daemon.run(*command.split())
     assert result.exit_code == 2, result.output
     assert "Error: " in result.stderr

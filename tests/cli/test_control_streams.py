@@ -82,7 +82,7 @@ BYTES = (
 
 
 @given(st.sets(st.integers(0, len(BYTES))))
-def test_events_are_the_same_however_their_bytes_come(cuts: set[int]) -> None:
+def test_events_do_not_depend_on_their_chunks(cuts: set[int]) -> None:
     parser = ServerEventParser()
     edges = [0, *sorted(cuts), len(BYTES)]
     pieces = [BYTES[start:end] for start, end in pairwise(edges)]
@@ -187,7 +187,7 @@ def test_a_daemon_that_is_started_anew_is_followed_on() -> None:
         watch.process.communicate()
 
 
-def test_a_gap_is_said(daemon: FakeDaemon) -> None:
+def test_a_gap_is_printed(daemon: FakeDaemon) -> None:
     with running(daemon, "watch", "--after", "3") as watch:
         daemon.pieces.put(
             b'id: 5f3a.90\nevent: gap\ndata: {"after": 3, "gone_up_to": 90, "restarted": false}\n\n'
@@ -240,7 +240,7 @@ def test_a_ledger_that_is_followed_prints_each_entry_once_it_is_closed(
         assert {"after": ["11"], "limit": ["1"]} in others
 
 
-def test_the_ledger_of_a_group_that_is_not_there_yet_can_be_followed(daemon: FakeDaemon) -> None:
+def test_the_ledger_of_a_future_group_can_be_followed(daemon: FakeDaemon) -> None:
     with running(daemon, "ledger", "billing", "--follow") as follow:
         ledger = "GET /v1/groups/billing/ledger"
         daemon.values[ledger] = {"entries": [entry(1)], "next": 1}
@@ -252,7 +252,7 @@ def test_the_ledger_of_a_group_that_is_not_there_yet_can_be_followed(daemon: Fak
 # groupd top
 
 
-def test_top_draws_what_happens_and_ends_by_ctrl_c(daemon: FakeDaemon) -> None:
+def test_top_shows_changes_and_ends_by_ctrl_c(daemon: FakeDaemon) -> None:
     daemon.values |= {
         "GET /v1/groups": {"groups": [summary("billing")]},
         "GET /v1/groups/billing": description(),

@@ -12,7 +12,7 @@ from tests.interop.requirement import lacking
 AS_FIRST = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]
 
 
-def test_a_stop_that_comes_while_it_starts_ends_it(tmp_path: Path) -> None:
+def test_a_stop_during_the_start_ends_the_process(tmp_path: Path) -> None:
     try:
         can = subprocess.run([*AS_FIRST, "true"], capture_output=True, timeout=TIMEOUT_S, check=False)
     except FileNotFoundError:

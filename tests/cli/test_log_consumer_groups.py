@@ -196,7 +196,7 @@ def test_every_field_of_a_record_is_shown(case: Any, tmp_path: Path) -> None:
     assert deleted.endswith("<DELETE>")
 
 
-def test_a_value_that_is_none_is_shown_as_bytes_with_the_reason(tmp_path: Path) -> None:
+def test_an_invalid_value_is_shown_as_bytes_with_the_reason(tmp_path: Path) -> None:
     whole = fact(*FACTS[5][:2], version=0)
     assert whole.value is not None
     (line,) = json_lines(log("dump", write(tmp_path, [whole._replace(value=whole.value[:5])]), "--json"))

@@ -91,7 +91,7 @@ def without_member_bytes(line: dict[str, Any]) -> dict[str, Any] | None:
 
 @settings(max_examples=60)
 @given(HISTORIES, st.sampled_from(sorted(CODEC_NAMES)))
-def test_a_dump_of_any_history_is_what_was_written(history: list[list[Any]], codec: int) -> None:
+def test_a_dump_shows_all_written_records(history: list[list[Any]], codec: int) -> None:
     batches = [
         encode_batch([fact(key, value, 4, time) for (key, value), time in batch], codec=codec)
         for batch in history
@@ -163,13 +163,13 @@ OWN = [("orders", 0, 0), ("orders", 0, 1)]
         (["--until", "2023-11-14T22:13:20.001", "--group", "readers"], [ALL_OFFSETS[0]]),
     ],
 )
-def test_filters_take_what_they_say(
+def test_filters_select_matching_records(
     mixed: Path, arguments: list[object], wanted: list[tuple[str, int, int]]
 ) -> None:
     assert places(*arguments, mixed) == wanted
 
 
-def test_members_are_decoded_with_what_they_subscribe_to_and_own(mixed: Path) -> None:
+def test_members_are_decoded_with_subscriptions_and_assignments(mixed: Path) -> None:
     (line,) = json_lines(log("dump", "--json", "--type", "group_metadata", mixed))
     (found,) = line["value"]["members"]
     assert found["subscription"]["topics"] == ["orders"]
@@ -222,7 +222,7 @@ def test_control_batches_and_transactions_are_marked(tmp_path: Path) -> None:
         (b"\0\2\0\1g", b"\0\3short", "group_metadata", "g"),
     ],
 )
-def test_what_is_not_decoded_is_shown_with_its_type_and_bytes(
+def test_unknown_records_are_shown_with_type_and_bytes(
     tmp_path: Path, key: bytes | None, value: bytes | None, kind: str, group: str | None
 ) -> None:
     write_data_directory(tmp_path, {OFFSETS: [[Record(-1, 5, key, value)]]})
@@ -250,7 +250,7 @@ def test_records_of_a_batch_that_compaction_emptied_are_not_missed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_directories_of_a_broker_say_what_its_own_tool_says(name: str, tmp_path: Path) -> None:
+def test_dumps_of_broker_directories_match_kafkas_tool(name: str, tmp_path: Path) -> None:
     unpack(name, str(tmp_path))
     lines = json_lines(log("dump", "--json", "--topic", "__consumer_offsets", tmp_path))
     generations = {
@@ -263,7 +263,7 @@ def test_the_directories_of_a_broker_say_what_its_own_tool_says(name: str, tmp_p
     assert [line for line in lines if "error" in line] == []
 
 
-def test_a_segment_and_a_partition_say_what_the_directory_says(tmp_path: Path) -> None:
+def test_a_segment_and_a_partition_dump_like_their_directory(tmp_path: Path) -> None:
     records = [[commit("g", f"topic-{number}")] for number in range(60)]
     write_data_directory(tmp_path, {OFFSETS: records}, SMALL_SEGMENTS)
     paths = segments(tmp_path)
@@ -273,7 +273,7 @@ def test_a_segment_and_a_partition_say_what_the_directory_says(tmp_path: Path) -
     assert log("dump", "--json", *paths).stdout == whole
 
 
-def test_a_segment_somewhere_else_can_be_decoded_when_told(tmp_path: Path) -> None:
+def test_a_moved_segment_is_decoded_on_request(tmp_path: Path) -> None:
     write_data_directory(tmp_path / "data", {OFFSETS: [[commit("g", "orders")]]})
     (segment,) = segments(tmp_path / "data")
     copy = tmp_path / "some.file"
@@ -284,7 +284,7 @@ def test_a_segment_somewhere_else_can_be_decoded_when_told(tmp_path: Path) -> No
     assert decoded["key"]["group"] == "g"
 
 
-def test_what_compaction_and_retention_left_is_no_part_of_the_log(tmp_path: Path) -> None:
+def test_leftovers_of_compaction_and_retention_are_ignored(tmp_path: Path) -> None:
     write_data_directory(tmp_path, {OFFSETS: [[commit("g", "orders")]]})
     (segment,) = segments(tmp_path)
     data = segment.read_bytes()
@@ -308,7 +308,7 @@ def test_a_compacted_segment_on_its_way_counts_already(tmp_path: Path) -> None:
     assert others
 
 
-def test_a_torn_tail_is_the_end_and_damage_is_passed_over_and_said(tmp_path: Path) -> None:
+def test_a_torn_tail_ends_the_dump_and_damage_is_reported(tmp_path: Path) -> None:
     write_data_directory(tmp_path, {OFFSETS: [[commit("g", f"t{number}")] for number in range(4)]})
     (segment,) = segments(tmp_path)
     data = segment.read_bytes()
@@ -323,7 +323,7 @@ def test_a_torn_tail_is_the_end_and_damage_is_passed_over_and_said(tmp_path: Pat
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2023-13-01", ""])
-def test_a_time_that_is_none_is_a_usage_error(mixed: Path, time: str) -> None:
+def test_an_invalid_time_is_a_usage_error(mixed: Path, time: str) -> None:
     assert log("dump", "--since", time, mixed).exit_code == 2
 
 
@@ -350,7 +350,7 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(tmp_path: Path) -> None:
     assert dump.wait(TIMEOUT_S) == 0
 
 
-def test_following_prints_what_is_appended_in_new_segments_too(tmp_path: Path) -> None:
+def test_following_prints_appended_records_of_new_segments(tmp_path: Path) -> None:
     write_data_directory(tmp_path, {OFFSETS: [[commit("g", "t0")]]}, SMALL_SEGMENTS)
     dump = process("dump", "--json", "--follow", tmp_path)
     assert dump.stdout is not None

@@ -104,7 +104,7 @@ def whole_logs(data: Path) -> dict[TopicPartition, list[bytes]]:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
-async def test_what_was_acknowledged_is_there_after_a_power_cut(data: Path, share: float) -> None:
+async def test_acknowledged_records_survive_a_power_cut(data: Path, share: float) -> None:
     before = whole_logs(data)
     lose_power(data, share)
     assert whole_logs(data) != before
@@ -136,7 +136,7 @@ async def test_a_daemon_that_was_killed_lacks_nothing(data: Path, tmp_path: Path
     assert whole_logs(data) == before
 
 
-async def test_what_the_journal_has_is_told_and_not_repaired_away(data: Path, tmp_path: Path) -> None:
+async def test_repair_reports_and_keeps_records_of_the_journal(data: Path, tmp_path: Path) -> None:
     lose_power(data, 0.5)
     points = read_offsets(OsFiles(), f"{data}/{RECOVERY_POINTS}")
     *found, _ = json_lines(log("verify", "--json", data), 1)

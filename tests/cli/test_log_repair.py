@@ -101,7 +101,7 @@ async def test_damage_that_stops_a_load_is_found_repaired_and_loaded_again(tmp_p
     assert segment.with_name(segment.name + ".damaged").exists()
 
 
-async def test_a_lost_tail_is_refused_until_the_repair_has_said_so(tmp_path: Path) -> None:
+async def test_a_lost_tail_stops_the_start_until_a_repair(tmp_path: Path) -> None:
     await write_commits(tmp_path, 3)
     without_state(tmp_path)
     (segment,) = segments(tmp_path, LOG)
@@ -203,7 +203,7 @@ def commits(count: int) -> list[list[Record]]:
     ]
 
 
-async def test_records_that_stop_a_load_go_when_told(tmp_path: Path) -> None:
+async def test_records_that_stop_a_load_are_dropped_on_request(tmp_path: Path) -> None:
     await write_commits(tmp_path, 2)
     without_state(tmp_path)
     bad = Record(-1, 5, b"\0\1\0\x63short", b"\0\3")
@@ -321,12 +321,12 @@ def test_a_target_that_holds_something_or_lies_inside_is_refused(tmp_path: Path)
 
 
 @pytest.mark.parametrize("options", [[], ["--in-place", "--out", "somewhere"]])
-def test_how_to_repair_has_to_be_said(tmp_path: Path, options: list[str]) -> None:
+def test_repair_requires_a_mode(tmp_path: Path, options: list[str]) -> None:
     write_data_directory(tmp_path, {OFFSETS: commits(1)})
     assert log("repair", *options, tmp_path).exit_code == 2
 
 
-def test_a_directory_in_use_by_nobody_has_no_lock_left_on_it(tmp_path: Path) -> None:
+def test_repair_releases_the_lock_of_the_directory(tmp_path: Path) -> None:
     write_data_directory(tmp_path, {OFFSETS: commits(1)})
     assert log("repair", "--in-place", tmp_path).exit_code == 0
     assert log("repair", "--in-place", tmp_path).exit_code == 0
@@ -334,7 +334,7 @@ def test_a_directory_in_use_by_nobody_has_no_lock_left_on_it(tmp_path: Path) -> 
     assert len(json_lines(log("dump", "--json", tmp_path))) == 2
 
 
-def test_repair_of_what_is_no_log_is_refused(tmp_path: Path) -> None:
+def test_repair_of_another_directory_is_refused(tmp_path: Path) -> None:
     refused = log("repair", "--out", tmp_path / "copy", tmp_path / "missing")
     assert refused.exit_code == 2
     assert not (tmp_path / "copy").exists()

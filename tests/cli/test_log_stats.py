@@ -35,7 +35,7 @@ def record(group: str, partition: int, is_tombstone: bool) -> Record:
 
 @settings(max_examples=40)
 @given(writes=WRITES)
-def test_counts_are_those_of_what_was_written(
+def test_counts_match_the_written_records(
     writes: list[tuple[str, int, bool]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("data")
@@ -77,7 +77,7 @@ def test_a_key_of_before_0_9_is_the_same_key(tmp_path: Path) -> None:
     assert (stats["consumer_offsets"]["records"], stats["consumer_offsets"]["live_keys"]) == (2, 1)
 
 
-def test_times_codecs_and_logs_are_told_apart(tmp_path: Path) -> None:
+def test_statistics_distinguish_times_codecs_and_logs(tmp_path: Path) -> None:
     first = fact(GroupMetadataKey(group="g"), None, timestamp_ms=2000)
     plain = [Record(-1, 1000, b"k", b"v" * 500), Record(-1, 3000, None, b"v" * 500)]
     write_data_directory(tmp_path, {OFFSETS: [[first]], ORDERS: [encode_batch(plain, codec=GZIP)]})

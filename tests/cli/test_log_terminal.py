@@ -126,7 +126,7 @@ def test_each_partition_has_a_heading_and_each_record_its_columns(data: Path) ->
     assert "2023-11-14 22:13:20.000Z" in starts[1]
 
 
-def test_what_says_nothing_is_left_out_only_at_a_terminal(data: Path) -> None:
+def test_only_a_terminal_omits_default_fields(data: Path) -> None:
     rows, lines = only_at_a_terminal(data, "dump", "--type", "offset_commit")
     for field in ("leader_epoch=-1", 'metadata=""'):
         assert sum(field in line for line in lines) == 3
@@ -136,7 +136,7 @@ def test_what_says_nothing_is_left_out_only_at_a_terminal(data: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 100, 140])
-def test_long_lines_fit_the_terminal_and_say_what_they_leave_out(tmp_path: Path, columns: int) -> None:
+def test_long_lines_fit_the_terminal_and_name_omissions(tmp_path: Path, columns: int) -> None:
     members = [f"client-{uuid.UUID(int=number << 96)}" for number in range(30)]
     write_data_directory(tmp_path, {OFFSETS: [[group_of(members, "g" * 100, 90)]]})
     _, written = at_terminal("dump", tmp_path, columns=columns)
@@ -221,7 +221,7 @@ def test_a_repair_is_reported_in_a_table_at_a_terminal(data: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("command", [["dump"], ["stats"], ["verify"]])
-def test_colours_are_taken_away_and_forced_as_asked(data: Path, command: list[str]) -> None:
+def test_colours_can_be_disabled_and_forced(data: Path, command: list[str]) -> None:
     flip(segments(data)[0], 30)
     for arguments, variables in (
         (["--color", "never"], {}),
@@ -235,7 +235,7 @@ def test_colours_are_taken_away_and_forced_as_asked(data: Path, command: list[st
     assert COLORED.search(at_terminal(*command, "--color", "always", data, variables={"NO_COLOR": "1"})[1])
 
 
-def test_a_dumb_terminal_and_json_get_what_a_pipe_gets(data: Path) -> None:
+def test_a_dumb_terminal_and_json_get_plain_output(data: Path) -> None:
     for arguments, variables in (([], {"TERM": "dumb"}), (["--json"], {})):
         for command in ("dump", "stats", "verify"):
             _, written = at_terminal(command, *arguments, data, variables=variables)
@@ -281,7 +281,7 @@ def test_hostile_text_does_nothing_to_a_terminal(tmp_path: Path, text: str) -> N
     assert len({cell_len(row) for row in figures}) == 1
 
 
-def test_what_the_encoding_of_the_output_lacks_is_escaped(tmp_path: Path) -> None:
+def test_characters_outside_the_encoding_are_escaped(tmp_path: Path) -> None:
     write_data_directory(tmp_path, {OFFSETS: [[commit("漢", "orders")]]})
     result = groupd("log", "dump", str(tmp_path), PYTHONIOENCODING="ascii")
     assert (result.returncode, result.stderr) == (0, "")
@@ -289,7 +289,7 @@ def test_what_the_encoding_of_the_output_lacks_is_escaped(tmp_path: Path) -> Non
     assert Terminal("stats", tmp_path, variables={"PYTHONIOENCODING": "ascii"}).finish()[0] == 0
 
 
-def test_a_terminal_is_told_when_there_is_nothing_to_see(data: Path) -> None:
+def test_a_terminal_gets_a_line_for_an_empty_result(data: Path) -> None:
     code, written = at_terminal("dump", "--group", "nobody", data)
     assert code == 0
     assert len(screen(written)) == 1

@@ -34,7 +34,7 @@ ONGOING = TransactionLogValue(
 )
 
 
-def test_the_log_of_transactions_is_told_in_kafkas_words(tmp_path: Path) -> None:
+def test_transaction_records_have_kafkas_names(tmp_path: Path) -> None:
     broken = Record(-1, 0, b"\0\1", b"\0\0")
     write_data_directory(tmp_path, {TRANSACTIONS: [[state("pay", ONGOING)], [state("pay", None)], [broken]]})
     said, deleted, bad = json_lines(log("dump", "--json", tmp_path))
@@ -103,7 +103,7 @@ def test_the_index_of_aborted_transactions_and_the_snapshot_of_producers(tmp_pat
     assert "producer producer_id=9 producer_epoch=0" in log("dump", snapshot).output
 
 
-def test_files_that_are_none_of_producers_are_said_to_be_so(tmp_path: Path) -> None:
+def test_invalid_producer_files_are_reported(tmp_path: Path) -> None:
     directory = transactional(tmp_path)
     snapshot = directory / f"{6:020d}.snapshot"
     snapshot.write_bytes(snapshot.read_bytes()[:-1])

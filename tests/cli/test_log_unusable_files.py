@@ -94,7 +94,7 @@ def spoiled(request: pytest.FixtureRequest, put: Callable[[Path], None], sound: 
     return path
 
 
-def test_verify_names_the_file_and_looks_at_all_others(spoiled: Path) -> None:
+def test_verify_names_an_unusable_file_and_checks_the_rest(spoiled: Path) -> None:
     data = spoiled.parents[1]
     damaged = segments(data, OTHER)[1]
     damaged.write_bytes(damaged.read_bytes()[:-1])
@@ -129,7 +129,7 @@ def test_a_log_that_is_repaired_in_place_is_sound(spoiled: Path) -> None:
     assert verified.exit_code == 0, verified.output
 
 
-def test_a_start_serves_the_others_and_names_the_file(spoiled: Path) -> None:
+def test_a_start_names_an_unusable_file_and_serves_the_rest(spoiled: Path) -> None:
     broker = Broker(str(spoiled.parents[1]))
     failed = broker.plane.list_failed_partitions()
     assert failed.keys() <= {ORDERS}
@@ -141,7 +141,7 @@ def test_a_start_serves_the_others_and_names_the_file(spoiled: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [directory, pipe])
-def test_what_is_no_file_is_not_opened(make: Callable[[Path], None], tmp_path: Path) -> None:
+def test_special_files_are_not_opened(make: Callable[[Path], None], tmp_path: Path) -> None:
     """The opening of a pipe would wait for a writer."""
     path, files = tmp_path / "file", OsFiles()
     make(path)

@@ -21,7 +21,7 @@ def run(path: Path | str, *options: str, stdin: bytes | None = None) -> Result:
     return CliRunner().invoke(groupd, ["replay", str(path), *options], input=stdin)
 
 
-def test_the_same_comes_of_it(path: Path) -> None:
+def test_a_replay_repeats_the_outcomes(path: Path) -> None:
     result = run(path)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith("identical: ")
@@ -46,7 +46,7 @@ def test_the_ledger(path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [("-o", "group.max.size=1"), ("--drop", "fire B")])
-def test_what_if(path: Path, option: tuple[str, str]) -> None:
+def test_a_changed_recording_has_other_outcomes(path: Path, option: tuple[str, str]) -> None:
     result = run(path, *option, "--ledger")
     assert result.exit_code == 1
     assert "session expired" not in result.stdout
@@ -54,7 +54,7 @@ def test_what_if(path: Path, option: tuple[str, str]) -> None:
     assert run(path, "--drop", "heartbeat report").exit_code == 2
 
 
-def test_a_change_of_which_nothing_comes(path: Path) -> None:
+def test_a_change_without_effect_is_reported(path: Path) -> None:
     result = run(path, "-o", "group.max.size=100")
     assert (result.exit_code, result.stdout.split(":")[0]) == (0, "identical all the same")
 
@@ -75,7 +75,7 @@ def test_nothing_is_found(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "word"), [("scenario", "> join A"), ("pytest", "def test_g(broker):")])
-def test_what_is_written(path: Path, kind: str, word: str) -> None:
+def test_exports_are_written(path: Path, kind: str, word: str) -> None:
     result = run(path, "--emit", kind)
     assert result.exit_code == 0
     assert word in result.stdout
@@ -106,14 +106,14 @@ def test_a_scrubbed_one_plays_as_before(path: Path, tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_what_makes_no_sense_is_told(path: Path, options: tuple[str, ...]) -> None:
+def test_invalid_arguments_are_refused(path: Path, options: tuple[str, ...]) -> None:
     result = run(path, *options)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr
 
 
 @pytest.mark.parametrize("what", [b"", b"\x00\xff garbage", b'{"format": 9, "group_id": "g"}\n'])
-def test_what_is_no_recording_is_told(what: bytes, tmp_path: Path) -> None:
+def test_other_files_are_refused(what: bytes, tmp_path: Path) -> None:
     path = tmp_path / "what"
     path.write_bytes(what)
     result = run(path)
@@ -122,7 +122,7 @@ def test_what_is_no_recording_is_told(what: bytes, tmp_path: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_one_that_is_cut_short_is_told(path: Path, tmp_path: Path) -> None:
+def test_a_truncated_recording_is_reported(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "short"
     other.write_bytes(path.read_bytes()[:-100])
     result = run(other)
@@ -130,7 +130,7 @@ def test_one_that_is_cut_short_is_told(path: Path, tmp_path: Path) -> None:
     assert "cut short" in result.stderr
 
 
-def test_no_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     result = run(tmp_path / "none")
     assert result.exit_code == 2
     assert "none" in result.stderr
@@ -150,7 +150,7 @@ def test_no_file_is_told(tmp_path: Path) -> None:
         ("record billing start --mebibytes 64", "PUT /v1/recordings/billing", {"bytes": 64 * 1024 * 1024}),
     ],
 )
-def test_record_asks_for_what_it_says(command: str, line: str, body: object) -> None:
+def test_record_sends_its_request(command: str, line: str, body: object) -> None:
     with FakeDaemon().running() as daemon:
         daemon.texts[line] = "said\n"
         result = daemon.run(*command.split())
@@ -196,7 +196,7 @@ def test_record_saves(tmp_path: Path) -> None:
         "record --mebibytes 3",
     ],
 )
-def test_record_tells_what_makes_no_sense(command: str) -> None:
+def test_record_refuses_invalid_arguments(command: str) -> None:
     with FakeDaemon().running() as daemon:
         assert daemon.run(*command.split()).exit_code == 2
         assert daemon.asked == []

@@ -51,7 +51,7 @@ def check_life_of_a_user(where: tuple[str, str]) -> None:
     assert "alice" in again.stderr
 
 
-def test_users_come_and_go_while_a_daemon_runs(tmp_path: Path) -> None:
+def test_users_are_added_and_removed_while_a_daemon_runs(tmp_path: Path) -> None:
     daemon = Daemon(*FREE, "--data-dir", str(tmp_path), "--profile", "test")
     try:
         check_life_of_a_user(("--bootstrap", f"127.0.0.1:{daemon.port}"))
@@ -92,7 +92,7 @@ def test_users_of_a_stopped_daemon_are_there_when_it_starts(tmp_path: Path) -> N
         (("list", "--bootstrap", "127.0.0.1:1"), "", "contradict"),
     ],
 )
-def test_what_makes_no_sense_is_usage(
+def test_invalid_arguments_are_usage_errors(
     tmp_path: Path, arguments: tuple[str, ...], password: str, why: str
 ) -> None:
     result = user(*arguments, "--data-dir", str(tmp_path), password=password)
@@ -127,7 +127,7 @@ def test_a_store_that_is_missing_is_not_begun_anew(tmp_path: Path) -> None:
     assert not (tmp_path / SECURITY).exists()
 
 
-def test_nobody_answers() -> None:
+def test_an_unreachable_broker_is_an_error() -> None:
     result = user("list", "--bootstrap", f"127.0.0.1:{free_ports(1)[0]}")
     assert (result.returncode, result.stdout) == (3, "")
     assert "does not answer" in result.stderr

@@ -61,7 +61,7 @@ def test_every_field_is_printed_with_its_place_type_and_value() -> None:
     assert any(re.match(r"\d+ 6 reason string\? \"first\"", line) for line in lines)
 
 
-def test_what_consumers_put_into_a_join_is_opened() -> None:
+def test_consumer_protocol_bytes_of_a_join_are_decoded() -> None:
     found = fields(run("decode", "JoinGroupRequest", "9", "--json", "--hex", encode(join(), 9).hex()))
     inner = "protocols[0].metadata."
     assert found[inner + "version"]["value"] == 1
@@ -81,7 +81,7 @@ def test_a_frame_has_a_header() -> None:
     assert run("decode", "SyncGroupRequest", "5", "--frame", "--hex", frame.hex()).exit_code == 2
 
 
-def test_bytes_may_come_from_a_file_or_standard_input(tmp_path: Path) -> None:
+def test_bytes_are_read_from_a_file_or_standard_input(tmp_path: Path) -> None:
     data = encode(join(), 9)
     (tmp_path / "body").write_bytes(data)
     from_file = run("decode", "JoinGroupRequest", "9", str(tmp_path / "body"))
@@ -92,7 +92,7 @@ def test_bytes_may_come_from_a_file_or_standard_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 7, 30])
-def test_what_was_read_before_the_damage_is_printed_and_then_the_reason(cut: int) -> None:
+def test_fields_before_the_damage_are_printed_with_the_reason(cut: int) -> None:
     data = encode(join(), 9)[:-cut]
     result = run("decode", "JoinGroupRequest", "9", "--hex", data.hex())
     assert result.exit_code == 1
@@ -150,7 +150,7 @@ def test_a_capture_of_real_clients_is_printed_whole(capture: Path) -> None:
     assert messages >= {"JoinGroupRequest", "JoinGroupResponse", "FetchResponse"}
 
 
-def test_only_the_apis_asked_for_are_printed(capture: Path) -> None:
+def test_only_the_requested_apis_are_printed(capture: Path) -> None:
     result = run("dump", "--api", "Heartbeat", str(capture))
     heads = [line for line in result.output.splitlines() if line.startswith("line ")]
     assert heads
@@ -185,7 +185,7 @@ def test_the_records_of_a_segment_are_printed(tmp_path: Path) -> None:
     assert run("record", str(directory)).exit_code == 1
 
 
-def test_a_record_that_makes_no_sense_is_named() -> None:
+def test_an_invalid_record_is_named() -> None:
     assert run("record", "--hex", KEY[:-1].hex()).exit_code == 1
     assert run("record", "--hex", KEY.hex(), "--value", (b"\0\x09" + VALUE[2:]).hex()).exit_code == 1
     assert run("record", "--hex", "00").exit_code == 1

@@ -157,7 +157,7 @@ def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) ->
     explained = (kept / "explain.txt").read_text()
     assert "billing" in explained
     for text in (said, explained):
-        [removed] = [line for line in text.splitlines() if "There is no group refunds" in line]
+        [removed] = [line for line in text.splitlines() if "Group refunds does not exist" in line]
         assert "removed" in removed
         assert "DeleteGroups" in removed
     assert json.loads((kept / "violations.json").read_text())["violations"] == []

@@ -48,7 +48,7 @@ def value_of(event: StreamEvent) -> dict[str, Any]:
     return value
 
 
-async def test_what_happens_from_now_on() -> None:
+async def test_the_stream_begins_with_new_events() -> None:
     stream = EventStream()
     tell(stream, 0)
     with stream.subscribe() as following:
@@ -67,7 +67,7 @@ async def test_what_happens_from_now_on() -> None:
     assert stream.reader_count == 0
 
 
-async def test_who_comes_back_misses_nothing() -> None:
+async def test_a_resumed_stream_misses_no_event() -> None:
     stream = EventStream()
     for number in range(10):
         tell(stream, number)
@@ -76,7 +76,7 @@ async def test_who_comes_back_misses_nothing() -> None:
         assert [event.seq for event in await read(following, 4)] == [7, 8, 9, 10]
 
 
-async def test_what_is_gone_is_named() -> None:
+async def test_lost_events_are_a_gap() -> None:
     stream = EventStream(ring_bytes=10_000)
     for number in range(100):
         tell(stream, number)
@@ -115,7 +115,7 @@ async def test_a_number_that_another_process_had_is_not_ones_own() -> None:
         assert following.start == 3
 
 
-async def test_who_begins_now_learns_where_that_is() -> None:
+async def test_a_new_reader_learns_its_position() -> None:
     stream = EventStream()
     tell(stream, 4)
     with stream.subscribe() as following:
@@ -136,7 +136,7 @@ async def test_one_group_and_some_kinds() -> None:
         assert [event.seq for event in await read(of_kind, 2)] == [1, 2]
 
 
-async def test_a_slow_reader_is_cut_off_and_nobody_else() -> None:
+async def test_only_a_slow_reader_is_disconnected() -> None:
     stream = EventStream(max_behind_bytes=5_000)
     with stream.subscribe() as slow, stream.subscribe() as quick:
         for number in range(100):

@@ -156,7 +156,7 @@ async def test_a_group_that_was_never_there(serving: tuple[Server, ControlPlane]
         await control.groups.describe_group(GROUP)
 
 
-async def test_a_wait_that_goes_on_when_the_group_is_removed(serving: tuple[Server, ControlPlane]) -> None:
+async def test_a_wait_continues_after_the_removal_of_its_group(serving: tuple[Server, ControlPlane]) -> None:
     server, control = serving
     await empty_group(server)
     waiting = asyncio.create_task(

@@ -24,7 +24,7 @@ async def server() -> AsyncIterator[Server]:
     await server.close()
 
 
-async def test_what_happened_before_it_was_there_is_in_the_ledger(server: Server) -> None:
+async def test_earlier_events_are_in_the_ledger(server: Server) -> None:
     late = LazyControlPlane(server)
     async with Client(server) as client:
         await join_alone(client, "billing")
@@ -54,7 +54,7 @@ async def test_it_is_made_by_itself_once_something_happens(server: Server) -> No
     late.close()
 
 
-async def test_nobody_is_told_twice(server: Server) -> None:
+async def test_no_event_is_delivered_twice(server: Server) -> None:
     late = LazyControlPlane(server)
     assert late.get_or_create() is late.get_or_create()
     listeners = len(server.group_events.listeners)

@@ -58,7 +58,7 @@ async def test_an_answer_that_is_too_large_for_anybody_costs_its_connection(tmp_
         assert toll.is_bearable(), toll
 
 
-async def test_large_answers_that_nobody_reads_are_not_all_made(tmp_path: Path) -> None:
+async def test_unread_large_answers_delay_further_ones(tmp_path: Path) -> None:
     async with besieged(tmp_path, FAT) as siege:
         await fatten(siege.attacker)
         await siege.begin()

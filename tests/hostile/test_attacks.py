@@ -107,14 +107,14 @@ def violations(results: list[AttackResult]) -> list[str]:
     return [violation for result in results for violation in result.find_violations()]
 
 
-async def test_a_sample_of_attacks_lets_others_in(tmp_path: Path) -> None:
+async def test_other_clients_work_during_a_sample_of_attacks(tmp_path: Path) -> None:
     """SEED=7 in the environment draws another sample."""
     attacks = sample_attacks(SEED, SAMPLED)
     assert not violations(await play_all(tmp_path, attacks, SAMPLE_SIZE, SAMPLE_STATE))
 
 
 @pytest.mark.timeout(1800)
-async def test_an_attack_on_each_list_lets_others_in(tmp_path: Path) -> None:
+async def test_other_clients_work_during_an_attack_on_each_list(tmp_path: Path) -> None:
     """`make nightly` plays all attacks of this size, and `make soak` those of the largest size."""
     attacks = sample_attacks(SEED, len(find_list_fields()))
     assert not violations(await play_all(tmp_path, attacks, EXTENDED_SIZE, EXTENDED_STATE))

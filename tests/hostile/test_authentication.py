@@ -92,7 +92,7 @@ async def gone(crowd: list[Hostile]) -> None:
     await asyncio.gather(*(hostile.end() for hostile in crowd))
 
 
-async def test_many_that_never_authenticate_are_cut_off_and_harm_nobody(tmp_path: Path) -> None:
+async def test_unauthenticated_connections_are_closed_and_harmless(tmp_path: Path) -> None:
     options = ["-o", f"authentication.timeout.ms={TIMEOUT_MS}"]
     async with besieged(tmp_path, options, place=BEFORE_SASL) as siege:
         await siege.begin()
@@ -115,7 +115,7 @@ async def is_served(siege: Siege) -> None:
     assert await late.answer() is not None
 
 
-async def test_many_half_handshakes_are_cut_off_and_harm_nobody(tmp_path: Path) -> None:
+async def test_half_handshakes_are_closed_and_harmless(tmp_path: Path) -> None:
     options = ["-o", f"authentication.timeout.ms={TIMEOUT_MS}"]
     async with besieged(tmp_path, options, place=THROUGH_TLS) as siege:
         await siege.begin()
@@ -148,7 +148,7 @@ async def test_the_memory_of_a_storm_of_handshakes_is_given_back(tmp_path: Path,
         assert toll.is_bearable(LATEST_MS), toll
 
 
-async def test_many_that_say_nothing_after_their_handshake_harm_nobody(tmp_path: Path) -> None:
+async def test_silent_connections_after_a_handshake_are_harmless(tmp_path: Path) -> None:
     options = ["-o", f"authentication.timeout.ms={TIMEOUT_MS}"]
     async with besieged(tmp_path, options, place=BEFORE_SASL_THROUGH_TLS) as siege:
         await siege.begin()
@@ -160,7 +160,7 @@ async def test_many_that_say_nothing_after_their_handshake_harm_nobody(tmp_path:
 
 
 @pytest.mark.parametrize("place", [BEFORE_SASL, BEFORE_SASL_THROUGH_TLS], ids=["plain", "through TLS"])
-async def test_a_flood_of_wrong_passwords_fills_no_log_and_harms_nobody(tmp_path: Path, place: Place) -> None:
+async def test_a_flood_of_wrong_passwords_does_not_fill_the_log(tmp_path: Path, place: Place) -> None:
     async def guess() -> None:
         for number in range(GUESSES // GUESSERS):
             hostile = await siege.attacker.connect()
@@ -183,7 +183,7 @@ async def test_a_flood_of_wrong_passwords_fills_no_log_and_harms_nobody(tmp_path
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "PLAIN"])
-async def test_many_tokens_of_half_a_megabyte_harm_nobody(tmp_path: Path, mechanism: str) -> None:
+async def test_large_tokens_are_harmless(tmp_path: Path, mechanism: str) -> None:
     name = b"=2C" * (TOKEN_BYTES // 3)
     token = b"\0" + name + b"\0" if mechanism == "PLAIN" else b"n,,n=" + name + b",r="
     tried = frame(SaslHandshakeRequest(mechanism=mechanism), 1) + frame(
@@ -200,7 +200,9 @@ async def test_many_tokens_of_half_a_megabyte_harm_nobody(tmp_path: Path, mechan
         assert toll.is_bearable(LATEST_MS), toll
 
 
-async def test_what_strangers_keep_here_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_of_unauthenticated_clients_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sasl_listener, "MAX_BUFFERED_BYTES", 350_000)
     async with serving_sasl(tmp_path) as server, AsyncExitStack() as stack:
         strangers = []

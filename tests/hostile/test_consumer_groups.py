@@ -76,7 +76,7 @@ def chunks(requests: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield requests[begin : begin + IN_FLIGHT]
 
 
-async def test_a_member_that_never_gives_up_its_partitions_is_fenced_and_the_others_have_them(
+async def test_a_member_that_never_revokes_is_fenced(
     tmp_path: Path,
 ) -> None:
     async with besieged(tmp_path, (*AT_ONCE, "--topic", "orders:4")) as siege:
@@ -99,7 +99,7 @@ async def test_a_member_that_never_gives_up_its_partitions_is_fenced_and_the_oth
         assert toll.is_bearable(), toll
 
 
-async def test_a_client_that_comes_with_the_other_protocol_each_time(tmp_path: Path) -> None:
+async def test_a_client_that_alternates_protocols_is_harmless(tmp_path: Path) -> None:
     async with besieged(tmp_path, (*AT_ONCE, "--topic", "orders:4")) as siege:
         await siege.begin()
         client = await siege.attacker.connect()

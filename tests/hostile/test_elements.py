@@ -59,7 +59,7 @@ async def send_and_read(siege: Siege, data: bytes) -> bytes | None:
     return await hostile.answer()
 
 
-async def test_what_is_tagged_and_unknown_is_counted(tmp_path: Path) -> None:
+async def test_unknown_tagged_fields_count_as_elements(tmp_path: Path) -> None:
     plain = frame(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
     async with besieged(tmp_path) as siege:
         some = with_tags(with_tags(plain, MAX_UNKNOWN_TAGS, in_header=False), 1, in_header=True)
@@ -72,7 +72,7 @@ async def test_what_is_tagged_and_unknown_is_counted(tmp_path: Path) -> None:
         assert toll.is_bearable(), toll
 
 
-async def test_what_each_api_may_hold_is_bounded(tmp_path: Path) -> None:
+async def test_the_elements_of_each_api_are_bounded(tmp_path: Path) -> None:
     protocols = [JoinGroupRequestProtocol(name="", metadata=b"")] * (APIS[11].max_elements + 1)
     join = JoinGroupRequest(
         group_id="g", session_timeout_ms=10_000, member_id="", protocol_type="consumer", protocols=protocols
@@ -108,7 +108,7 @@ async def test_a_member_names_as_many_topics_and_owns_as_many_partitions_as_ther
         assert toll.is_bearable(), toll
 
 
-async def test_sessions_of_partitions_that_nobody_knows(tmp_path: Path) -> None:
+async def test_fetch_sessions_of_unknown_partitions_are_bounded(tmp_path: Path) -> None:
     data = frame(fetch_of(OF_A_SESSION), 12)
     async with besieged(tmp_path, (*KEPT, "--topic", "orders:1")) as siege:
         await siege.begin()

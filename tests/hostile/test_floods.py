@@ -36,7 +36,7 @@ async def committed(client: Client, offset: int) -> None:
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
-async def test_a_daemon_without_descriptors_serves_whom_it_has_and_recovers(tmp_path: Path) -> None:
+async def test_a_daemon_without_descriptors_serves_open_connections(tmp_path: Path) -> None:
     log = tmp_path / "log"
     daemon = await Process.start(
         tmp_path / "data",
@@ -65,7 +65,7 @@ async def test_a_daemon_without_descriptors_serves_whom_it_has_and_recovers(tmp_
         await daemon.kill()
 
 
-async def test_connections_that_come_and_go_by_the_thousand_leave_nothing(tmp_path: Path) -> None:
+async def test_thousands_of_short_connections_leave_no_state(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as friend:
         for _ in range(10):
             async with AsyncExitStack() as stack:

@@ -178,7 +178,7 @@ async def test_offsets_are_read_while_the_disk_syncs_nothing(
             assert [await committed(client, group) for group in GROUPS] == [offset] * len(GROUPS)
 
 
-async def test_nobody_is_given_up_as_long_as_that_cannot_be_written() -> None:
+async def test_no_member_expires_while_the_disk_is_full() -> None:
     """A session that ends meanwhile is over when there is space; the partition is not read again for it."""
     files, held = FaultyFiles(), HeldClock()
     one = {"offsets.topic.num.partitions": "1"}
@@ -273,7 +273,7 @@ async def test_a_start_on_a_full_disk(was_clean: bool, caplog: pytest.LogCapture
         assert [await committed(client, group) for group in GROUPS] == [20] + [19] * (len(GROUPS) - 1)
 
 
-async def test_what_only_the_journal_has_waits_for_room(caplog: pytest.LogCaptureFixture) -> None:
+async def test_records_of_the_journal_wait_for_space(caplog: pytest.LogCaptureFixture) -> None:
     """A power cut took it from the segments, and a full disk does not take it back: no older offset is shown."""
     files = FaultyFiles()
     server = await start(settings(DATA, FOUR, topics=[("orders", 1)], files=files))

@@ -59,7 +59,7 @@ FOUND: Final = {
 
 
 @pytest.mark.parametrize("what", FOUND)
-def test_what_was_found_before(what: str) -> None:
+def test_earlier_findings_of_the_fuzzer_stay_fixed(what: str) -> None:
     wanted, data = FOUND[what]
     (target,) = (target for target in all_targets() if target.name == wanted)
     target.call(bytes.fromhex(data))
@@ -81,7 +81,7 @@ def _fails(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("call", [_grows, _loops, _fails])
-def test_the_fuzzer_sees_what_breaks_a_law(call: Callable[[bytes], None]) -> None:
+def test_the_fuzzer_detects_a_broken_invariant(call: Callable[[bytes], None]) -> None:
     target = Target(call.__name__, (b"\x05\x06\x07\x07\x01",), call, ())
     with pytest.raises(Finding):
         Fuzzer(target, seed=1).run(lambda runs: runs < 20_000)

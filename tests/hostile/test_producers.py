@@ -53,7 +53,7 @@ async def write_all(attacker: Attacker) -> None:
         assert (await client.call(ListGroupsRequest(), 4)).error_code == ErrorCode.NONE
 
 
-async def test_many_who_describe_a_partition_and_do_not_read(tmp_path: Path) -> None:
+async def test_unread_descriptions_of_producers_are_bounded(tmp_path: Path) -> None:
     topic = DescribeProducersTopicRequest(name="orders", partition_indexes=[0])
     asked = frame(DescribeProducersRequest(topics=[topic]), 0)
     async with besieged(tmp_path, ORDERS) as siege:

@@ -33,7 +33,7 @@ async def trickle(hostile: Hostile) -> None:
         await asyncio.sleep(0.1)
 
 
-async def test_who_stops_in_a_request_keeps_nobody_waiting_for_ever(tmp_path: Path) -> None:
+async def test_a_stalled_request_does_not_block_others_forever(tmp_path: Path) -> None:
     async with besieged(tmp_path, OPTIONS) as siege:
         await siege.begin()
         crowd = [await siege.attacker.connect() for _ in range(CROWD)]
@@ -68,7 +68,7 @@ async def test_the_largest_request_gets_through_beside_those_that_stop(tmp_path:
         assert answered.error_code == ErrorCode.NONE
 
 
-async def test_who_sends_slowly_and_keeps_nobody_waiting_is_let_be(tmp_path: Path) -> None:
+async def test_a_slow_request_may_continue_while_no_other_waits(tmp_path: Path) -> None:
     async with besieged(tmp_path, OPTIONS) as siege:
         slow = await siege.attacker.connect()
         asked = frame(NAMED, 4)

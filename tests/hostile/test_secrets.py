@@ -236,7 +236,7 @@ def add_user(port: int) -> str:
     return seen + out
 
 
-async def test_no_secret_is_told(tmp_path: Path) -> None:
+async def test_no_secret_is_revealed(tmp_path: Path) -> None:
     ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
     async with daemon(tmp_path, ports) as process:
         ports["PLAINTEXT"] = process.port

@@ -8,7 +8,7 @@ from tests.hostile.wire.house import playing
 from tests.hostile.wire.reading import NO_OFFSET, Reading, Violation
 
 
-async def test_no_member_is_told_what_it_must_not_be(tmp_path: Path) -> None:
+async def test_no_member_gets_a_forbidden_response(tmp_path: Path) -> None:
     played = await playing(tmp_path, seed=1, players=14, bursts=60)
     # The play is worth something only if all that is judged came about.
     assert played.told > 300
@@ -32,7 +32,7 @@ def committed(reading: Reading, offset: int, error: int = 0) -> None:
     reading.wrote(reading.writes(reading.asks(), PLACE, offset), error)
 
 
-def test_what_is_as_it_should_be(reading: Reading) -> None:
+def test_a_correct_history_passes(reading: Reading) -> None:
     reading.joined(reading.asks("g"), "g", "b", 5, "a", [])
     reading.synced(reading.asks("g"), "g", "b", 5, b"2")
     reading.beat(reading.asks("g"), "g", "b", 5)
@@ -93,7 +93,7 @@ def test_a_member_that_has_left_is_seen(reading: Reading) -> None:
         reading.joined(reading.asks("g"), "g", "a", 6, "a", ["a", "b"])
 
 
-def test_an_id_that_comes_twice_is_seen(reading: Reading) -> None:
+def test_a_repeated_id_is_detected(reading: Reading) -> None:
     reading.new_id("c")
     with pytest.raises(Violation):
         reading.new_id("c")
@@ -105,7 +105,7 @@ def test_a_commit_that_is_lost_is_seen(reading: Reading) -> None:
         reading.fetched(reading.asks(), PLACE, NO_OFFSET)
 
 
-def test_a_commit_that_comes_back_is_seen(reading: Reading) -> None:
+def test_a_reappearing_commit_is_detected(reading: Reading) -> None:
     committed(reading, 7)
     committed(reading, 8)
     with pytest.raises(Violation):
@@ -125,6 +125,6 @@ def test_a_refused_commit_that_shows_is_seen(reading: Reading) -> None:
         reading.fetched(reading.asks(), PLACE, 7)
 
 
-def test_an_offset_that_nobody_committed_is_seen(reading: Reading) -> None:
+def test_an_uncommitted_offset_is_detected(reading: Reading) -> None:
     with pytest.raises(Violation):
         reading.fetched(reading.asks(), PLACE, 9)

@@ -11,7 +11,7 @@ from tests.hostile.siege.siege import besieged
 STANDSTILL_S = 1.0
 
 
-async def test_a_client_like_any_other_is_bearable(tmp_path: Path) -> None:
+async def test_a_normal_client_passes_the_siege(tmp_path: Path) -> None:
     async with besieged(tmp_path) as siege:
         await siege.begin()
         client = await siege.attacker.connect()

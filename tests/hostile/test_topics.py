@@ -49,7 +49,7 @@ async def test_metadata_that_names_thousands_of_new_topics(tmp_path: Path) -> No
         assert toll.is_bearable(), toll
 
 
-async def test_topics_of_thousands_of_partitions_come_and_go(tmp_path: Path) -> None:
+async def test_topics_of_thousands_of_partitions_are_created_and_deleted(tmp_path: Path) -> None:
     async with besieged(tmp_path) as siege:
         await siege.begin()
         hostile = await siege.attacker.connect()
@@ -127,7 +127,7 @@ async def test_a_start_with_more_partitions_than_descriptors_serves_the_rest(tmp
     assert str(2 * FILES - FIT) in lines[0]
 
 
-async def test_what_has_begun_is_finished_when_its_client_is_gone(tmp_path: Path) -> None:
+async def test_a_begun_change_completes_after_a_disconnection(tmp_path: Path) -> None:
     async with besieged(tmp_path) as siege:
         hostile, other = await siege.attacker.connect(), await siege.attacker.connect()
         await hostile.send(frame(creation(("wide", 500)), 7))

@@ -156,7 +156,7 @@ def test_librdkafka_shows_a_signed_token_and_a_new_one_in_time(secured_daemon: D
         consumer.close()
 
 
-def test_librdkafka_is_told_that_a_token_is_no_good(secured_daemon: Daemon) -> None:
+def test_librdkafka_gets_the_refusal_of_a_token(secured_daemon: Daemon) -> None:
     errors: list[str] = []
     how = librdkafka(
         secured_daemon,

@@ -51,7 +51,7 @@ def complete(crew: Crew) -> None:
     crew.complete()
 
 
-def test_of_three_the_one_that_was_killed_goes_and_only_that_one(crew: Crew) -> None:
+def test_only_the_killed_member_of_three_expires(crew: Crew) -> None:
     before = crew.room.member_ids()
     dead = crew.members[0]
     crew.kill(dead)
@@ -75,7 +75,7 @@ def test_of_three_the_one_that_was_killed_goes_and_only_that_one(crew: Crew) -> 
     assert ("clock", ACTOR) in [(act["kind"], act["by"]) for act in entry["also"]]
 
 
-def test_a_live_member_that_is_expired_comes_back_under_a_new_id(crew: Crew) -> None:
+def test_an_expired_live_member_rejoins_under_a_new_id(crew: Crew) -> None:
     before = crew.room.member_ids()
     after = crew.room.wait(members=3)
     expired = crew.members[1]
@@ -166,7 +166,7 @@ def test_errors_on_heartbeats(crew: Crew) -> None:
     crew.all_commit()
 
 
-def test_a_commit_whose_answer_is_lost(crew: Crew) -> None:
+def test_a_commit_with_a_lost_answer_is_durable(crew: Crew) -> None:
     """It is durable all the same; whether the client sends it again or says so is its own business."""
     crew.all_commit()
     unlucky = crew.members[1]

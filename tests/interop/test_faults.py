@@ -70,7 +70,7 @@ async def committed(server: Server) -> int:
         return int(answer.topics[0].partitions[0].committed_offset)
 
 
-async def test_a_commit_whose_answer_is_lost_is_made_again(
+async def test_a_commit_with_a_lost_answer_is_repeated(
     server: Server, control: ControlPlane, consumers: list[Any]
 ) -> None:
     """The client commits the same once more on a new connection, and the application sees no error."""

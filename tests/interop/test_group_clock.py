@@ -111,7 +111,7 @@ def group_of(clocked: Clocked, name: str, driver: Driver, board: Board, session_
     return group
 
 
-def test_a_client_that_was_stopped_for_longer_than_its_session_comes_back_though_the_clock_is_frozen(
+def test_a_suspended_client_rejoins_a_frozen_group(
     clocked: Clocked, topic: str, group_name: str, board: Board
 ) -> None:
     """librdkafka counts its own session, forgets its member id and joins anew: its old id is let go.

@@ -64,7 +64,7 @@ def test_metadata_lists_every_topic(broker: Broker, topic: str) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_what_is_produced_is_consumed(broker: Broker, topic: str, codec: str) -> None:
+def test_produced_records_are_consumed(broker: Broker, topic: str, codec: str) -> None:
     """-P writes keys and values in every codec (-z), -C reads them, -Q tells the offsets."""
     broker.create_topic(topic, 1)
     _kcat(broker, "-P", "-t", topic, "-p", "0", "-K", ":", "-z", codec, stdin="a:one\nb:two\nc:three\n")
@@ -192,7 +192,7 @@ def test_reading_from_the_stored_offset(broker: Broker, topic: str, group_name: 
     assert _kcat(broker, *stored) == "three\n"
 
 
-def test_reading_what_is_not_there(broker: Broker, topic: str) -> None:
+def test_reading_a_missing_topic_is_an_error(broker: Broker, topic: str) -> None:
     """An offset past the end starts over where auto.offset.reset says; an unknown partition is an error."""
     broker.create_topic(topic, 1)
     _kcat(broker, "-P", "-t", topic, stdin="one\n")

@@ -30,7 +30,7 @@ def _produce(board: Board, driver: Driver, broker: Broker, topic: str, *options:
 
 
 @pytest.mark.parametrize(("driver", "codec"), CASES, ids=[f"{d}-{c}" for d, c in CASES])
-def test_produced_records_come_back(
+def test_produced_records_are_read_back(
     broker: Broker, board: Board, topic: str, driver: Driver, codec: str
 ) -> None:
     """Every codec of every producer, idempotent where the client can, arrives whole and once."""

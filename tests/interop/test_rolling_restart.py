@@ -25,7 +25,7 @@ pytestmark = pytest.mark.interop
 
 
 @pytest.mark.parametrize(("driver", "assignor"), CASES, ids=[f"{d}-{a}" for d, a in CASES])
-def test_members_come_restart_and_go_one_by_one(group: Group, topic: str, assignor: str) -> None:
+def test_members_join_restart_and_leave_one_by_one(group: Group, topic: str, assignor: str) -> None:
     """Everything is somebody's after each step."""
     group.assignor = assignor
     group.broker.create_topic(topic, PARTITIONS)

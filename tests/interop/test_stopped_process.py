@@ -17,7 +17,7 @@ pytestmark = pytest.mark.interop
 
 @pytest.mark.violates("zombie_commit")
 @pytest.mark.parametrize("driver", STOPPED, ids=str)
-def test_stopped_member_loses_its_partitions_is_told_and_comes_back(group: Group, topic: str) -> None:
+def test_a_stopped_member_loses_its_partitions_and_rejoins(group: Group, topic: str) -> None:
     """The other member gets what it owned; once it goes on, nothing that it knew is committed over that."""
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)

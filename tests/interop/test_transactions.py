@@ -27,9 +27,7 @@ def _transactor(broker: Broker, board: Board, driver: Driver, topic: str, *optio
 
 
 @pytest.mark.parametrize("driver", PRODUCERS, ids=str)
-def test_what_is_committed_is_seen_and_nothing_else(
-    broker: Broker, board: Board, topic: str, driver: Driver
-) -> None:
+def test_only_committed_records_are_visible(broker: Broker, board: Board, topic: str, driver: Driver) -> None:
     """Of three transactions one is aborted, one committed, and one is open until the first look is over."""
     broker.create_topic(topic, 1)
     producer = _transactor(broker, board, driver, topic)

@@ -29,10 +29,10 @@ ARRIVAL_TIMEOUT_S: Final = 10
 
 @wire_name("BrokerStatus")
 class BrokerStatus(Struct, frozen=True, kw_only=True):
-    """`live`: whether it is not stopped; `listeners`: where clients connect to, by name; `owned_partitions`: those
-    of coordinators and of topics that it leads. In a cluster on etcd `broker_epoch` is when it registered, and
-    `session_left_seconds` when others take over unless it is heard of; None elsewhere, and where etcd does not
-    answer."""
+    """A broker. `live`: it is not stopped; `listeners`: advertised addresses by listener; `owned_partitions`:
+    the numbers of partitions that it coordinates or leads. In a cluster on etcd `broker_epoch` is the
+    revision of its registration, and `session_left_seconds` the time until others take over without a
+    renewal. Both are null without etcd, and while etcd does not answer."""
 
     node_id: int
     live: bool
@@ -45,9 +45,9 @@ class BrokerStatus(Struct, frozen=True, kw_only=True):
 
 @wire_name("PartitionStatus")
 class PartitionStatus(Struct, frozen=True, kw_only=True):
-    """`owner`: the broker that coordinates or leads it, None while there is none; `leader_epoch` is 0 while its log
-    is not open. Of coordinators in a cluster on etcd: `token`, which every append compares, and of those that the
-    broker owns that is asked `engine_bytes`, what etcd holds of it."""
+    """A partition. `owner`: its coordinator or leader, or null; `leader_epoch` is 0 while its log is closed. For
+    coordinator partitions on etcd, `token` is compared by every append. `engine_bytes` is the size in etcd of the
+    partitions that the queried broker owns."""
 
     topic: str
     partition: int
@@ -71,8 +71,8 @@ class EtcdNode(Struct, frozen=True, kw_only=True):
 
 @wire_name("EtcdStatus")
 class EtcdStatus(Struct, frozen=True, kw_only=True):
-    """The etcd of a cluster. `single`: it is of one node, without which nothing is served; `full`: it takes no
-    writes (its alarm NOSPACE); `problem`: why it does not say who owns what."""
+    """The etcd of a cluster. `single`: it has one node, so its loss ends all service; `full`: it accepts no writes
+    (alarm NOSPACE); `problem`: the reason why it does not report the owners."""
 
     nodes: list[EtcdNode]
     quota_bytes: int
@@ -93,7 +93,7 @@ class ClusterStatus(Struct, frozen=True, kw_only=True):
 
 @wire_name("Moved")
 class PartitionMove(Struct, frozen=True, kw_only=True):
-    """`before` is None where nobody owned it; the same as `owner` where nothing had to move."""
+    """A moved partition. `before` is null without a previous owner, and equals `owner` if nothing had to move."""
 
     topic: str
     partition: int
@@ -186,7 +186,7 @@ class ClusterOperations:
         """Moves a partition. Raises Problem: bad-request, no-such-topic, not-possible."""
         found = self._server.data_plane.catalogue.find_topic(topic)
         if found is None:
-            detail = f"There is no topic {printable(topic)}."
+            detail = f"Topic {printable(topic)} does not exist."
             raise Problem(ProblemKind.NO_SUCH_TOPIC, f"no topic {printable(topic)}", detail)
         if not 0 <= number < len(found.partitions):
             detail = f"{topic} has {len(found.partitions)} partitions, from 0 on."
@@ -227,7 +227,9 @@ class ClusterOperations:
                     await asyncio.sleep(ARRIVAL_TIMEOUT_S / 500)
         except TimeoutError:
             why = f"broker {moved.owner} has not taken {partition} within {ARRIVAL_TIMEOUT_S} s"
-            raise Problem(ProblemKind.NOT_POSSIBLE, "not possible", f"It was asked for, and {why}.") from None
+            raise Problem(
+                ProblemKind.NOT_POSSIBLE, "not possible", f"The request is recorded, but {why}."
+            ) from None
 
     def stop_broker(self, node_id: int, by: str | None) -> BrokerStatus:
         """Stops a broker. Raises Problem: not-possible."""
@@ -264,7 +266,7 @@ def _describe_etcd(view: "EtcdView") -> EtcdStatus:
 
 
 def default_topic(topic: str | None) -> str:
-    """A partition of which only the number is said is one of groups."""
+    """Return the topic, by default `__consumer_offsets`."""
     return CONSUMER_OFFSETS if topic is None else topic
 
 

@@ -1,12 +1,13 @@
-"""A coordinator that moves: whoever waits is told NOT_COORDINATOR, for a while everybody who asks is, for another
-while the partition is loading (heartbeats are fine then, as in Kafka), and then it is read anew from the disk.
+"""Failovers: unload an offsets partition, answer NOT_COORDINATOR and then loading errors, and load it again.
 
-With several brokers it may go to another one, which then says that it loads; until then FindCoordinator names the
-old one. In a cluster on etcd that is another process: how members fare there is not seen here. What comes back to
-where it was is taken anew there, too, under another token.
+Pending requests get NOT_COORDINATOR, and so do all requests for a duration. For a second duration the partition is
+loading, and heartbeats succeed, as in Kafka. Then groupd reads the partition from the disk.
 
-The groups that share an offsets partition move together. What becomes of them is their members' doing: those that
-come back in time keep generation and assignment.
+With several brokers another broker can become the coordinator, which then loads the partition. Until then
+FindCoordinator returns the old one. In a cluster on etcd the new coordinator is another process, whose
+members are not visible here. A partition that returns to the same broker gets a new token too.
+
+The groups of an offsets partition move together. Members that return in time keep their generation and assignment.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ ACTION_KIND: Final = "failover"
 MAX_SPAN_MS: Final = 600_000
 MAX_NAMED_GROUPS: Final = 1000
 POLL_INTERVAL_S: Final = 0.05
-"""How often it is looked whether members are back: of their heartbeats nobody is told."""
+"""The interval of checks whether members are back. Heartbeats have no events."""
 STABLE: Final = "Stable"
 
 GroupPartition = CoordinatorPartition[GroupShard]
@@ -42,8 +43,8 @@ GroupPartition = CoordinatorPartition[GroupShard]
 
 @wire_name("GroupAfter")
 class GroupFailoverResult(Struct, frozen=True, kw_only=True):
-    """What became of a group that failed over. `members` are those that it had; `members_back` how many of these
-    were heard since, under the id that they had; `rebalances` how many began since."""
+    """The result of a failover for a group. `members` counts its members; `members_back` those that sent a
+    request since under the same id; `rebalances` the rebalances that began since."""
 
     group_id: str
     state: str
@@ -56,8 +57,8 @@ class GroupFailoverResult(Struct, frozen=True, kw_only=True):
 
 @wire_name("FailoverAnswer")
 class FailoverResult(Struct, frozen=True, kw_only=True):
-    """What moved. Of more than a thousand groups only so many are named. `owner`: the broker that coordinates it
-    now, None where there is none. `group`: None where no group was asked for."""
+    """The moved partition with its groups, at most a thousand of them. `owner`: the new coordinator, or null.
+    `group`: the result for the requested group, or null without one."""
 
     partition: str
     groups: list[str]
@@ -96,7 +97,8 @@ class CoordinatorFailover:
         view: Callable[[str], GroupView | None],
         silent_ms: Callable[[GroupView, MemberView], int],
     ) -> None:
-        """In: what gives a group as it is now; for how long nothing was heard of a member, in reality."""
+        """Create the failovers. `view` returns a group. `silent_ms` returns the silence of a member in real
+        time."""
         self._removals = removals
         self._find_view = view
         self._silent_ms = silent_ms
@@ -281,8 +283,8 @@ class CoordinatorFailover:
         self._lifecycle.open_partition(partition, partition.epoch + 1, loading_ms / 1000)
 
     async def _await_served(self, move: _PartitionFailover, loading_ms: int) -> None:
-        """Of one in a cluster: until this broker has read it again, or another one has claimed it, and has said for
-        so long that it loads."""
+        """Wait in a cluster until this broker has loaded the partition, or another broker has claimed it and
+        `loading_ms` have passed."""
         name = move.partition.name
         while True:
             is_far, owner = self._cluster.is_remote(name), self._cluster.find_owner(name)
@@ -317,7 +319,7 @@ class CoordinatorFailover:
             await asyncio.sleep(POLL_INTERVAL_S)
 
     def close(self) -> None:
-        """Brings back at once what is away; nobody waits for that any more."""
+        """Return moved partitions at once and end the waits for them."""
         for move in list(self._failovers.values()):
             if not move.served.done():
                 move.served.set_result(False)
@@ -330,8 +332,11 @@ class CoordinatorFailover:
     def _build_group_result(
         self, before: GroupView, rebalances: "_RebalanceCounter", served_ms: int
     ) -> GroupFailoverResult:
-        """The time of a group may stand still or be ahead: whether a member was heard since is a matter of the
-        process's."""
+        """Return the result for the requested group.
+
+        The clock of the group may be stopped or ahead. Therefore the time of the process decides whether a member
+        has sent a request since.
+        """
         view = self._find_view(before.group_id)
         back = 0
         if view is not None:

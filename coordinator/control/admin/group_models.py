@@ -11,8 +11,8 @@ from coordinator.core.wire_name import wire_name
 
 @wire_name("ConsumerMemberDescription")
 class ConsumerMemberDescription(Struct, frozen=True, kw_only=True):
-    """A member of a consumer group (KIP-848) besides: its epoch and where it stands; what it has yet to give up
-    (until in `revokes_left_ms`, null: nothing ends that but its session), and what it is to have, by topic."""
+    """Further fields of a member of a consumer group (KIP-848): its epoch and state, the partitions to revoke
+    (within `revokes_left_ms`; null: until its session ends), and its target assignment by topic."""
 
     member_epoch: int
     state: str
@@ -26,11 +26,11 @@ class ConsumerMemberDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("MemberDescription")
 class MemberDescription(Struct, frozen=True, kw_only=True):
-    """A member. `is_connected`: whether it has a connection, as far as can be seen; `connection_closed_ms_ago`:
-    since when it has none. `awaits`: its request that is parked (JoinGroup, SyncGroup). `subscription` and
-    `assignment` (partitions by topic) are null where they are none of the consumer protocol's; `consumer` is, but
-    in consumer groups. A subscription that is too large to be decoded is null too, and
-    `is_subscription_too_large` says so."""
+    """A member. `is_connected`: it has a connection, as far as known; `connection_closed_ms_ago`: the time
+    since its connection closed. `awaits`: its parked request (JoinGroup, SyncGroup). `subscription` and
+    `assignment` (partitions by topic) are null if they are not of the consumer protocol. `consumer` is null
+    except in consumer groups. A subscription that is too large to decode is null, and
+    `is_subscription_too_large` is true."""
 
     member_id: str
     group_instance_id: str | None
@@ -64,7 +64,7 @@ class PendingMemberDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("AwaitedDescription")
 class AwaitedDescription(Struct, frozen=True, kw_only=True):
-    """One whom a group waits for; `request` is what it has yet to send."""
+    """A member that a group waits for. `request` is the request that it has yet to send."""
 
     member_id: str
     client_id: str
@@ -106,8 +106,8 @@ class GroupSummary(Struct, frozen=True, kw_only=True):
 
 @wire_name("GroupDescription")
 class GroupDescription(Struct, frozen=True, kw_only=True):
-    """A group. `unowned` are partitions of subscribed topics that nobody has in a Stable group, by topic. Of a
-    consumer group `generation_id` is its epoch, and `assignment_epoch` that of its target; null for others."""
+    """A group. `unowned` are partitions of subscribed topics without an owner in a Stable group, by topic. For a
+    consumer group `generation_id` is the epoch and `assignment_epoch` that of the target; null for other groups."""
 
     group_id: str
     type: str
@@ -127,10 +127,9 @@ class GroupDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("OffsetDescription")
 class OffsetDescription(Struct, frozen=True, kw_only=True):
-    """How far a group is in one partition. `offset` is the next record to read, null where nothing was committed;
-    `log_start_offset` and `end_offset` are where the partition begins and ends for consumers, null where there is
-    no such partition any more, its log does not work, or another broker has it; `lag` is what is left to read, null
-    where one of them is not known. `member_id` is who was assigned the partition, null for nobody."""
+    """The progress of a group in one partition. `offset` is the committed offset, or null. `log_start_offset`
+    and `end_offset` are null if the partition does not exist, its log is offline, or another broker leads it.
+    `lag` is null if one of them is unknown. `member_id` is the assigned member, or null."""
 
     topic: str
     partition: int
@@ -144,8 +143,8 @@ class OffsetDescription(Struct, frozen=True, kw_only=True):
 
 @wire_name("GroupOffsets")
 class GroupOffsets(Struct, frozen=True, kw_only=True):
-    """The offsets of a group, and of partitions that its members were assigned and committed nothing for; by topic
-    and partition. `lag` is the sum of those that are known, null where none is."""
+    """The offsets of a group by topic and partition, also for assigned partitions without a commit. `lag` is
+    the sum of the known lags, or null without any."""
 
     group_id: str
     state: str

@@ -74,7 +74,7 @@ class GroupOperations:
         return self._server.runtime
 
     def find_group(self, group_id: str) -> GroupView | None:
-        """A group as it is now; None when there is none."""
+        """Return a group, or None if it does not exist."""
         machine = self._group_client.find_partition(group_id).machine
         return None if machine is None else machine.view_group(group_id, self.group_now(group_id))
 
@@ -346,7 +346,7 @@ def find_member(view: GroupView, reference: str) -> MemberView:
     clients = ", ".join(printable(member.name.client_id) for member in view.members[:MAX_NAMED_MEMBERS])
     raise Problem(
         ProblemKind.NO_SUCH_MEMBER,
-        f"There is no member {wanted}",
+        f"Member {wanted} does not exist",
         f"{group} has no member {wanted}. Its members are: {clients}."
         if clients
         else f"{group} has no members.",

@@ -52,7 +52,8 @@ class PartitionEnds(NamedTuple):
 
 
 def find_partition_ends(plane: DataPlane, topic: str, number: int) -> PartitionEnds | None:
-    """Of one partition; None where there is none, its log does not work, or another process has it."""
+    """Return the offsets of a partition, or None if it does not exist, is offline, or belongs to another
+    process."""
     partition = plane.find_local_partition(topic, number)
     if partition is None or partition.log is None:
         return None
@@ -60,8 +61,10 @@ def find_partition_ends(plane: DataPlane, topic: str, number: int) -> PartitionE
 
 
 async def find_offset_at_time(plane: DataPlane, topic: str, number: int, timestamp_ms: int) -> int | None:
-    """The first record of that time or later, as ListOffsets finds it; None where there is none, or the log is not
-    here. Raises Problem where the log cannot be read."""
+    """Return the offset of the first record at or after a timestamp, as ListOffsets does.
+
+    Return None if there is none, or if the log is not on this broker. Raises Problem if the log cannot be read.
+    """
     partition = plane.find_local_partition(topic, number)
     log = None if partition is None else partition.log
     if partition is None or log is None:
@@ -99,8 +102,8 @@ def get_topic(catalogue: Catalogue, name: str, pointer: str) -> Topic:
         shown = printable(name)
         raise Problem(
             ProblemKind.NO_SUCH_TOPIC,
-            f"There is no topic {shown}",
-            f"There is no topic {shown}.",
+            f"Topic {shown} does not exist",
+            f"Topic {shown} does not exist.",
             {"pointer": pointer},
         )
     return topic
@@ -111,7 +114,7 @@ def get_topic_of_partition(catalogue: Catalogue, name: str, number: int, pointer
     topic = get_topic(catalogue, name, pointer)
     if not 0 <= number < len(topic.partitions):
         shown, count = printable(name), len(topic.partitions)
-        title = f"There is no partition {shown}-{number}"
+        title = f"Partition {shown}-{number} does not exist"
         raise Problem(
             ProblemKind.NO_SUCH_TOPIC,
             title,
@@ -142,7 +145,7 @@ def deleted_topic_problem(topic: str) -> Problem:
 def offline_problem(topic: str, number: int) -> Problem:
     """The log of a partition does not work."""
     name = f"{printable(topic)}-{number}"
-    detail = f"The log of {name} does not work now, so that nobody knows where it begins and ends."
+    detail = f"The log of {name} is offline, so its start and end offsets are unknown."
     return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is offline", detail)
 
 
@@ -161,10 +164,12 @@ OffsetPosition = Annotated[
 
 @wire_name("OffsetReset")
 class OffsetReset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Either `offsets`, by partition ("orders-0"): a number, or a place: "earliest", "latest", "current", or so
-    many after or before the committed one ("+5", "-5"). Or one place for all: `to`, or `to_time_ms` (Unix time:
-    the first record of then or later), of `topics` ("orders", or "orders-0"; default: those that the group has
-    offsets of). `dry_run` only says what it would be."""
+    """New offsets: either `offsets` by partition ("orders-0"), or one position `to` for all `topics`.
+
+    A position is a number, "earliest", "latest", "current", or a shift of the committed offset ("+5", "-5").
+    `to_time_ms` (Unix time) selects the first record at or after a time. `topics` are "orders" or "orders-0",
+    by default all with a committed offset. `dry_run` only returns the new offsets.
+    """
 
     offsets: Annotated[dict[str, Offset | OffsetPosition], Meta(max_length=MAX_OFFSETS)] | None = None
     to: Offset | OffsetPosition | None = None
@@ -250,7 +255,7 @@ def _resolve_position(
     if place not in _POSITIONS and not _SHIFT.fullmatch(place):
         raise _invalid_body(
             pointer,
-            f"{printable(place)} is no place: write a number, {', '.join(_POSITIONS)}, or a shift as +5 or -5.",
+            f"{printable(place)} must be a number, {', '.join(_POSITIONS)}, or a shift such as +5 or -5.",
         )
     ends = _get_ends(plane, topic, number)
     if place == "earliest":
@@ -281,7 +286,7 @@ def _is_partition(name: str) -> bool:
 
 def _parse_partition(name: str, pointer: str) -> tuple[str, int]:
     if not _is_partition(name):
-        raise _invalid_body(pointer, f'{printable(name)} is no partition: write it as "orders-0".')
+        raise _invalid_body(pointer, f'{printable(name)} is not a partition: write it as "orders-0".')
     topic, _, number = name.rpartition("-")
     return topic, int(number)
 
@@ -342,8 +347,10 @@ class OffsetOperations:
         )
 
     async def reset_offsets(self, group_id: str, reset: OffsetReset, by: str | None) -> OffsetChanges:
-        """Sets offsets of a group without members; it is made if there is none. In: who, in their own words. Raises
-        Problem (bad-request, no-such-topic, not-possible, refused with Kafka's error, loading)."""
+        """Set offsets of a group without members. A missing group is created. `by` names the operator.
+
+        Raises Problem (bad-request, no-such-topic, not-possible, refused with Kafka's error, loading).
+        """
         view = self._groups.find_group(group_id)
         if view is not None and view.members:
             # What the commit would be answered: said of a dry run, too.

@@ -158,8 +158,10 @@ class InternalTopicClient:
         self._server = server
 
     async def request(self, request: Any, api_key: ApiKey, api_version: int) -> Any:
-        """Puts a request to the data plane, whose answer need not wait for records. Out: the response. A change
-        that was begun comes to its end, whoever gives up waiting."""
+        """Send a request to the data plane and return the response, which need not wait for records.
+
+        A change that has begun is completed, even if the caller is cancelled.
+        """
         server = self._server
         server.arrival.advance(clock.monotonic_ns())
         client = ClientInfo(

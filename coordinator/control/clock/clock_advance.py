@@ -67,7 +67,7 @@ _MISSING_ACTIONS: Final = {
     "rejoin": "rejoined",
     "resync": "fetched the assignment",
 }
-"""What a member has not done when the clock stops at a deadline."""
+"""The pending action of a member when the clock stops at a deadline."""
 _AWAITED_REQUESTS: Final = {
     "revocation": "ConsumerGroupHeartbeat",
     "rejoin": AwaitedRequest.JOIN.value,
@@ -89,7 +89,7 @@ class ClockAdvance:
         silent_members: SilentMembers,
         settle_ms: int,
     ) -> None:
-        """In: whose clock it is; who counts as silent; how long a member may take in reality."""
+        """Create an advance of a clock. `settle_ms` is the time that a live member gets, in real milliseconds."""
         self.fired: list[FiredDeadline] = []
         self.waited_ms = 0
         self._clocks = clocks
@@ -198,7 +198,7 @@ class ClockAdvance:
             self.waited_ms += clock.monotonic_ms() - now_ms
 
     def _list_awaited(self, deadline: GroupDeadline, view: GroupView) -> list[tuple[MemberName, str]]:
-        """Who lives and would be lost when a deadline passes, with what they have not sent."""
+        """Return the live members that a deadline would expire, with their pending action."""
         member_id, living = deadline.key.member_id, self._silent_members.find_live_members(view)
         if deadline.timer == "session" and self._silent_members.is_uncertain(view.group_id, member_id):
             names = [member.name for member in view.members if member.name.member_id == member_id]
@@ -310,7 +310,7 @@ class ClockAdvance:
         return Problem(ProblemKind.CLOCK_STOPPED, f"the clock of {group} has stopped", detail, fields)
 
     def build_progress_fields(self) -> dict[str, object]:
-        """What is told of it where it has not come to its end."""
+        """Return the fields that describe an advance that stopped early."""
         return {"fired": to_builtins(self.fired), "waited_ms": self.waited_ms}
 
 
@@ -342,9 +342,19 @@ class ClockCommands:
         description: str,
         actor: str | None,
     ) -> ClockAdvanceResult:
-        """Moves a clock by so much. In: who is silent, None for those who are gone; how long a member that is
-        awaited may take in reality; what to call this. Raises Problem (clock-stopped, no-such-group,
-        no-such-member, ambiguous-member, not-possible, too-many, loading)."""
+        """Advance a clock.
+
+        Args:
+            group_id: The group, or None for the default clock.
+            by_ms: The duration, milliseconds.
+            silent: Members to expire, or None for the disconnected ones.
+            settle_ms: The time that a live member gets to answer, in real milliseconds.
+            description: The name of the action in the ledger.
+            actor: The name of the operator.
+
+        Raises: Problem: clock-stopped, no-such-group, no-such-member, ambiguous-member, not-possible,
+            too-many, loading.
+        """
         async with self._frozen_clock(group_id, silent, settle_ms) as (advance, time, silent_members):
             self._actions.record_action("clock", description, group_id, actor)
             with self._adding_progress(advance, time):

@@ -13,10 +13,10 @@ ClockOwner = Literal["group", "default", "process"]
 
 @wire_name("NextDeadline")
 class NextDeadline(Struct, frozen=True, kw_only=True):
-    """What time alone will bring about next. `timer`: "session", "pending" (somebody who was given a member id and
-    has not joined), "join", "sync"; of members of consumer groups "session", "revocation" (partitions to be given
-    up), "rejoin" and "resync" (one of the classic protocol has yet to send that). `member` is whose, null where it
-    is the group's; `in_ms` is group time."""
+    """The next deadline. `timer`: "session", "pending" (a member id was given out and its client has not
+    joined), "join", "sync"; for members of consumer groups "session", "revocation" (partitions to revoke),
+    "rejoin" and "resync" (a classic member has yet to send that request). `member` is null for a deadline of
+    the group; `in_ms` is group time."""
 
     timer: str
     member: str | None
@@ -27,9 +27,10 @@ class NextDeadline(Struct, frozen=True, kw_only=True):
 
 @wire_name("ClockState")
 class ClockState(Struct, frozen=True, kw_only=True):
-    """A clock. `clock` says whose it is: the group's own, the default of all groups, or the process's, which nobody
-    moves. `except`: "gone" where members that are gone expire all the same. `ahead_ms` is how far it is ahead of
-    the process (less than 0: behind); times are Unix time. `next` is of this group, null for the default."""
+    """A clock. `clock`: that of the group, the default of all groups, or that of the process, which never
+    changes. `except`: "gone" if disconnected members expire although the clock is frozen. `ahead_ms` is the
+    difference to the process (negative: behind); times are Unix time. `next` is the next deadline of this
+    group, null for the default."""
 
     group_id: str | None
     clock: ClockOwner
@@ -43,7 +44,7 @@ class ClockState(Struct, frozen=True, kw_only=True):
 
 @wire_name("Fired")
 class FiredDeadline(Struct, frozen=True, kw_only=True):
-    """A deadline that passed, at a Unix group time, and what came of it. `timer`: as above, or "retention"."""
+    """A deadline that was fired, with its Unix group time and its effect. `timer`: see above, or "retention"."""
 
     timer: str
     group_id: str
@@ -123,7 +124,7 @@ def format_clock(state: ClockState) -> str:
     """How a clock stands."""
     who = "The default clock" if state.group_id is None else f"The clock of {printable(state.group_id)}"
     if state.clock == "process":
-        return f"{who} is the process's: it runs, and nobody has moved it." + _format_next(state.next)
+        return f"{who} is that of the process: it runs, and cannot be changed." + _format_next(state.next)
     of_default = " (that of the default)" if state.clock == "default" and state.group_id is not None else ""
     does = "is frozen" if state.frozen else "runs"
     if state.except_ is not None:
@@ -144,7 +145,7 @@ def _format_next(deadline: NextDeadline | None) -> str:
 
 
 def format_advance(advanced: ClockAdvanceResult) -> str:
-    """What passed, and what came of it."""
+    """Return the fired deadlines and their effects as text."""
     lines = [f"{format_duration(advanced.by_ms)} passed. {format_clock(advanced.clock)}"]
     if advanced.silent:
         lines.append(f"  silent: {', '.join(map(printable, advanced.silent))}")
@@ -160,7 +161,7 @@ def _format_fired(fired: FiredDeadline) -> str:
 
 
 def format_member_expiry(expired: MemberExpiryResult) -> str:
-    """Whose session ended."""
+    """Return the expired member as text."""
     return (
         f"The session of {printable(expired.client_id)} ({printable(expired.expired)}) is over."
         + _format_rebalance(expired.rebalance)

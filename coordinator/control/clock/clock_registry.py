@@ -87,7 +87,7 @@ class ClockRegistry:
         return time is not None and time.is_frozen
 
     def list_frozen(self) -> Collection[str]:
-        """The groups, there or not, whose own clock stands still."""
+        """Return the groups whose own clock is frozen. They need not exist."""
         return [group_id for group_id, time in self.times.by_group.items() if time.is_frozen]
 
     def find_state(self, group_id: str | None) -> ClockState | None:
@@ -96,8 +96,10 @@ class ClockRegistry:
         return None if time is None else self.describe_clock(group_id)
 
     def describe_clock(self, group_id: str | None, process: Now | None = None) -> ClockState:
-        """Describe the clock of a group or the default clock; that of the process where there is no other. In:
-        the instant to describe, by default now."""
+        """Describe the clock of a group or the default clock, or else that of the process.
+
+        `process` is the time of the description, by default now.
+        """
         process = process or self.process_now()
         time = self.times.default if group_id is None else self.times.find_time(group_id)
         is_own = group_id in self.times.by_group
@@ -115,7 +117,7 @@ class ClockRegistry:
         )
 
     def find_group(self, group_id: str) -> GroupView | None:
-        """A group as it is now, at its own time; None when there is none, or it cannot be asked now."""
+        """Return a group at its own time, or None if it does not exist or is unavailable."""
         machine = self.runtime.find_partition(group_id).machine
         return None if machine is None else machine.view_group(group_id, self.group_now(group_id))
 
@@ -135,7 +137,7 @@ class ClockRegistry:
         return name == group_id if group_id is not None else name not in self.times.by_group
 
     def frozen_hints(self, view: GroupView) -> list[str]:
-        """What to do about a group that stands still and waits for somebody who will not come."""
+        """Return hints about a frozen group that waits for disconnected members."""
         if view.rebalance is None or not self.is_frozen(view.group_id):
             return []
         time, name, hints = self.times.find_time(view.group_id), printable(view.group_id), []
@@ -152,9 +154,10 @@ class ClockRegistry:
             if awaited.member.member_id in disconnected:
                 client, member_id = printable(awaited.member.client_id), printable(awaited.member.member_id)
                 hints.append(
-                    f"The clock of {name} is frozen and {client}, whose {awaited.request.value} is awaited, is "
-                    f"gone: its session cannot end. POST /v1/groups/{name}/members/{member_id}/expire ends it; "
-                    f'PUT /v1/groups/{name}/clock {{"frozen": true, "except": "gone"}} ends those of all that go.'
+                    f"The clock of {name} is frozen, and the group waits for {awaited.request.value} of {client}, "
+                    f"which is disconnected and cannot expire. POST /v1/groups/{name}/members/{member_id}/expire "
+                    f'expires it; PUT /v1/groups/{name}/clock {{"frozen": true, "except": "gone"}} expires all '
+                    f"such members."
                 )
         return hints
 
@@ -179,8 +182,8 @@ class ClockRegistry:
             return self.describe_clock(group_id, process)
 
     def get_or_create_time(self, group_id: str | None) -> GroupTime:
-        """The clock of a group's own, or the default; made where there is none, so that nothing changes by that.
-        Raises Problem (too-many)."""
+        """Return the clock of a group or the default clock. A new one has the current time. Raises Problem
+        (too-many)."""
         times, process = self.times, self.process_now()
         time = times.default if group_id is None else times.by_group.get(group_id)
         if time is not None:
@@ -378,8 +381,8 @@ class FutureOffsetWarnings:
             return
         self._warnings += 1
         _LOG.warning(
-            "Group %s has committed offsets in what is %s from now: its clock was ahead before it was loaded, and "
-            "is not any more. These offsets live that much longer.",
+            "Group %s has committed offsets from %s in the future, because its clock was ahead before it was "
+            "loaded. These offsets expire that much later.",
             printable(event.group_id),
             format_duration(last_ms - now.wall_ms),
         )

@@ -35,7 +35,7 @@ class DisconnectedMembers:
         self._times = times
 
     def find_disconnected(self, view: GroupView) -> set[str]:
-        """The ids of those that are gone, pending ones among them."""
+        """Return the ids of disconnected members, also of pending ones."""
         connections = self._connections.take_snapshot(view)
         newest = {member.connection_id: member.name.member_id for member in view.members}
         newest |= {pending.connection_id: pending.name.member_id for pending in view.pending}
@@ -55,8 +55,10 @@ class DisconnectedMembers:
         }
 
     def find_possibly_reconnected(self, view: GroupView) -> set[str]:
-        """The ids of those that are gone, as far as the server can see, but whose client has a new connection:
-        one that was made anew is known to be a member's with its first heartbeat over it."""
+        """Return the ids of members without a known connection whose client has opened a new one.
+
+        The first heartbeat over a new connection tells which member uses it.
+        """
         disconnected, open_ids = self.find_disconnected(view), self._connections.list_open_ids()
         members = [
             member
@@ -70,7 +72,7 @@ class DisconnectedMembers:
         return self._connections.find_possibly_reconnected(members, claimed)
 
     def silent_ms(self, view: GroupView, member: MemberView) -> int:
-        """How long nothing was heard of a member, in reality as far as that is known."""
+        """Return the milliseconds since the last request of a member, in real time as far as known."""
         heard_ms = self._times.find_heard_ms(view.group_id, member.name.member_id)
         return member.silent_ms if heard_ms is None else self._clock.now().monotonic_ms - heard_ms
 
@@ -79,8 +81,11 @@ CHECK_INTERVAL_S: Final = 0.25
 
 
 class DisconnectedMemberReaper:
-    """Looks now and then, as long as there is such a group. Their sessions last in reality as long as else in group
-    time, from when they were heard last: a client whose connection is made anew has that long to come back."""
+    """Expires disconnected members of groups that are frozen with `except: "gone"`.
+
+    It checks them at intervals. Their sessions last as long as usual, but in real time since their last
+    request. A client that reconnects has that long to return.
+    """
 
     def __init__(
         self,
@@ -91,7 +96,11 @@ class DisconnectedMemberReaper:
         process_ms: Callable[[], int],
         expire: Callable[[str, str], None],
     ) -> None:
-        """In: what gives the groups, and the monotonic time; what takes group and member id of a session to end."""
+        """Create the reaper.
+
+        `list_groups` returns the groups, `process_ms` the monotonic time. `expire` takes the group
+        and member ids of a session to end.
+        """
         self._loop = loop
         self._disconnected = disconnected
         self._times = times
@@ -106,7 +115,7 @@ class DisconnectedMemberReaper:
             self._run_check()
 
     def stop(self) -> None:
-        """Stop to check."""
+        """Stop the scheduled checks."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -137,21 +146,24 @@ class DisconnectedMemberReaper:
 
 
 class SilentMembers:
-    """Decided when a group is looked at first: whoever joins later lives. A member that is evicted and comes back
-    under a new id lives, too."""
+    """The members that count as silent during an advance.
+
+    It is decided at the first look at a group. Members that join later are live, also under the id of an
+    expired one.
+    """
 
     def __init__(self, names: Sequence[str] | None, disconnected: DisconnectedMembers) -> None:
-        """In: member ids, instance ids or client ids; None: those that are gone."""
+        """Create the set from member, instance or client ids, or from the disconnected members (None)."""
         self._names = names
         self._disconnected = disconnected
         self._silent: dict[str, set[str]] = {}
         self._uncertain: dict[str, set[str]] = {}
-        """Those of the silent ones who may live."""
+        """Silent members that may still be live."""
         self.client_ids: list[str] = []
-        """The client ids of those that are silent."""
+        """The client ids of silent members."""
 
     def classify_members(self, view: GroupView) -> None:
-        """Decides who of a group is silent; what was decided stands, but for those of whom it is not known yet."""
+        """Decide which members of a group are silent. A decision is final, except for uncertain members."""
         if view.group_id in self._silent:
             self._reclassify_members(view)
             return
@@ -179,7 +191,7 @@ class SilentMembers:
         return member_id in self._uncertain.get(group_id, ())
 
     def find_live_members(self, view: GroupView) -> set[str]:
-        """The ids of those that live, pending ones among them."""
+        """Return the ids of live members, also of pending ones."""
         silent = self._silent.get(view.group_id, set())
         disconnected = self._disconnected.find_disconnected(view) if view.pending else ()
         living = {name.member_id for name in _list_names(view)} - silent
@@ -188,13 +200,13 @@ class SilentMembers:
         }
 
     def check_names(self, views: Sequence[GroupView]) -> None:
-        """Raises Problem (no-such-member, ambiguous-member) where a name is nobody's, or of one group several's."""
+        """Raise Problem (no-such-member, ambiguous-member) for a name of no member, or of several in one group."""
         for name in self._names or ():
             if len(views) == 1 and not any(pending.name.member_id == name for pending in views[0].pending):
                 find_member(views[0], name)
             elif not any(name in _list_identifiers(one) for view in views for one in _list_names(view)):
                 detail = f"silent: no member of a group that goes by this clock is called {printable(name)}."
-                raise Problem(ProblemKind.NO_SUCH_MEMBER, f"there is no {printable(name)}", detail)
+                raise Problem(ProblemKind.NO_SUCH_MEMBER, f"member {printable(name)} does not exist", detail)
 
     def _is_named(self, name: MemberName) -> bool:
         return self._names is not None and any(one in self._names for one in _list_identifiers(name))

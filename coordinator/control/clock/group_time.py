@@ -18,7 +18,7 @@ class GroupTime:
     Everywhere `process` is the time of the engine, from which this one is counted."""
 
     def __init__(self, starts_at: Now, process: Now) -> None:
-        """In: what it says now."""
+        """Create a clock with a start time."""
         self.expires_disconnected = False
         """Whether members that are gone expire while it is frozen."""
         self._ahead_ms = _subtract(starts_at, process)
@@ -65,7 +65,7 @@ def _subtract(one: Now, other: Now) -> Now:
 
 
 MAX_HEARD: Final = 100_000
-"""Members that are remembered with when they were heard."""
+"""The maximum number of members with a remembered time of their last request."""
 HEARD_SLACK: Final = 16
 """So many more than twice the members of a group are remembered at most."""
 
@@ -91,7 +91,7 @@ class GroupTimeTable:
         time = self.find_time(group_id)
         return process if time is None else time.group_now(process)
 
-    # When members were heard: a clock that stands still cannot tell
+    # Times of the last requests of members, because a frozen clock does not have them
 
     def record_heard(self, group_id: str, member_id: str, process_ms: int) -> None:
         """A member gave a sign of life, at a monotonic time of the process."""
@@ -103,12 +103,12 @@ class GroupTimeTable:
         heard_ms[member_id] = process_ms
 
     def prune_heard(self, group_id: str, *there: Collection[str]) -> None:
-        """Forgets those that are not there any more, from time to time."""
+        """Forget members that no longer exist, from time to time."""
         if len(self._heard_ms.get(group_id, ())) > 2 * sum(map(len, there)) + HEARD_SLACK:
             self.keep_only_members(group_id, set().union(*there))
 
     def find_heard_ms(self, group_id: str, member_id: str) -> int | None:
-        """When a member was heard last; None when it was not since its group has a clock."""
+        """Return the time of the last request of a member, or None without one since the group has a clock."""
         return self._heard_ms.get(group_id, {}).get(member_id)
 
     def keep_only_members(self, group_id: str, member_ids: set[str]) -> None:

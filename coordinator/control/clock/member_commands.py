@@ -33,8 +33,10 @@ _REBALANCING_STATES = (
 
 
 class MemberCommands:
-    """Members are named by member id, instance id or client id. Every method raises Problem (no-such-group,
-    no-such-member, ambiguous-member, loading)."""
+    """Commands about members, which are named by member id, instance id or client id.
+
+    Every method raises Problem (no-such-group, no-such-member, ambiguous-member, loading).
+    """
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class MemberCommands:
         self._removals = removals
 
     async def expire_member(self, group_id: str, reference: str, actor: str | None) -> MemberExpiryResult:
-        """Ends the session of a member, or of somebody who has a member id and has not joined."""
+        """Expire the session of a member, or of a client with a member id that has not joined."""
         view = self._get_view(group_id)
         name = _find_name(view, reference)
         self._actions.record_action("member", f"expire {name.client_id} ({name.member_id})", group_id, actor)

@@ -76,7 +76,7 @@ def _parse_ahead_ms(at: int | str, now_ms: int) -> int:
         match = _RELATIVE.fullmatch(at.strip())
         if match is None:
             raise _invalid_at(
-                f'{printable(at)!r} is no time: write "+8d" for eight days from now, or Unix milliseconds'
+                f'{printable(at)!r} is not a time: write "+8d" for eight days from now, or Unix milliseconds'
             )
         ahead_ms, text = parse_duration_ms(match[1], "at"), at
     if ahead_ms < 0:

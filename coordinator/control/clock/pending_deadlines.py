@@ -77,7 +77,7 @@ class DeadlineHeap:
             heappush(self._heap, (at_ms, group_id))
 
     def find_first(self, until_ms: int | None) -> str | None:
-        """The group whose time comes first, and not after `until_ms`."""
+        """Return the group with the first deadline that is not after `until_ms`, or None."""
         while self._heap and self._times.get(self._heap[0][1]) != self._heap[0][0]:
             heappop(self._heap)
         if not self._heap or (until_ms is not None and self._heap[0][0] > until_ms):
@@ -96,8 +96,15 @@ class PendingDeadlines:
         find_machine: Callable[[str], GroupShard | None],
         silent_members: SilentMembers,
     ) -> None:
-        """In: the groups that go by the clock, and whether one does; one of them as it is now; who has its
-        deadlines; who lives."""
+        """Create the deadlines of a clock.
+
+        Args:
+            list_groups: Returns the groups of the clock.
+            governs: Returns whether a group uses the clock.
+            find_view: Returns the view of a group.
+            find_machine: Returns the machine with the deadlines of a group.
+            silent_members: The members that may expire.
+        """
         self._list_groups = list_groups
         self._governs = governs
         self._find_view = find_view

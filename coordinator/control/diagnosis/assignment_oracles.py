@@ -85,9 +85,9 @@ class TopicAges:
 
 
 _MAX_PARTITIONS: Final = 200_000
-"""Of one generation: no more are looked at, since their names need not be those of any that there are."""
+"""The maximum number of partitions per generation. An assignment can name partitions that do not exist."""
 _MAX_PAIRS: Final = 10
-"""Of members that have the same: an assignor that gives everything to everybody need not be told of in full."""
+"""The maximum number of reported pairs of members. An assignor can give every partition to every member."""
 
 _Owners = dict[PartitionKey, MemberName]
 _Doubles = dict[tuple[MemberName, MemberName], list[PartitionKey]]
@@ -110,8 +110,7 @@ class DoubleOwner:
         self._context.schedule_check(self.name, event.group_id, CHECK_PERIOD_MS)
 
     def check_group(self, group_id: str) -> None:
-        """Whether two members of a consumer group have the same, by what the group itself says: there nobody gets
-        what another one has not given up."""
+        """Report two owners of a partition in a consumer group, where a member gets only revoked partitions."""
         view = self._context.find_group(group_id)
         if view is not None and view.type is GroupType.CONSUMER:
             self._context.run_long_check(partial(self._check_members, view))
@@ -184,7 +183,7 @@ class DoubleOwner:
             places = sort_partitions(places)
             description = (
                 f"{format_partitions(places)} is assigned to {format_member(owner)} in generation "
-                f"{event.generation_id}, while {format_member(before)} owns it and was not told to give it up "
+                f"{event.generation_id}, while {format_member(before)} owns it and was not asked to revoke it "
                 f"before"
             )
             self._report_violation(event, (owner, before), places, description)

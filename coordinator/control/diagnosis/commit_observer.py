@@ -1,8 +1,8 @@
-"""Commits as they are stored, one by one: seen only where oracle.commits asks for it.
+"""Observes each stored commit, if `oracle.commits` is on.
 
-Then the groups of a partition are made as a `WatchedShard`, which does what a shard does and tells of each offset
-what it replaced. One of a transaction is stored when that is committed, and is told of then. Heartbeats do not pass
-through it.
+The groups of a partition are then a `WatchedShard`, which decorates the shard and reports each stored offset
+with the offset that it replaced. The offset of a transaction is reported when the transaction is committed.
+Heartbeats bypass the decorator.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,8 +21,8 @@ from protocol.records.group_record_schemas import OffsetCommitKey
 
 
 class StoredCommit(NamedTuple):
-    """An offset that was stored. `generation_id` is -1 where the writer is no member; `before` is what it replaced,
-    None for nothing."""
+    """A stored offset. `generation_id` is -1 if the writer is not a member. `before` is the replaced offset
+    or None."""
 
     group_id: str
     topic: str
@@ -44,7 +44,7 @@ class _CommitWriter(NamedTuple):
 
 
 _UNKNOWN: Final = _CommitWriter(MemberName("", None, "", ""), -1)
-"""Who wrote what was pending when the groups were read: the log does not say."""
+"""The writer of offsets that were pending when the log was loaded. The log does not name it."""
 
 
 class WatchedShard(GroupShard):
@@ -60,7 +60,7 @@ class WatchedShard(GroupShard):
         super().__init__(config, topics, consumer_config)
         self._hear = hear
         self._pending: dict[int, dict[OffsetKey, _CommitWriter]] = {}
-        """By producer id: whose the offsets are that wait for the end of its transaction."""
+        """The writers of pending offsets, by producer id."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         if type(request) is OffsetCommitRequest:

@@ -110,7 +110,7 @@ class CommitWentBack:
         about = commit.topic, commit.partition, commit.writer.member_id
         if self._context.report_repeated((self.name, commit.group_id, about)):
             return
-        # Somebody else may have written what is not remembered: a process before this one, or nobody any more.
+        # Another writer may have stored an offset that is not remembered, such as a client of an earlier process.
         before = last if last is not None and last.offset == commit.before else None
         self._report(commit, commit.before, before, about)
 

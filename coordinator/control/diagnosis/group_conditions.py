@@ -20,8 +20,8 @@ from coordinator.group.group_view import MemberView
 
 
 class UnmetCondition(Struct, frozen=True, kw_only=True):
-    """A condition that does not hold. `condition` is its field in the body, `wanted` what that says, `actual`
-    (on the wire "is") what is so instead."""
+    """A condition that does not hold. `condition` is its field in the body, `wanted` the value of that field, and
+    `actual` (on the wire "is") the state of the group."""
 
     condition: str
     wanted: Any
@@ -52,7 +52,7 @@ class Condition(Protocol):
 
     @property
     def reads_offsets(self) -> bool:
-        """Whether it has to know what is committed."""
+        """Whether the condition needs the committed offsets."""
 
 
 class BaseCondition:
@@ -91,7 +91,7 @@ class StateCondition(BaseCondition):
         return UnmetCondition(condition="state", wanted=self._state, actual=snapshot.state)
 
     def explain_unmet(self, snapshot: GroupSnapshot) -> str:
-        """What the group waits for is said anyway."""
+        """Return an empty text, because the state of the group is described anyway."""
         is_over = snapshot.state not in (
             "PreparingRebalance",
             "CompletingRebalance",
@@ -198,7 +198,7 @@ class MembersPresentCondition(BaseCondition):
 
 
 class MembersAbsentCondition(BaseCondition):
-    """Clients that are no members, and are not about to be."""
+    """The named clients are not members, and no join of theirs is pending."""
 
     def __init__(self, references: list[str]) -> None:
         self._references = references
@@ -280,8 +280,7 @@ _MAX_LISTED_REBALANCES = 20
 
 
 class RebalancedCondition(BaseCondition):
-    """The ledger has a rebalance that ended after the event of a number, of a cause and by a client where those are
-    asked for."""
+    """The ledger has a rebalance that ended after an event number, optionally with a cause and a client."""
 
     def __init__(self, cause: str | None, client: str | None, after: int) -> None:
         self._cause = cause

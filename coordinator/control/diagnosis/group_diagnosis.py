@@ -46,7 +46,7 @@ FINDERS: Final[tuple[Callable[[GroupSnapshot], Iterator[GroupFinding]], ...]] = 
 
 
 def collect_findings(snapshot: GroupSnapshot) -> Sequence[GroupFinding]:
-    """What is found, what keeps the group from working first. A member that is a ghost is nothing else."""
+    """Return the findings about a group, blocking ones first. A ghost member has no other finding."""
     found = [finding for finder in FINDERS for finding in finder(snapshot)]
     ghosts = {member_id for finding in found if finding.kind == "ghost" for member_id in finding.members}
     remaining = [
@@ -63,8 +63,8 @@ HintProvider = Callable[[GroupView], list[str]]
 
 @wire_name("Explanation")
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Of one group. `state` is null where nothing can be seen of it; `detail` says what it is doing, whom it waits
-    for and what would end that; `hints` say what can be done. `removed` is the removal of a group that existed and
+    """The explanation of a group. `state` is null if the group is unavailable. `detail` describes its state,
+    its waits and the events that end them. `hints` are remedies. `removed` is the removal of a group that
     does not exist any more."""
 
     group_id: str
@@ -184,23 +184,28 @@ def not_met_problem(
         sentences.append("No JoinGroup arrived meanwhile.")
     sentences += [f"{finding.sentence}." for finding in relevant]
     return Problem(
-        ProblemKind.NOT_MET, f"{snapshot.name} is not so{after}", " ".join(dict.fromkeys(sentences)), fields
+        ProblemKind.NOT_MET,
+        f"{snapshot.name} does not meet the conditions{after}",
+        " ".join(dict.fromkeys(sentences)),
+        fields,
     )
 
 
 def not_durable_problem(snapshot: GroupSnapshot, waited_ms: int) -> Problem:
-    """The group is so, and the disk did not confirm it."""
-    is_so = f"All that was asked for is so, but the disk has not confirmed it in {format_seconds(waited_ms)}."
+    """Return the Problem of a wait whose conditions hold but are not confirmed by the disk."""
+    is_so = f"All conditions hold, but the disk has not confirmed them in {format_seconds(waited_ms)}."
     detail = f"{describe_state(snapshot)} {is_so}"
-    title = f"{snapshot.name} is not so for certain after {format_seconds(waited_ms)}"
+    title = f"{snapshot.name} does not durably meet the conditions after {format_seconds(waited_ms)}"
     return Problem(ProblemKind.NOT_MET, title, detail, {"seq": snapshot.seq, "unmet": [], "hints": []})
 
 
 def _select_relevant(
     snapshot: GroupSnapshot, wrong: Sequence[Condition], found: Sequence[GroupFinding]
 ) -> list[GroupFinding]:
-    """What keeps the group from working, and what is about the topics that are asked for and not so, as far as
-    neither the situation nor a condition has said it."""
+    """Return the findings to add to the description of a failed wait.
+
+    They are blocking findings, and findings about the topics of unmet conditions, that no other sentence mentions.
+    """
     mentioned = {"pending"}
     if any(isinstance(condition, TopicsOwnedCondition) for condition in wrong):
         mentioned |= {"unowned", "owned_twice", "no_such_topic"}
@@ -224,7 +229,7 @@ def _format_met(
     """`billing is Stable: generation 2, 3 members, 6 of 6 partitions of orders owned (0.9 s)`."""
     waited = format_seconds(waited_ms)
     if snapshot.view is None:
-        return f"There is no group {snapshot.name}: {why_absent(snapshot.removal)} ({waited})"
+        return f"Group {snapshot.name} does not exist: {why_absent(snapshot.removal)} ({waited})"
     members = f"{summary.members} member{'' if summary.members == 1 else 's'}"
     parts = [f"generation {summary.generation_id}", members]
     parts += filter(None, [condition.describe_met(snapshot) for condition in conditions])

@@ -24,8 +24,9 @@ from coordinator.group.group_view import MemberView
 
 @wire_name("Finding")
 class GroupFinding(Struct, frozen=True, kw_only=True):
-    """`kind` is a word for programs; `sentence` says it and names whose doing it is; `hint` says what can be done.
-    `members` are member ids. `blocks`: it keeps the group, or a part of it, from working, and is no mere oddity."""
+    """An observation about a group. `kind` is a word for programs; `sentence` describes it and names the
+    responsible client; `hint` is the remedy; `members` are member ids. `blocks`: the group, or a part of it,
+    cannot work."""
 
     kind: str
     sentence: str
@@ -38,7 +39,7 @@ class GroupFinding(Struct, frozen=True, kw_only=True):
 _MAX_FINDINGS = 5
 """Findings of a kind."""
 HEARTBEAT_INTERVAL_MS: Final = 3_500
-"""Clients send heartbeats every 3 s unless told otherwise: who was silent for less may well be told soon."""
+"""Clients send heartbeats every 3 s by default. A client that was silent for less may get its response soon."""
 
 
 def is_ghost(snapshot: GroupSnapshot, member: MemberView) -> bool:
@@ -54,7 +55,7 @@ def _find_successor(snapshot: GroupSnapshot, member: MemberView) -> MemberView |
 
 
 def find_ghosts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Members whose client has forgotten them."""
+    """Yield members that their client has abandoned."""
     found = [
         (member, successor)
         for member in snapshot.all_members
@@ -124,9 +125,9 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
         return GroupFinding(
             kind="not_told",
             sentence=(
-                f"{label} is connected and was told nothing in the {format_seconds(phase_ms)} of this join "
-                f"phase, since no heartbeat of it came: its heartbeats are rare, or it is stopped, starved or "
-                f"held"
+                f"{label} is connected, but sent no heartbeat in the {format_seconds(phase_ms)} of this join "
+                f"phase, so that it does not know of the rebalance: its heartbeats are rare, or it is stopped, "
+                f"starved or held"
             ),
             blocks=True,
             members=[member_id],
@@ -135,12 +136,12 @@ def _explain_awaited(snapshot: GroupSnapshot, one: AwaitedMember, phase_ms: int)
     return GroupFinding(
         kind="told_and_silent",
         sentence=(
-            f"{label} was told to rejoin {format_seconds(max(0, snapshot.now.monotonic_ms - told_ms))} ago, "
+            f"groupd asked {label} to rejoin {format_seconds(max(0, snapshot.now.monotonic_ms - told_ms))} ago. It "
             f"is connected and does not send its JoinGroup: it is busy in its poll loop or a callback"
         ),
         blocks=True,
         members=[member_id],
-        hint=f"{label} is connected and was told: is it blocked in a callback, or between two polls? {ends}",
+        hint=f"{label} is connected and knows of it: is it blocked in a callback, or between two polls? {ends}",
     )
 
 
@@ -222,7 +223,7 @@ def find_silent_members(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_refused_joins(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Clients whose JoinGroup was refused, and that have not joined since."""
+    """Yield clients with a refused JoinGroup that have not joined since."""
     for client, joins in list(snapshot.history.refused_joins.items())[-_MAX_FINDINGS:]:
         times = "" if joins.count == 1 else f" {joins.count} times"
         ago = format_seconds(max(0, snapshot.now.monotonic_ms - joins.at_ms))
@@ -277,7 +278,7 @@ def find_members_left_out(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_unknown_assignees(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Ids that the assignment names and that are no member's."""
+    """Yield ids of the assignment that do not belong to a member."""
     view, history = snapshot.view, snapshot.history
     if view is None or not history.unknown_assignees or history.assigned_generation != view.generation_id:
         return
@@ -289,8 +290,8 @@ def find_unknown_assignees(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
     yield GroupFinding(
         kind="strangers",
         sentence=(
-            f"The assignment that {leader} handed in names {ids}, who {verb} no member: what was given there "
-            f"has no owner"
+            f"The assignment of {leader} names {ids}, which {verb} not in the group: the partitions assigned there "
+            f"have no owner"
         ),
         blocks=True,
         hint=f"{leader} assigned partitions to members of an earlier generation: its assignor keeps old ids",
@@ -298,7 +299,7 @@ def find_unknown_assignees(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_missing_topics(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Topics that members subscribe to, and that there are not."""
+    """Yield subscribed topics that do not exist."""
     unknown = [
         topic for topic in sorted(snapshot.subscribed) if snapshot.cluster.count_partitions(topic) is None
     ]
@@ -310,12 +311,12 @@ def find_missing_topics(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
             sentence=f"{_format_readers(snapshot, topic)} to {format_name(topic)}, and there is no such topic",
             blocks=True,
             topics=[topic],
-            hint=f"There is no topic {format_name(topic)}.{like}",
+            hint=f"Topic {format_name(topic)} does not exist.{like}",
         )
 
 
 def find_ownership_errors(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Partitions of subscribed topics that nobody has, or several have, in a group at rest."""
+    """Yield partitions of subscribed topics without an owner or with several, in a Stable group."""
     if not snapshot.is_settled or not snapshot.are_assignments_read:
         return
     topics = sorted(snapshot.subscribed)
@@ -378,7 +379,7 @@ def find_different_subscriptions(snapshot: GroupSnapshot) -> Iterator[GroupFindi
 
 
 def _format_exclusive(snapshot: GroupSnapshot, topics: frozenset[str], member_ids: list[str]) -> str:
-    """What a single member reads that nobody else subscribes to."""
+    """Return the topics to which only one member subscribes, as text."""
     if len(member_ids) != 1:
         return ""
     others = [found for member_id, found in snapshot.subscriptions.items() if member_id != member_ids[0]]
@@ -491,7 +492,7 @@ def find_assignor_conflicts(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_shared_client_ids(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Several members with one client id: whoever names one has to write its member id."""
+    """Yield client ids of several members. A reference to one of them must be a member id."""
     by_client: dict[str, list[str]] = {}
     for member in snapshot.all_members:
         if is_ghost(snapshot, member):
@@ -512,7 +513,7 @@ def find_shared_client_ids(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
 
 
 def find_changing_instance_ids(snapshot: GroupSnapshot) -> Iterator[GroupFinding]:
-    """Static members whose instance id is another one at each start: to the group each is a stranger."""
+    """Yield static members that change their instance id at each start, so that the group does not know them."""
     current = {format_name(member.name.group_instance_id or "") for member in snapshot.all_members}
     expired: dict[tuple[str, str], list[str]] = {}
     for one in snapshot.history.expired_instances.values():

@@ -1,5 +1,6 @@
-"""What events told of groups that a view of them does not show: who was told to rejoin, who was refused, whom an
-assignment names that is nobody. Little of each, of the groups of which something was heard last.
+"""Facts from events that a view of a group does not show: pending rejoins, refused joins, unknown assignees.
+
+The history keeps a few facts of each group, for the groups with the latest events.
 """
 
 from collections import OrderedDict
@@ -58,11 +59,13 @@ class ExpiredInstance(NamedTuple):
 
 
 class GroupHistory:
-    """Of one group. Times are monotonic group time. `told_to_rejoin`: who was told to rejoin and has not,
-    since when; `unknown_assignees`: ids in the assignment of `assigned_generation` that are no member's;
-    `refused_joins`: by client id, as it is printed; `expired_instances`: static members that ran out of time,
-    newest last; `join_count` counts JoinGroups; `changed_ms` is when a consumer group last had another epoch
-    or target, or a member another assignment."""
+    """The history of one group. Times are monotonic group time.
+
+    `told_to_rejoin`: members that have yet to rejoin, and since when; `unknown_assignees`: ids in the assignment of
+    `assigned_generation` that do not belong to a member; `refused_joins`: by printable client id;
+    `expired_instances`: static members whose session expired, newest last; `join_count` counts JoinGroups;
+    `changed_ms`: the last change of the epoch or target of a consumer group, or of the assignment of a member.
+    """
 
     __slots__ = (
         "assigned_generation",
@@ -85,7 +88,7 @@ class GroupHistory:
 
 
 NO_HISTORY: Final = GroupHistory()
-"""Of a group of which nothing was heard."""
+"""The history of a group without events."""
 
 
 class GroupHistories:

@@ -78,8 +78,10 @@ class ClusterView(Protocol):
         """The connections of the members of a group, by member id."""
 
     def list_rebalances(self, group_id: str, after: int) -> Sequence[LedgerEntry]:
-        """The entries of the ledger for a group that were closed after the event of a number: those that ended
-        Stable or Empty, and before each of them those that were broken off on the way to it."""
+        """Return the ledger entries of a group that were closed after an event number.
+
+        They are entries that ended Stable or Empty, each preceded by the entries that it replaced.
+        """
 
     def find_removal(self, group_id: str) -> GroupRemoval | None:
         """The last removal of a group, which may have been created anew since."""
@@ -92,8 +94,8 @@ class ClusterView(Protocol):
 
 
 class GroupSnapshot:
-    """A group at one moment. `view` is None where there is no such group, and where nothing can be seen of it: then
-    `unavailable` says why. `offsets` are the committed ones, as durable, None where nobody asked for them."""
+    """A group at one moment. `view` is None if the group does not exist or is unavailable; `unavailable` has the
+    reason. `offsets` are the durable committed offsets, or None if no caller needs them."""
 
     def __init__(
         self,
@@ -128,7 +130,7 @@ class GroupSnapshot:
 
     @property
     def name(self) -> str:
-        """The group's, printable."""
+        """Return the printable name of the group."""
         return format_name(self.group_id)
 
     @property
@@ -156,7 +158,7 @@ class GroupSnapshot:
 
     @cached_property
     def all_members(self) -> tuple[MemberView, ...]:
-        """Those whose first JoinGroup is parked included, oldest first."""
+        """Return the members, also those with a pending first JoinGroup, oldest first."""
         return () if self.view is None else self.view.members
 
     @cached_property
@@ -212,8 +214,10 @@ class GroupSnapshot:
 
     @property
     def quiet_ms(self) -> int | None:
-        """How long there has been no rebalance, in group time; None while there is one. A group whose log does not
-        say has always been quiet."""
+        """Return the milliseconds since the last rebalance in group time, or None during a rebalance.
+
+        A group whose log does not have that time counts as always quiet.
+        """
         view = self.view
         if view is None or view.rebalance is not None or view.state not in (STABLE.value, EMPTY.value):
             return None
@@ -268,7 +272,7 @@ class GroupSnapshot:
 
     @cached_property
     def owners(self) -> dict[tuple[str, int], list[MemberView]]:
-        """Who has each partition in the present assignment, or, while there is none, in the last one."""
+        """Return the owners of each partition in the current assignment, or else in the last one."""
         found: dict[tuple[str, int], list[MemberView]] = {}
         for member_id, topics in self.assignments.items():
             for topic, partitions in topics.items():
@@ -277,7 +281,7 @@ class GroupSnapshot:
         return found
 
     def find_unowned(self, topic: str) -> Sequence[int]:
-        """The partitions of a topic, as it is now, that nobody has."""
+        """Return the current partitions of a topic that have no owner."""
         return self._find_miscounted(topic)[0]
 
     def find_owned_twice(self, topic: str) -> Sequence[int]:

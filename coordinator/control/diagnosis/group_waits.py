@@ -94,7 +94,7 @@ class GroupWaitQueue:
         self.partition = partition
         self.waiters: dict[Waiter, None] = {}
         self.reader_count = 0
-        """How many of them want to know what is committed."""
+        """The number of waits that need the committed offsets."""
         self._snapshots = snapshots
         self._group_client = group_client
         self._loop = asyncio.get_running_loop()
@@ -171,12 +171,12 @@ class GroupWaitQueue:
         self._wakeup = self._snapshot = None
         if self.take_snapshot().now.monotonic_ms > self._wakeup_armed_ms:
             self.schedule_evaluation()
-        # else its clock stands still: whoever lets it go on says so
+        # else the clock of the group is stopped, and its start schedules the evaluation
 
     # Offsets
 
     async def read_offsets(self) -> None:
-        """Waits until what is committed now was read, and is durable. Many who ask at once share one reading."""
+        """Wait until the current committed offsets are read and durable. Concurrent callers share one read."""
         if self._next_read is None:
             self._next_read = self._loop.create_future()
         self.on_offsets_changed()
@@ -207,7 +207,7 @@ class GroupWaitQueue:
     # End
 
     def release_waiters(self) -> None:
-        """Tells everybody what is so now."""
+        """Complete all waits with the current state."""
         snapshot = self.take_snapshot()
         for waiter in self.waiters:
             if not waiter.result.done():
@@ -223,7 +223,7 @@ class GroupWaitQueue:
 MAX_WAITERS: Final = 4_096
 """Of all groups together."""
 DISK_TIMEOUT_S: Final = 5.0
-"""So long the disk is waited for at least, where what is asked about is not durable yet."""
+"""The minimum time to wait for the disk when the observed state is not durable yet, seconds."""
 
 
 class GroupWaits:
@@ -239,7 +239,7 @@ class GroupWaits:
         removals: GroupRemovals,
         ledger: RebalanceSource | None = None,
     ) -> None:
-        """In: the time of a group; the ledger, without which nobody can wait for `rebalanced`."""
+        """Create the waits. `group_now` returns the time of a group. Without a ledger, `rebalanced` is refused."""
         self.hint_providers: list[HintProvider] = []
         self._server = server
         self._group_client = group_client
@@ -283,8 +283,8 @@ class GroupWaits:
     ) -> WaitResult:
         conditions = build_conditions(body)
         if body.rebalanced is not None and not self.snapshots.has_ledger:
-            detail = "There is no ledger that says which rebalances there were."
-            raise Problem(ProblemKind.NOT_POSSIBLE, "There is no ledger", detail, {"pointer": "/rebalanced"})
+            detail = "The ledger is off, so groupd cannot wait for a rebalance."
+            raise Problem(ProblemKind.NOT_POSSIBLE, "The ledger is off", detail, {"pointer": "/rebalanced"})
         if self._waiter_count >= MAX_WAITERS:
             detail = f"{self._waiter_count} callers wait for groups already, and no more than that may."
             raise Problem(ProblemKind.TOO_MANY, "Too many wait", detail)
@@ -313,7 +313,7 @@ class GroupWaits:
                     queue.schedule_evaluation()
                     return await waiter.result
         except TimeoutError:
-            pass  # then what is so now is what it comes to
+            pass  # the caller gets the current state
         return queue.take_snapshot()
 
     async def _await_durable(self, snapshot: GroupSnapshot, began_ms: int, within_ms: int) -> None:
@@ -358,7 +358,7 @@ class GroupWaits:
             self._server.engine.observers.remove(self._on_engine_events)
 
     def close(self) -> None:
-        """Whoever waits is told how it stands."""
+        """Complete every wait with the current state."""
         for queue in self._queues.values():
             queue.release_waiters()
 
@@ -411,7 +411,7 @@ _OFFSET_FETCH_VERSION = 8
 
 
 async def read_committed_offsets(group_client: InternalGroupClient, group_id: str) -> Offsets | None:
-    """All committed offsets of a group, once they are durable; None while the group cannot be asked."""
+    """Return all committed offsets of a group when they are durable, or None while the group is unavailable."""
     answer = await _fetch_offsets(group_client, group_id, None)
     if answer is None:
         return None
@@ -423,7 +423,7 @@ async def read_committed_offsets(group_client: InternalGroupClient, group_id: st
 
 
 async def wait_until_durable(group_client: InternalGroupClient, group_id: str) -> None:
-    """Wait until everything that a group has reported is durable, or the group cannot be asked."""
+    """Wait until all reported state of a group is durable, or the group is unavailable."""
     await _fetch_offsets(group_client, group_id, [])
 
 

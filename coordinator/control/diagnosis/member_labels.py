@@ -42,7 +42,7 @@ class MemberLabels:
 
 
 def matches_reference(name: MemberName, reference: str) -> bool:
-    """Whether a reference of somebody's (client id, instance id or member id) is about a member."""
+    """Return whether a reference (client id, instance id or member id) is to a member."""
     return reference in (name.client_id, name.group_instance_id, name.member_id)
 
 
@@ -57,12 +57,12 @@ def format_list(texts: Sequence[str], most: int = MAX_NAMED) -> str:
 
 
 def list_partition_names(topic: str, partitions: Iterable[int]) -> list[str]:
-    """`orders-3` of each."""
+    """Return names such as `orders-3`."""
     return [f"{format_name(topic)}-{partition}" for partition in partitions]
 
 
 def format_ranges(topic: str, partitions: Iterable[int]) -> str:
-    """`orders-0..2, orders-5`."""
+    """Return ranges of partitions such as `orders-0..2, orders-5`."""
     runs: list[list[int]] = []
     for number in sorted(partitions):
         if runs and number == runs[-1][1] + 1:
@@ -78,5 +78,5 @@ def format_ranges(topic: str, partitions: Iterable[int]) -> str:
 
 
 def format_seconds(milliseconds: int) -> str:
-    """`0.9 s`."""
+    """Return a duration in seconds such as `0.9 s`."""
     return f"{milliseconds / 1000:.1f} s"

@@ -40,7 +40,7 @@ class Oracle(Protocol):
         """What it does upon an event, by its class."""
 
     def check_group(self, group_id: str) -> None:
-        """The time has come for which it had asked (`OracleContext.schedule_check`)."""
+        """Check a group at a time that was scheduled by `OracleContext.schedule_check`."""
 
 
 CHECK_PERIOD_MS: Final = 1000
@@ -71,11 +71,11 @@ class OracleContext(Protocol):
         """What time it is for a group."""
 
     def find_group(self, group_id: str) -> GroupView | None:
-        """A group as it is now; None when there is none, or it cannot be asked."""
+        """Return a group, or None if it does not exist or is unavailable."""
 
     @property
     def topics(self) -> TopicsImage:
-        """The topics now."""
+        """Return the current image of the topics."""
 
     def find_log_end(self, topic: str, partition: int) -> int | None:
         """Where a partition ends; None while that is not known."""
@@ -104,10 +104,10 @@ class OracleContext(Protocol):
 
 
 def format_member(name: MemberName) -> str:
-    """`alice-1c2d3e4f`."""
+    """Return the short name of a member, such as `alice-1c2d3e4f`."""
     return format_printable(printable_name(name))
 
 
 def format_member_at(name: MemberName) -> str:
-    """`alice-1c2d3e4f at 127.0.0.1`."""
+    """Return the short name and host of a member, such as `alice-1c2d3e4f at 127.0.0.1`."""
     return format_member_address(printable_name(name))

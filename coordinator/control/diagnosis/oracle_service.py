@@ -124,7 +124,7 @@ class OracleSet:
         self._beyond_end.on_commit(commit)
 
     def check_group(self, oracle: OracleName, group_id: str) -> None:
-        """The time has come for which an oracle had asked."""
+        """Run a scheduled check of an oracle."""
         self.by_name[oracle].check_group(group_id)
 
 
@@ -192,7 +192,7 @@ class ServerOracleContext:
             self._timers.cancel((oracle, group_id))
 
     def reschedule_checks(self, group_id: str | None = None) -> None:
-        """A clock was moved: what was to be looked at later is looked at next. None: in all groups."""
+        """Repeat scheduled checks after a change of a clock, of one group or of all groups."""
         for oracle, due_group_id in list(self._due):
             if group_id in (None, due_group_id):
                 self.schedule_check(oracle, due_group_id, 0)

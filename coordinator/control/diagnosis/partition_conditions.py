@@ -63,9 +63,9 @@ class TopicsOwnedCondition(BaseCondition):
 
     def _explain_topic(self, snapshot: GroupSnapshot, topic: str) -> str:
         if snapshot.cluster.count_partitions(topic) is None:
-            return f"There is no topic {format_name(topic)}{_format_similar(snapshot, topic)}"
+            return f"Topic {format_name(topic)} does not exist{_format_similar(snapshot, topic)}"
         if snapshot.members and snapshot.are_consumers and topic not in snapshot.subscribed:
-            return f"Nobody is subscribed to {format_name(topic)} ({_format_subscriptions(snapshot)})"
+            return f"No member subscribes to {format_name(topic)} ({_format_subscriptions(snapshot)})"
         if snapshot.is_stable and not snapshot.are_assignments_read:
             return "Its assignments cannot be read: they are not those of the consumer protocol"
         parts = []
@@ -99,7 +99,7 @@ class PartitionOwnersCondition(BaseCondition):
         self._owners = owners
 
     def _find_wrong_owners(self, snapshot: GroupSnapshot) -> dict[tuple[str, int], list[str]]:
-        """The partitions that somebody else has, or nobody, or several: what those are called."""
+        """Return the partitions without the wanted owner, with the names of their actual owners."""
         wrong = {}
         for partition, reference in self._owners.items():
             owners = snapshot.owners.get(partition, [])
@@ -127,7 +127,9 @@ class PartitionOwnersCondition(BaseCondition):
             whose = f"belongs to {format_list(owners)}" if owners else "has no owner"
             exists = partition < (snapshot.cluster.count_partitions(topic) or 0)
             where = f"{format_name(topic)}-{partition}"
-            parts.append(f"{where} {whose}, {wanted} wanted" if exists else f"There is no partition {where}")
+            parts.append(
+                f"{where} {whose}, {wanted} wanted" if exists else f"Partition {where} does not exist"
+            )
         return "; ".join(parts[:_MAX_PARTS])
 
     def describe_met(self, snapshot: GroupSnapshot) -> str:
@@ -180,7 +182,7 @@ class CommittedOffsetsCondition(BaseCondition):
                 snapshot.labels.find_label(member.name)
                 for member in snapshot.owners.get((topic, partition), [])
             ]
-            whose = f" (its owner is {format_list(owners)})" if owners else " (nobody has it)"
+            whose = f" (its owner is {format_list(owners)})" if owners else " (it has no owner)"
             is_at = "has no commit" if offset is None else f"is committed at {offset}"
             parts.append(f"{where} {is_at}, {least} wanted{whose}")
         return "; ".join(parts)
@@ -197,9 +199,11 @@ class CommittedOffsetsCondition(BaseCondition):
 
 
 class MaxLagCondition(BaseCondition):
-    """No partition of some topics is further behind its end than so many offsets. One without a commit counts from
-    its log start. Without topics: those that its members subscribe to, or, where there are none, those that it has
-    committed offsets of."""
+    """No partition of some topics has a larger lag than a limit.
+
+    Without a commit the lag counts from the log start offset. By default the topics are those that members
+    subscribe to, or else those with committed offsets.
+    """
 
     reads_offsets = True
 
@@ -258,9 +262,9 @@ class MaxLagCondition(BaseCondition):
         if snapshot.offsets is None:
             return _OFFSETS_UNKNOWN
         if not self.list_topics(snapshot):
-            return "It has no lag to speak of: nobody is subscribed to anything, and nothing is committed"
+            return "It has no lag, because it has no subscriptions and no committed offsets"
         unknown = self._find_unknown_topics(snapshot)
-        parts = [f"There is no topic {format_name(topic)}" for topic in unknown]
+        parts = [f"Topic {format_name(topic)} does not exist" for topic in unknown]
         for (topic, number), (lag, has_commit) in self._compute_lags(snapshot).items():
             if self._is_behind(lag) and len(parts) < _MAX_PARTS:
                 where = f"{format_name(topic)}-{number}"
@@ -271,7 +275,7 @@ class MaxLagCondition(BaseCondition):
                 whose = format_list(owners) if owners else "nobody's"
                 counts = "" if has_commit else "; it has no commit and counts from its log start"
                 lags = (
-                    "ends nobody here knows where"
+                    "has an unknown log end offset"
                     if lag is None
                     else f"lags {lag} behind, {self._lag_max} wanted"
                 )

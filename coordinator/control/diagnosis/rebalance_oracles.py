@@ -288,7 +288,7 @@ _STREAMS: Final = "stream"
 
 @dataclass(frozen=True, slots=True)
 class _Generation:
-    """When it came, why, and whose doing it was: `key` is None where that does not count."""
+    """A generation with its time, cause and actor. `key` is None if it does not count for flapping."""
 
     at_ms: int
     cause: RebalanceCause | EpochCause
@@ -415,7 +415,7 @@ def _identify_actor(event: RebalanceCompleted) -> Hashable:
 
 
 def _identify_among(actor: MemberName, shared: frozenset[Hashable]) -> Hashable:
-    """By what it is known when it comes back. In: the clients that more than one member has."""
+    """Return the identity that a member keeps when it joins again. `shared` has client ids of several members."""
     if actor.group_instance_id is not None:
         return actor.group_instance_id
     client = actor.client_id, actor.client_host

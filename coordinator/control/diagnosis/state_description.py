@@ -33,7 +33,7 @@ def describe_state(snapshot: GroupSnapshot) -> str:
     if view is None:
         similar = snapshot.cluster.find_similar_groups(snapshot.group_id)
         like = f" (there is {format_list([format_name(one) for one in similar])})" if similar else ""
-        return f"There is no group {snapshot.name}{like}: {why_absent(snapshot.removal)}."
+        return f"Group {snapshot.name} does not exist{like}: {why_absent(snapshot.removal)}."
     if view.type is GroupType.CONSUMER and view.state not in (STABLE.value, EMPTY.value):
         return _describe_consumer_state(snapshot, view)
     sentences = (
@@ -140,14 +140,14 @@ def _describe_join_deadline(
         if dynamic:
             evicted = f", when {_format_labels(snapshot, dynamic)} would be evicted"
         elif static:
-            evicted = f", without {_format_labels(snapshot, static)}, whose place is kept (static)"
+            evicted = f", without {_format_labels(snapshot, static)}, which keeps its place (static)"
         sentences.append(f"The join phase ends at the latest in {format_seconds(rebalance.left_ms)}{evicted}")
     sentences += [
         f"{snapshot.labels.find_label(one.member)}'s session ends in {format_seconds(one.session_left_ms)}"
         for one in members[:_MAX_AWAITED]
     ]
     if static and not present and not dynamic:
-        return "Only static members are left, whose places are kept: " + ", ".join(sentences) + "."
+        return "Only static members are left, and the group keeps their places: " + ", ".join(sentences) + "."
     if firsts and not sentences:
         return ""
     return "; ".join(sentences) + "."
@@ -216,7 +216,7 @@ def _format_pending(snapshot: GroupSnapshot, name: MemberName, since_ms: int, le
 
 
 _MAX_MEMBERS: Final = 5
-"""Members of whom it is said what they do."""
+"""The maximum number of members whose activity is described."""
 _ASSIGNING: Final = ConsumerGroupState.ASSIGNING.value
 
 
@@ -239,8 +239,11 @@ def _describe_consumer_state(snapshot: GroupSnapshot, view: GroupView) -> str:
 
 
 def _describe_behind(snapshot: GroupSnapshot, view: GroupView) -> Iterator[str]:
-    """Members that have to give something up come first, since others wait for that; then those that wait, then
-    those that have yet to learn of their target."""
+    """Yield sentences about members that are behind the target of a consumer group.
+
+    Members that have to revoke partitions come first, because others wait for them. Then come waiting members, and
+    members that have yet to fetch their target.
+    """
     members = [(member, member.consumer) for member in view.members if member.consumer is not None]
     for member, consumer in members:
         if consumer.pending:

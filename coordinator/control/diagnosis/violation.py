@@ -45,7 +45,7 @@ LEVELS: Final[Mapping[Severity, Level]] = {
 
 @wire_name("OracleName")
 class OracleName(StrEnum):
-    """The rules."""
+    """The names of the oracles."""
 
     DOUBLE_OWNER = "double_owner"
     ORPHAN_PARTITION = "orphan_partition"
@@ -70,7 +70,7 @@ class InvolvedMember(Struct, frozen=True, kw_only=True):
 
 @wire_name("WrittenOffset")
 class WrittenOffset(Struct, frozen=True, kw_only=True):
-    """An offset, and who wrote it, or tried to; null where that is not known, or nobody did."""
+    """An offset and its writer, which is null if unknown."""
 
     offset: int | None
     member_id: str | None

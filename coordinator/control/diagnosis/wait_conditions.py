@@ -1,4 +1,4 @@
-"""What somebody waits for, as it is said in the body of a request, and what it means."""
+"""The conditions of a wait: the body of the request, and its validation."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -53,7 +53,7 @@ class GenerationFrom(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @wire_name("Rebalanced")
 class RebalanceMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rebalance of a cause (a word of the ledger), and by whom (client, instance or member id); null: any."""
+    """A rebalance with a cause (of the ledger) and an actor (client, instance or member id). Null matches any."""
 
     cause: str | None = None
     client: str | None = None
@@ -61,16 +61,20 @@ class RebalanceMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @wire_name("Conditions")
 class GroupConditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a group is to be; null, an empty list and an empty object ask for nothing. All must hold at once.
+    """The conditions of a group, all of which must hold. Null, an empty list and an empty object are no condition.
 
-    `state` is one of those of classic and consumer groups (Dead: there is no such group). A member whose first
-    JoinGroup is parked does not count yet. `clients` and `absent` are names: client, instance or member ids.
-    `owned` are topics of which each partition has exactly one owner, `owner` says whose partitions are
-    ("orders-3": "alice"): in an assignment that all members have fetched. `committed` are offsets at least, as
-    durable ("orders-0": 100). `lag_max` is for each partition of `topics`, or of the topics that members subscribe
-    to; one without a commit counts from its log start. `rebalanced` is an entry of the ledger that ended after the
-    event `after` (431, or "5f3a9c1e.431" with the mark of the process), or that the ledger still has; one that the
-    next one broke off has ended once that has. `quiet` is how long there was no rebalance, in group time ("5s")."""
+    - `state` is a state of classic or consumer groups (Dead: the group does not exist).
+    - `members`: a member counts from its first completed rebalance.
+    - `clients` and `absent` are client, instance or member ids.
+    - `owned`: topics of which each partition has exactly one owner. `owner` names owners ("orders-3": "alice"). All
+      members have fetched that assignment.
+    - `committed`: minimum durable committed offsets ("orders-0": 100).
+    - `lag_max` applies to each partition of `topics`, or of the subscribed topics. Without a commit the lag
+      counts from the log start offset.
+    - `rebalanced`: an entry of the ledger that ended after the event `after` (431, or "5f3a9c1e.431" with the
+      mark of the process). An entry that was replaced ends with the entry that replaced it.
+    - `quiet`: the time without a rebalance, in group time ("5s").
+    """
 
     state: str | None = None
     members: int | MembersBetween | None = None
@@ -191,7 +195,7 @@ def _parse_partition(name: str, field: str) -> tuple[str, int]:
     topic, _, number = name.rpartition("-")
     if not topic or not (number.isascii() and number.isdigit()) or len(number) > 9:
         raise _invalid_conditions(
-            f"{field}/{name}", f'{format_name(name)!r} is no partition: write "orders-3"'
+            f"{field}/{name}", f'{format_name(name)!r} is not a partition: write "orders-3"'
         )
     return topic, int(number)
 

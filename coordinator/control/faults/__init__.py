@@ -1,1 +1,1 @@
-"""Faults as rules on the state of groups: what is delayed, held, answered otherwise, lost, refused."""
+"""Faults: rules that delay, hold, change, drop or refuse requests, or act on events of groups."""

@@ -33,7 +33,7 @@ from storage.syncer import SyncResult
 
 
 class TornAppends:
-    """Stands in for a log whose next append is torn. The log is poisoned then: nobody knows what its file holds."""
+    """Replaces a log whose next append is torn. The log is unusable afterwards, like after a real torn write."""
 
     def __init__(self, log: PartitionLog, torn_bytes: int, error: int) -> None:
         """In: how many bytes are written; the system's error with which it fails, 0 where the process ends next."""
@@ -57,7 +57,7 @@ class TornAppends:
         path = log.segments[-1].path
         file = log.files.open_append(path)
         try:
-            # One byte less than all: a whole batch would be no torn one.
+            # One byte less than all, because a complete batch is not torn.
             file.write(data[: min(self._torn_bytes, len(data) - 1)])
         finally:
             file.close()
@@ -162,7 +162,7 @@ class DiskInjector:
                 below._step_aside()
 
     def _unloaded(self, partition: GroupPartition) -> None:
-        """What had not met the disk is gone, and what was to act on it never does."""
+        """Forget appends of an unloaded partition that had not reached the disk, and the faults on them."""
         number = partition.number
         self._armed.pop(number, None)
         self._to_sync.pop(number, None)
@@ -286,7 +286,7 @@ class DiskInjector:
         after: Sequence[tuple[InstalledFault, GroupPartition, PartitionLog]],
         result: SyncResult,
     ) -> None:
-        """What was submitted is on the disk, and nobody knows. In the thread that syncs."""
+        """Act after a sync, in the thread that syncs, before the result is reported."""
         for fault, partition, log in after:
             if log in result.refused:  # it is submitted again
                 self._server.loop.call_soon_threadsafe(self._await_sync, partition, fault)
@@ -306,13 +306,13 @@ class DiskInjector:
     # Crashing
 
     def crash(self, fault: InstalledFault, partition: GroupPartition) -> None:
-        """A crash at the answer: it is durable, and nobody was told."""
+        """Crash before a response: its records are durable, and the client gets no response."""
         if fault.action.kills:
             kill_process()
         self._server.loop.call_soon(self._crash, partition, partition.tenure)
 
     def _crash(self, partition: GroupPartition, tenure: int) -> None:
-        """Cuts off who waits at a partition, and reads it anew."""
+        """Close the connections of waiting clients of a partition and reload it."""
         if partition.machine is None or partition.tenure != tenure:
             return
         for waiting in list(partition.waiting.values()):

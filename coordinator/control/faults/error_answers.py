@@ -49,7 +49,7 @@ class SplitRequest(NamedTuple):
 
 
 def find_loading_error(key: int) -> ErrorCode:
-    """What an API is told while a partition of groups is loading."""
+    """Return the error of an API while a partition of groups is loading."""
     rules = GROUP_REQUEST_RULES.get(APIS[key].request)
     return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if rules is None else rules.loading_error
 
@@ -61,8 +61,10 @@ def split_request(
     partitions: PartitionPredicate | None,
     topic_name: TopicName,
 ) -> SplitRequest:
-    """Splits a request in what is about these groups and, where that is asked for, these partitions, and the rest.
-    It is left as it is."""
+    """Split a request into the part about some groups (and optionally some partitions) and the rest.
+
+    The request itself does not change.
+    """
     field = _REQUEST_LISTS.get(ApiKey(key))
     if field is not None and getattr(request, field):
         return _split_groups(key, request, field, groups, partitions, topic_name)
@@ -143,7 +145,7 @@ def merge_error_response(
     *,
     is_by_partition: bool,
 ) -> Any:
-    """An answer with what is refused in place of what it says of that, in the order of the request."""
+    """Return a response in which the refused part replaces the actual one, in the order of the request."""
     topic_key = attrgetter("topic_id" if version >= _TOPIC_IDS_SINCE else "name")
     names = _RESPONSE_LISTS.get(ApiKey(key))
     if names is not None and getattr(refusal, names[0]):

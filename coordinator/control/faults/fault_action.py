@@ -1,4 +1,4 @@
-"""What a rule does, made ready; what no rule can do is said when it is made."""
+"""The action of a fault, checked and parsed. Impossible actions are refused when the fault is created."""
 
 import errno
 from collections.abc import Callable, Sequence
@@ -48,8 +48,8 @@ DISK_POINTS: Final[frozenset[FaultPoint]] = frozenset(
 
 
 class FaultAction(Struct, frozen=True, kw_only=True):
-    """An `ActionSpec`, checked and parsed. `kind` is the field that says what is done; `keys` are the APIs where it
-    can be done, `errors` by API."""
+    """An `ActionSpec`, checked and parsed. `kind` is the field with the action; `keys` are the APIs that
+    support it; `errors` has the error by API."""
 
     at: FaultPoint
     kind: str
@@ -115,7 +115,7 @@ def _select_kind(do: ActionSpec, at: FaultPoint) -> str:
     if len(kinds) != 1:
         found = ", ".join(kinds) or "nothing"
         raise invalid_field_problem(
-            "/do", f"it does {found}; one of {', '.join(ACTIONS_BY_POINT[at])} is what it has to do"
+            "/do", f"it has {found}; exactly one of {', '.join(ACTIONS_BY_POINT[at])} is required"
         )
     if kinds[0] not in ACTIONS_BY_POINT[at]:
         raise impossible_field_problem(
@@ -226,7 +226,7 @@ def _compile_event_action(do: ActionSpec, kind: str) -> FaultAction:
     named: NamePattern = (do.disconnect if kind == "disconnect" else do.expire) or []
     members = [named] if isinstance(named, str) else named
     if kind in ("disconnect", "expire") and not members:
-        raise invalid_field_problem(f"/do/{kind}", "whom? It names members")
+        raise invalid_field_problem(f"/do/{kind}", "it must name at least one member")
     return FaultAction(
         at="event",
         kind=kind,

@@ -47,7 +47,7 @@ FaultsByApi = dict[int, list[InstalledFault]]
 
 class RequestInjector:
     def __init__(self, server: Server, around: BrokerLookup, disk: DiskInjector, told: FaultAudit) -> None:
-        """In: where requests wait for that what they append meets the disk; who is told of hits."""
+        """Create the injectors. Requests wait in `disk` until their appends are synced. `told` records hits."""
         self._server = server
         self._around = around
         self._disk = disk
@@ -157,7 +157,7 @@ class RequestInjector:
         return self._ask(plain, asked, context, None)
 
     def _ask(self, plain: Handler, asked: RequestAttributes, context: RequestContext, put_in: Any) -> object:
-        """Has a request answered, with what is there for its answer in between."""
+        """Let the handler answer a request, and apply the faults at its answer."""
         at_answer = [fault for fault in self._at_answer.get(asked.key, ()) if _fits(fault, asked)]
         at_disk = [fault for fault in self._at_disk.get(asked.key, ()) if _fits(fault, asked)]
         positions = [(part, part.end_offset) for part in asked.find_partitions()] if at_disk else []
@@ -227,7 +227,7 @@ class RequestInjector:
     def _change(
         self, asked: RequestAttributes, faults: Sequence[InstalledFault], put_in: Any, response: Any
     ) -> "_InjectedResponse":
-        """What is to be told, and the fault that keeps it from being told now."""
+        """Return the response to send, and the fault that holds it back, if any."""
         if put_in is not None:
             response = put_in(response)
         errors: set[int] = set()
@@ -285,7 +285,7 @@ class _InjectedResponse:
 
 
 def _fits(fault: InstalledFault, asked: RequestAttributes) -> bool:
-    """Whether a request is one that a fault is about, and has room for what it does."""
+    """Return whether a fault matches a request and its action applies to it."""
     action = fault.action
     if not fault.matcher.matches_request(asked):
         return False
@@ -349,7 +349,7 @@ class FaultInjectors:
             listeners.remove(self._happened)
 
     def _happened(self, _: int, event: GroupEvent, number: int, now: Now) -> None:
-        """Something happened in a group, in the middle of its turn: what comes of it waits for the end of that."""
+        """Note an event of a group. The action follows at the end of the current call of the machine."""
         fault = find_first_triggered(
             self._on_events,
             lambda fault: fault.event_matcher is not None and fault.event_matcher.matches_event(event),

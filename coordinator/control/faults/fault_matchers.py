@@ -88,7 +88,7 @@ ERROR_APIS: Final = GROUP_APIS | {ApiKey.LIST_GROUPS}
 PARTITION_ERROR_APIS: Final = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE})
 """Where it can be that of some partitions."""
 EMPTY_SUCCESS_APIS: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT})
-"""Whose answer that all is well says nothing else, so that NONE can be put where it is not so."""
+"""APIs with a response that carries nothing but success, so that NONE can replace an error."""
 
 DEAD: Final = "Dead"
 """How Kafka calls the state of a group that is not there."""
@@ -100,7 +100,7 @@ class BrokerLookup:
     def __init__(
         self, runtime: Runtime[GroupShard], now: Callable[[], Now], topic_name: Callable[[bytes], str | None]
     ) -> None:
-        """In: group time; the name of the topic with an id, None where there is none."""
+        """Create a matcher. `now` returns group time. `topic_name` returns the name of a topic id, or None."""
         self.runtime = runtime
         self.now = now
         self.topic_name = topic_name
@@ -174,7 +174,7 @@ class RequestAttributes:
         self._views.clear()
 
     def is_served(self, group_id: str) -> bool:
-        """Whether anything can be said of a group now."""
+        """Return whether the group is available now."""
         return self._lookup.runtime.find_partition(group_id).machine is not None
 
     def find_sender(self, view: GroupView) -> MemberView | None:
@@ -243,7 +243,7 @@ class RequestMatcher:
 
     def __init__(self, match: RequestMatch) -> None:
         self.keys = _select_apis(match)
-        """The APIs whose requests may fit."""
+        """The APIs of requests that can match."""
         self._version = _compile_numbers(match.version, "version")
         self._group = _compile_names(match.group, "group")
         self._topic = _compile_names(match.topic, "topic")
@@ -408,13 +408,13 @@ EVENT_KINDS: Final = classes_by_wire_name(GroupEvent)
 
 
 class EventMatcher:
-    """What is awaited, made ready. Raises Problem where it could never come."""
+    """An event filter, checked and parsed. Raises Problem for an event that cannot occur."""
 
     def __init__(self, on: EventMatch) -> None:
         names = select_known_names(on.event, EVENT_KINDS, "/on/event", "an event of a group")
         self._kinds = frozenset(EVENT_KINDS[name] for name in names)
         if self._kinds <= set(UNLOGGED_EVENTS):
-            raise impossible_field_problem("/on/event", f"Nobody is told of {on.event}")
+            raise impossible_field_problem("/on/event", f"groupd does not publish {on.event}")
         self._group = None if on.group is None else compile_name_pattern(on.group, "/on/group")
         self._generation = (
             None if on.generation is None else compile_number_pattern(on.generation, "/on/generation")
@@ -432,7 +432,7 @@ class EventMatcher:
         )
 
     def matches_event(self, event: GroupEvent) -> bool:
-        """Whether it is what is awaited."""
+        """Return whether an event matches."""
         if type(event) not in self._kinds or not matches_any(self._group, (event.group_id,)):
             return False
         if self._generation is not None and (

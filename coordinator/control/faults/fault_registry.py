@@ -1,5 +1,4 @@
-"""All faults of a server: made, shown, waited for, released, removed. While there is none, nothing of it is in the
-way of anybody."""
+"""All faults of a server. Without faults, requests take their normal path."""
 
 import asyncio
 import logging
@@ -51,9 +50,9 @@ class ReleasedRequests(Struct, frozen=True, kw_only=True):
 
 
 MemberExpirer = Callable[[str, str, str | None], Awaitable[object]]
-"""Takes a group, a reference to the member whose session is over, and who says so. Raises Problem."""
+"""Takes a group, a reference to the member to expire, and the operator. Raises Problem."""
 ClockFreezer = Callable[[str], Awaitable[object]]
-"""Takes a group whose clock is to stand still. Raises Problem."""
+"""Takes a group whose clock to freeze. Raises Problem."""
 
 
 class FaultRegistry:
@@ -88,11 +87,17 @@ class FaultRegistry:
     # Installation
 
     def install_fault(self, rule: FaultRule, by: str | None = None, *, replaces: bool = False) -> FaultStatus:
-        """Makes a fault, which acts from now on. In: who asks; whether one of the same name goes.
+        """Create a fault, which acts from now on.
 
-        Raises Problem: bad-request, not-possible, name-taken, too-many, control-off.
+        Args:
+            rule: The rule.
+            by: The name of the operator.
+            replaces: Whether to replace a fault of the same name.
+
+        Raises:
+            Problem: bad-request, not-possible, name-taken, too-many, control-off.
         """
-        # A daemon in which nobody asks for faults does without what follows.
+        # A daemon without faults does not import the modules below.
         from coordinator.control.faults.fault_injectors import FaultInjectors
         from coordinator.control.faults.installed_fault import create_fault
 
@@ -123,9 +128,7 @@ class FaultRegistry:
                 self._name_count += 1
                 name = f"{rule.use or 'fault'}-{self._name_count}"
         elif not _NAME.fullmatch(name):
-            detail = (
-                f"name: {printable(name)!r} is none: letters, digits, '.', '_' and '-', at most 100 of them."
-            )
+            detail = f"name: {printable(name)!r} must have 1 to 100 letters, digits, '.', '_' and '-'."
             raise Problem(ProblemKind.BAD_REQUEST, "name is wrong", detail, {"pointer": "/name"})
         if name in self._faults:
             if not replaces:
@@ -168,7 +171,7 @@ class FaultRegistry:
         fault = self._faults.get(name)
         if fault is None:
             names = ", ".join(list(self._faults)[:10]) or "none"
-            detail = f"There is no fault {printable(name)}; there are: {names}."
+            detail = f"Fault {printable(name)} does not exist. The faults are: {names}."
             raise Problem(ProblemKind.NO_SUCH_FAULT, f"no fault {printable(name)}", detail)
         return fault
 
@@ -179,7 +182,7 @@ class FaultRegistry:
 
     @property
     def hit_counts(self) -> Counter[str]:
-        """How often faults have acted since the start, those that are gone included, by what they do."""
+        """Return the number of hits by action since the start, also those of removed faults."""
         hits = self._removed_hit_counts.copy()
         for fault in self._faults.values():
             hits[fault.action.kind] += fault.hit_count
@@ -206,7 +209,7 @@ class FaultRegistry:
         """Waits until a fault has hit so often. Raises Problem: no-such-fault, not-met, too-many, bad-request."""
         fault = self._find(name)
         if not 0 <= within_ms <= LONGEST_WAIT_MS:
-            detail = "within: nobody waits longer than 10 minutes."
+            detail = "within must not exceed 10 minutes."
             raise Problem(ProblemKind.BAD_REQUEST, "within is wrong", detail, {"pointer": "/within"})
         if fault.hit_count >= hits:
             return fault.status
@@ -263,7 +266,7 @@ class FaultRegistry:
         return len(held)
 
     def remove_fault(self, name: str, by: str | None = None) -> RemovedFaults:
-        """Removes a fault; what it holds goes on. Raises Problem (no-such-fault)."""
+        """Remove a fault and release its held requests. Raises Problem (no-such-fault)."""
         self._find(name)
         return self._remove([name], by)
 
@@ -300,7 +303,7 @@ class FaultRegistry:
             self._injectors.use([fault for fault in self._faults.values() if not fault.is_over])
 
     def close(self) -> None:
-        """Removes every fault, and tells nobody."""
+        """Remove every fault without log lines."""
         self._uninstall(list(self._faults))
 
     # Actions on events

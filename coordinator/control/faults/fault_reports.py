@@ -14,7 +14,7 @@ from protocol.apis import APIS, ApiKey
 
 ACTION_KIND: Final = "fault"
 MAX_REPORTED_HITS: Final = 100
-"""Hits of one fault that are told each; of more, every thousandth."""
+"""The number of hits of one fault that are logged each. After that every thousandth is logged."""
 _REPORT_EVERY: Final = 1000
 _ANSWER_POINTS: Final = ("answer", "before_answer")
 _ACTION_TEXTS: Final = {
@@ -34,7 +34,7 @@ class FaultAudit:
         self._actions = actions
 
     def report_hit(self, fault: InstalledFault, what: str, request_attributes: RequestAttributes) -> None:
-        """A fault acts on a request or its answer. In: the kind of its action, or the error that is told."""
+        """Record a hit on a request or its response. `what` is the kind of the action or the injected error."""
         who = (
             request_attributes.client.client_id
             or next(iter(request_attributes.member_ids), "")
@@ -104,7 +104,7 @@ def build_holding_hints(fault: InstalledFault, group_id: str) -> list[str]:
 
 
 def build_ghost_hints(fault: InstalledFault, members: Mapping[str, str]) -> list[str]:
-    """One sentence for each member of a group that was told to be none. In: client ids by member id."""
+    """Return a hint for each member that a fault answered as unknown. `members` has client ids by member id."""
     return [
         f"fault {fault.name} told {printable(members[ghost])} UNKNOWN_MEMBER_ID, of which the group did not hear: "
         f"it has joined under a new id, and {printable(ghost)} is a member until its session ends"

@@ -36,13 +36,13 @@ FaultPoint = Literal[
 
 @wire_name("Match")
 class RequestMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a request has to be; all of it must fit, and what a request does not carry never does. An empty list is
-    no condition.
+    """The attributes of a request. All of them must match, and a missing attribute never matches. An empty
+    list is not a condition.
 
-    `state`, `members` and `role` are the group's, and the sender's in it, when the request is reached; `generation`
-    is the one that the request names, else the group's. `first_join`: the sender of a JoinGroup is no member yet.
-    `connection` "first": the first on which the client is seen since the rule was made. `error`: an error that the
-    answer has, at `answer` and `before_answer`.
+    `state`, `members` and `role` are those of the group, and of the sender in it, when the coordinator gets
+    the request. `generation` is that of the request, or else of the group. `first_join`: the sender of a
+    JoinGroup is not a member yet. `connection` "first": the first connection of the client since the fault
+    was created. `error`: an error in the response, at `answer` and `before_answer`.
     """
 
     api: NamePattern | None = None
@@ -64,8 +64,8 @@ class RequestMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @wire_name("OnEvent")
 class EventMatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What has to happen in a group: an event by the name of its class, such as GroupStabilized. An empty list is
-    no condition, except for `event`, which names at least one."""
+    """The event of a group: the name of its class, such as GroupStabilized. An empty list is not a condition,
+    except that `event` needs at least one name."""
 
     event: NamePattern
     group: NamePattern | None = None
@@ -85,7 +85,7 @@ class Delay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @wire_name("ToldCoordinator")
 class FakeCoordinator(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whom FindCoordinator names."""
+    """The coordinator that FindCoordinator returns."""
 
     node_id: int
     host: str
@@ -94,8 +94,8 @@ class FakeCoordinator(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @wire_name("FailoverSpans")
 class FailoverSpans(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long an offsets partition is told to be elsewhere, and then to be loading; the broker, of several,
-    that coordinates it then."""
+    """The durations for which clients get NOT_COORDINATOR and then COORDINATOR_LOAD_IN_PROGRESS, and the new
+    coordinator if there are several brokers."""
 
     not_coordinator: DurationValue = 0
     loading: DurationValue = 0
@@ -104,12 +104,12 @@ class FailoverSpans(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @wire_name("Do")
 class ActionSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a fault does: one thing. `partitions` ("orders-0", "orders-*") are those that an `error` is about, the
-    others are answered as ever; an empty list means all. `torn_bytes` are those of an append that reach the
-    file before it fails, or before the process ends.
+    """The action of a fault, exactly one. `partitions` ("orders-0", "orders-*") restrict an `error`; the
+    other partitions get their normal result, and an empty list means all. `torn_bytes` is the number of bytes
+    of an append that reach the file before it fails or the process ends.
 
-    On an event: `failover`, `freeze`, `disconnect` and `expire` are about the group of the event; the latter two
-    name members by member id, instance id or client id; `release` names a fault.
+    On an event, `failover`, `freeze`, `disconnect` and `expire` act on the group of the event. The last two
+    name members by member id, instance id or client id. `release` names a fault.
     """
 
     at: FaultPoint | None = None
@@ -133,10 +133,10 @@ class ActionSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 @wire_name("FaultRule")
 class FaultRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A fault. `name`: None for one of the daemon's choice. `use`: a ready-made one, of which the fields given here
-    say more. It acts from the (`skip`+1)-th match on, `times` times (once, where nothing is said; None: as long as
-    it is there), each with this `probability`, drawn from a generator of its own that `seed` begins; at the latest
-    until it is as old as `for`, when it also lets go of what it holds."""
+    """A fault. `name`: null lets the daemon choose. `use`: a preset, which the other fields override. The
+    fault skips `skip` matches and then acts `times` times (default 1, null without a limit), each time with
+    this `probability`, from a generator seeded by `seed`. After the duration `for` the fault ends and
+    releases its held requests."""
 
     name: str | None = None
     use: str | None = None
@@ -215,7 +215,7 @@ PRESETS: Final = {
         times=None,
         do=ActionSpec(at="request", error="NOT_COORDINATOR"),
     ),
-    # What each API is told while a partition loads differs: see `error_answers.py`.
+    # The error during a load depends on the API: see `error_answers.py`.
     LOADING_PRESET: FaultRule(
         match=RequestMatch(api=COORDINATOR_APIS),
         times=None,

@@ -50,7 +50,7 @@ class HeldRequest:
         resume: Callable[[], None],
         on_released: Callable[["HeldRequest"], None],
     ) -> None:
-        """In: how it goes on; whom to tell when it does, or its connection is lost."""
+        """Create a held request. `resume` continues it. `on_released` is called then, or after a disconnection."""
         self.kind = kind
         self.request = request
         self.reply = reply
@@ -65,7 +65,7 @@ class HeldRequest:
         self._timer = loop.call_later(seconds, self.release)
 
     def release(self) -> None:
-        """Goes on with what is held, now; what was swallowed ends with its connection. Once."""
+        """Continue a held request, or close the connection of a swallowed one. Later calls have no effect."""
         self._detach()
         if self.kind == "swallow":
             self.reply.abort_connection()
@@ -97,7 +97,7 @@ class InstalledFault:
         action: FaultAction,
         by: str | None,
     ) -> None:
-        """In: the rule as it is to be shown, and what was made of it: what it matches, or what it waits for."""
+        """Create a fault from a rule and its parsed parts: `matcher` for requests, or `on` for events."""
         self.name = name
         self.rule = rule
         self._matcher = matcher
@@ -110,7 +110,7 @@ class InstalledFault:
         self.held_requests: list[HeldRequest] = []
         """From the oldest."""
         self.ghosts: dict[str, None] = {}
-        """Members that were told that they are none, while their group did not hear of it."""
+        """Members that got UNKNOWN_MEMBER_ID from the fault, while the group knows them."""
         self.timer: asyncio.TimerHandle | None = None
         self.waiters: list[tuple[int, asyncio.Future[bool]]] = []
         """With how many hits each waits for."""
@@ -148,7 +148,7 @@ class InstalledFault:
     def record_hit(
         self, description: str, group_id: str | None, request: RequestAttributes | None = None
     ) -> None:
-        """Counts that it acts, and tells those who wait for that."""
+        """Count a hit and notify the waits for it."""
         self.hit_count += 1
         self._last = LastHit(
             at_ms=clock.wall_ms(),
@@ -163,7 +163,7 @@ class InstalledFault:
                 waiter.set_result(True)
 
     def add_ghosts(self, member_ids: Sequence[str]) -> None:
-        """Keeps who was told that it is no member."""
+        """Remember members that got UNKNOWN_MEMBER_ID from the fault."""
         for member_id in member_ids:
             if len(self.ghosts) < MAX_GHOSTS:
                 self.ghosts[member_id] = None
@@ -212,8 +212,11 @@ _FILTERS: Final = {
 def create_fault(
     name: str, rule: FaultRule, by: str | None, flush: LogFlush, brokers: Container[int]
 ) -> InstalledFault:
-    """A fault that has met nothing yet. In: when logs are synced; the ids of all brokers, also those that are
-    stopped. Raises Problem (bad-request, not-possible)."""
+    """Create a fault without hits.
+
+    `flush` is the policy of the logs. `brokers` has the ids of all brokers, also stopped ones. Raises Problem
+    (bad-request, not-possible).
+    """
     rule = structs.replace(apply_preset(_without_empty_lists(rule)), name=name)
     _check_counts(rule)
     if rule.on is not None and rule.match is not None:
@@ -221,7 +224,7 @@ def create_fault(
     if rule.on is not None:
         action = compile_action(rule, None)
         if action.to is not None and action.to not in brokers:
-            raise impossible_field_problem("/do/failover/to", f"There is no broker {action.to}")
+            raise impossible_field_problem("/do/failover/to", f"Broker {action.to} does not exist")
         return InstalledFault(name, rule, None, EventMatcher(rule.on), action, by)
     matcher = RequestMatcher(rule.match or RequestMatch())
     action = compile_action(rule, matcher)

@@ -57,7 +57,7 @@ MAX_NAMED_PARTITIONS: Final = 2_000
 
 
 def decode_partitions(data: bytes, protocol_type: str | None) -> PartitionsByTopic | None:
-    """The partitions of an assignment; None where it is none of the consumer protocol's."""
+    """Return the partitions of an assignment, or None if it is not of the consumer protocol."""
     if not data:
         return NO_PARTITIONS
     if protocol_type != PROTOCOL_TYPE or len(data) > MAX_ASSIGNMENT_BYTES:
@@ -88,7 +88,7 @@ class PartitionNamer:
         self._left = MAX_NAMED_PARTITIONS
 
     def list_names(self, owned: PartitionsByTopic) -> list[str]:
-        """`orders-2`, in order."""
+        """Return sorted names such as `orders-2`."""
         return [
             f"{topic}-{number}" for topic, numbers in self.list_by_topic(owned).items() for number in numbers
         ]
@@ -107,9 +107,9 @@ class PartitionNamer:
 LARGE_MEMBERS: Final = 50
 """Of an entry with more members only some are named: the leader,"""
 MAX_SLOWEST: Final = 10
-"""those that were awaited longest,"""
+"""The maximum number of members with the longest waits in an entry of a large group."""
 MAX_FAILED: Final = 200
-"""and those that are gone, or never asked for their assignment."""
+"""The maximum number of members in such an entry that are gone, or never sent a SyncGroup."""
 MAX_REASON: Final = 1_000
 MAX_UNOWNED: Final = 100
 """Partitions without an owner that are named."""
@@ -126,8 +126,11 @@ def build_entry(
     missed: Mapping[str, list[int]],
     count_partitions: CountPartitions,
 ) -> LedgerEntry:
-    """The entry as it is at a monotonic time of its group, without its real times. In: what it took by the
-    process's clock until now; generations that members had missed before."""
+    """Return the entry as of a monotonic time of its group, without its real times.
+
+    `real` has the durations until now in the time of the process. `missed` has the generations that members missed
+    before.
+    """
     completed = entry.completed
     owned = _decode_owned(completed)
     all_progress = list(entry.members.values())
@@ -194,7 +197,7 @@ def compute_real_times(entry: RebalanceInProgress, now_ns: int) -> RealTimes:
 
 
 def missed_generation(progress: MemberProgress) -> bool:
-    """Whether a member is not in the generation of an entry that is settled, or has not asked what it got."""
+    """Return whether a member is not in the generation of a completed entry, or did not fetch its assignment."""
     return progress.gone_cause is not None or progress.synced_ms is None
 
 
@@ -331,8 +334,10 @@ _GROUP_TIME_NOTE: Final = " of group time, which was not the real one"
 def find_longest_wait(
     entry: RebalanceInProgress, waits: WaitsByMember, *, is_clock_moved: bool
 ) -> LongestWait | None:
-    """Whom a group waited for longest; None when it waited for nobody. In: whether the clock of the group was moved
-    or stood still, so that no time says what a client was busy with."""
+    """Return the member for which a group waited longest, or None.
+
+    `is_clock_moved`: the clock of the group was changed, so its times do not show how long a client was busy.
+    """
     member_id, most = max(waits.items(), key=_sum_waits, default=("", (0, 0)))
     if not sum(most):
         return None
@@ -370,16 +375,16 @@ def _explain_wait(
         if progress.gone_cause == DepartureCause.SESSION_EXPIRED.value:
             return (
                 WaitReason.TOLD_BUT_SILENT,
-                f"it was told after {told_ms} ms and was not heard again: it died or stopped",
+                f"it learned of the rebalance after {told_ms} ms and sent nothing since: it died or stopped",
             )
         return (
             WaitReason.TOLD_BUT_SILENT,
-            f"it was told after {told_ms} ms{moved} and did not rejoin{busy}",
+            f"it learned of the rebalance after {told_ms} ms{moved} and did not rejoin{busy}",
         )
     if told_ms is None:
         if progress.id_given_ms is not None and not progress.was_member:
             return WaitReason.REJOINED_LATE, f"it came back with its new member id after {join_ms} ms"
-        return WaitReason.REJOINED_LATE, f"it rejoined after {join_ms} ms, without having been told to"
+        return WaitReason.REJOINED_LATE, f"it rejoined after {join_ms} ms, before a response asked it to"
     if 2 * told_ms >= join_ms:
         return WaitReason.TOLD_LATE, f"its next heartbeat came after {told_ms} ms{moved}"
     later_ms = join_ms - told_ms
@@ -387,7 +392,7 @@ def _explain_wait(
         busy = _BUSY_OR_SLOW
     return (
         WaitReason.REJOINED_LATE,
-        f"it was told after {told_ms} ms and rejoined {later_ms} ms later{moved}{busy}",
+        f"it learned of the rebalance after {told_ms} ms and rejoined {later_ms} ms later{moved}{busy}",
     )
 
 

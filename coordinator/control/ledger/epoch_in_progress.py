@@ -55,7 +55,7 @@ class TopicNameCache:
         self._deleted: OrderedDict[bytes, str] = OrderedDict()
 
     def refresh_names(self) -> None:
-        """Remembers those that are gone since the last time."""
+        """Remember the names of members that left since the last call."""
         image = self._topics()
         if image is not self._image:
             for name in self._image.find_deleted(image):
@@ -77,9 +77,12 @@ _STABLE = MemberState.STABLE.name
 
 
 class EpochMemberProgress:
-    """What is noted of one member. `told_ms` is when it was told something of its new target first; `revoking` are
-    so many partitions that it has to give up, `revoking_ms` since when, `revoked_ms` when it said that it did;
-    `missing` are those that others have not given up; `reached_ms`: it has its target."""
+    """The progress of one member.
+
+    `told_ms`: it got the first part of its new target. `revoking`: the number of partitions that it has to
+    revoke; `revoking_ms`: since when; `revoked_ms`: when it confirmed. `missing`: partitions of its target
+    that other members have not revoked. `reached_ms`: when it reached its target.
+    """
 
     __slots__ = (
         "before",
@@ -114,8 +117,8 @@ class EpochMemberProgress:
 
 
 class EpochInProgress:
-    """An epoch that is open. `last_seq` is that of the last event of it; `unreconciled` are the ids of the members
-    that have not reached their target, None while there is none for this epoch; `member_count` counts those of the
+    """An open epoch. `last_seq` is the number of its last event. `unreconciled` has the ids of members that
+    have not reached their target, or None before this epoch has one. `member_count` counts the members of the
     group."""
 
     __slots__ = (
@@ -205,7 +208,7 @@ class EpochInProgress:
         return found
 
     def mark_gone(self, name: MemberName, cause: str, before: TargetPartitions) -> None:
-        """It is no member any more, and was to have that."""
+        """Record that a member left, with its target before."""
         progress = self.find_or_add_member(name)
         progress.gone_cause, progress.before, progress.revoking, progress.missing = cause, before, 0, 0
 
@@ -220,7 +223,7 @@ class EpochInProgress:
             self.unreconciled.add(name.member_id)
 
     def set_target(self, computed: TargetComputed, now_ms: int, real_ns: int) -> None:
-        """Who is to have what is known; everybody has yet to hear of it."""
+        """Record a new target. All members have yet to fetch it."""
         self.targeted_ms, self.real_targeted_ns = now_ms, real_ns
         self.assignment_epoch, self.assignor = computed.generation_id, computed.assignor
         for one in computed.targets:
@@ -382,7 +385,8 @@ def _build_timeline(
 def _find_longest_wait(
     entry: EpochInProgress, all_progress: list[EpochMemberProgress], now_ms: int
 ) -> LongestWait | None:
-    """Who kept others waiting with what it had to give up; else whose heartbeat came last."""
+    """Return the member that made others wait for its partitions longest, or else the one with the last
+    heartbeat."""
     present = [
         progress for progress in all_progress if progress.gone_cause is None and progress.target is not None
     ]

@@ -49,9 +49,18 @@ class EpochLedger:
         real_ns: Callable[[], int],
         turn: Callable[[], int],
     ) -> None:
-        """In: what is told before an epoch is; whose doing something is, as a ledger has it; who is told that an
-        entry is open, and who takes one that is closed; the time of a group; the process's clock; the number of the
-        turn whose events are being told."""
+        """Create the ledger of epochs.
+
+        Args:
+            triggers: Events that precede an epoch.
+            topic_names: The names of topics by id.
+            build_actor: Builds the actor of an entry.
+            on_opened: Called with an opened entry.
+            on_closed: Called with a closed entry.
+            group_now: Returns the time of a group.
+            real_ns: Returns the time of the process, nanoseconds.
+            turn: Returns the number of the machine's call whose events are being published.
+        """
         self.open: dict[str, EpochInProgress] = {}
         self._triggers = triggers
         self._topic_names = topic_names
@@ -163,7 +172,7 @@ class EpochLedger:
 def _record_members(
     entry: EpochInProgress, event: EpochBumped, earlier: Sequence[group_event_types.GroupEvent]
 ) -> None:
-    """Who came and who is gone."""
+    """Record the members that joined and left."""
     causes: dict[str, str] = {}
     for one in earlier:
         if isinstance(one, ConsumerMemberJoined):
@@ -179,7 +188,7 @@ class EpochEntryCause(StrEnum):
     """What an entry of a consumer group has as its cause, beside the words of `RebalanceCause`."""
 
     REBALANCE_TIMEOUT = "rebalance timeout"
-    """A member kept what it had to give up, or one of the classic protocol did not join again."""
+    """A member did not revoke its partitions in time, or a classic member did not rejoin."""
     SUBSCRIPTION_CHANGED = "subscription changed"
     ASSIGNOR_CHANGED = "assignor changed"
     TOPICS_CHANGED = "topics changed"

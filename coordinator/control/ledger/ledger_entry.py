@@ -1,7 +1,7 @@
-"""An entry of the ledger: one generation of one group, or one that failed.
+"""An entry of the ledger: one generation of one group, or an attempt that failed.
 
-Durations are group time, but for those under `real`. Members are those of the generation, and those that were lost
-on the way to it; of a large group only some are named (`members_left_out` counts the others).
+Durations are group time, except under `real`. Members are those of the generation and those lost on the way
+to it. An entry of a large group names some of them (`members_left_out` counts the others).
 """
 
 from enum import StrEnum
@@ -15,7 +15,8 @@ from coordinator.group.group_types import GroupType
 
 @wire_name("EntryResult")
 class EntryResult(StrEnum):
-    """What became of it. An open one may be Stable already: not all have asked for their assignment yet."""
+    """The result of a rebalance. An open one may be Stable already, until all members have fetched their
+    assignment."""
 
     OPEN = "open"
     STABLE = "stable"
@@ -46,7 +47,7 @@ MOVED_CLOCK_MS: Final = 250
 
 @wire_name("RealTimes")
 class RealTimes(Struct, frozen=True, kw_only=True):
-    """What the rebalance took on a clock that nobody moves; null while it is open."""
+    """The durations of a rebalance in the time of the process; null while it is open."""
 
     join_ms: int
     sync_ms: int
@@ -55,8 +56,8 @@ class RealTimes(Struct, frozen=True, kw_only=True):
 
 @wire_name("ActorSeen")
 class ActorSilence(Struct, frozen=True, kw_only=True):
-    """The client that began a rebalance: how long ago groupd last heard from it, and how long ago its connection
-    closed, on a clock that nobody moves. Null: not known, or it had a connection."""
+    """The silence of the client that began a rebalance: the time since its last request, and since its
+    connection closed, in the time of the process. Null: unknown, or connected."""
 
     last_heard_ms_ago: int | None
     connection_closed_ms_ago: int | None
@@ -64,7 +65,7 @@ class ActorSilence(Struct, frozen=True, kw_only=True):
 
 @wire_name("Actor")
 class Actor(Struct, frozen=True, kw_only=True):
-    """The member whose doing a rebalance is."""
+    """The member that caused a rebalance."""
 
     member_id: str
     group_instance_id: str | None
@@ -85,18 +86,18 @@ class RelatedAction(Struct, frozen=True, kw_only=True):
 
 @wire_name("MemberStory")
 class MemberTimeline(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a member did in a rebalance. Times are from its start; null: it never did. `told_after_ms`: when it
-    learned that it has to rejoin; `synced_after_ms`: when it asked for its assignment; `awaited_ms`: how long the
-    group waited for it; `owned` (by topic), `gained` and `lost` ("orders-2"): its partitions, against its last
-    Stable generation; of very many the first are named, and the counts are right. `owned` is null where it is
-    not the consumer protocol's, or there is none. `gone`: why it is no member any more; `missed_generations`:
-    those that it was not in, or does not know that it is.
+    """The actions of a member in a rebalance. Times are from its start; null: the action did not happen.
+    `told_after_ms`: it learned that it must rejoin; `synced_after_ms`: it sent SyncGroup; `awaited_ms`: the
+    group waited for it so long; `owned` (by topic), `gained` and `lost` ("orders-2"): its partitions,
+    compared with its last Stable generation. Long lists are cut, and the counts are exact. `owned` is null if
+    it is missing or not of the consumer protocol. `gone`: the reason why it left; `missed_generations`:
+    generations that it was not in, or does not know.
 
-    Of a consumer group: `told_after_ms` is when it had its first heartbeat after the target was computed,
-    `reached_after_ms` when it had all of its target, and `awaited_ms` how long that took; `owned` is its target,
-    `gained` and `lost` are against the target before. It still has `revoking_count` partitions to give up, and
-    has had, or had, some for `revoking_ms`, be it since an earlier epoch; `missing_count` are still others'. These
-    fields are left out where there is nothing to say, as in classic groups."""
+    For a consumer group: `told_after_ms` is the first heartbeat after the computation of the target,
+    `reached_after_ms` the time when it had its whole target, `awaited_ms` the time between; `owned` is its
+    target, `gained` and `lost` compare it with the target before. It still has to revoke `revoking_count`
+    partitions, and had some to revoke for `revoking_ms`, possibly since an earlier epoch. Other members still
+    own `missing_count` of its partitions. Fields without a value are omitted, as in classic groups."""
 
     member_id: str
     group_instance_id: str | None
@@ -142,17 +143,17 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     it; of a large group only some are named (`members_left_out` counts the others).
 
     `seq` is the number of the event that closed it (of an open one: of its last event), so that entries and the
-    stream can be put in one order; `generation_id` is that to which it leads; `cause` is a short phrase,
-    `reason` Kafka's sentence, `client_reason` the reason that the client gave; `attempts`: which attempt this
-    is, 1 unless the one before was broken off in its sync phase; `started_ms` is Unix time, `group_time_ms` the
-    time of the group's clock at that moment; `total_ms` is until the group was Stable or Empty. `leader` is the
-    client id of the leader; `members_count` and `gone_count` are of all, named or not. `unowned` are partitions
-    of subscribed topics that no member was given; empty where that is not known.
+    stream can be put in one order; `generation_id` is the resulting generation; `cause` is a short phrase,
+    `reason` Kafka's sentence, `client_reason` the reason that the client gave. `attempts` is the number of the
+    attempt: above 1 if the previous one was replaced in its sync phase. `started_ms` is Unix time, `group_time_ms`
+    the time of the group's clock at that moment. `total_ms` ends when the group was Stable or Empty. `leader` is
+    the client id of the leader. `members_count` and `gone_count` count all members, named or not. `unowned` are
+    unassigned partitions of subscribed topics; empty if unknown.
 
-    Of a consumer group (`type`) an entry is one epoch: `generation_id` is `group_epoch`, `assignment_epoch`
-    that of the last target that was computed, None where that is not known; there are more values of `cause`;
-    `join_ms` is until the target of this epoch was computed, `sync_ms` from then until all had it, and
-    `protocol_name` the assignor. There is no leader."""
+    For a consumer group (`type`) an entry is one epoch: `generation_id` is `group_epoch`, `assignment_epoch`
+    that of the last computed target, or null if unknown. There are more values of `cause`. `join_ms` ends
+    when the target of this epoch was computed, `sync_ms` when all members had it. `protocol_name` is the
+    assignor, `leader` is null."""
 
     seq: int
     group_id: str
@@ -187,5 +188,5 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
 
 
 def is_clock_moved(total_ms: int, real: RealTimes) -> bool:
-    """Whether what a rebalance took in group time says nothing of how long anybody was busy."""
+    """Return whether group time says nothing about the duration of a client's work."""
     return abs(total_ms - real.total_ms) > MOVED_CLOCK_MS

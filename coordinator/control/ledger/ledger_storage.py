@@ -198,12 +198,12 @@ class LedgerFile:
             self._writing = asyncio.get_running_loop().create_task(self._write_queue())
 
     async def flush(self) -> None:
-        """Waits until what is queued is written, or lost; not for longer than a stop may take."""
+        """Wait until queued entries are written or lost, at most for the time limit of a stop."""
         if self._writing is not None:
             await asyncio.wait([self._writing], timeout=CLOSE_TIMEOUT_S)
 
     async def close(self) -> None:
-        """Writes what is queued."""
+        """Write the queued entries and close the file."""
         self._is_closed = True
         await self.flush()
         if self._writing is None and self._file is not None:

@@ -4,9 +4,10 @@
         alice told 2.69 s late (heartbeat interval), rejoined +2 ms, synced +1 ms; carol +1.10 s
         alice 0 1 2 (+2)   carol 3 4 5 (+3)   lost by bob: 2 3
 
-In the first line the generation, when it began, what began it, and how long the group did nothing. Then who came
-when, in the order in which they came, the last with the reason. Then who has what, with what it gained or lost.
-Nobody pauses in a consumer group (KIP-848): there it is how long it took until all had their target, and who.
+The first line has the generation, its start, its cause, and the time without progress. The second line has
+the joins in their order, the last with its reason. The third line has the assignment, with gained and lost
+partitions. In a consumer group (KIP-848), which does not pause, the first line has the time until all members
+had their target.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ from coordinator.core.message_text import printable
 _INDENT: Final = "    "
 _MAX_TIMED: Final = 6
 _SHORT_MS: Final = 100
-"""Why somebody was awaited for less than that is not worth a line."""
+"""Shorter waits have no line with a reason."""
 _MAX_OWNERS: Final = 20
 _MAX_RANGES: Final = 12
 _ENDED_RESULTS: Final = (EntryResult.STABLE, EntryResult.EMPTY)
@@ -129,7 +130,7 @@ def _format_joins(entry: LedgerEntry) -> str:
 
 
 def _format_reached(entry: LedgerEntry) -> str:
-    """When the members of a consumer group had their target, the last one first, with what they gave up."""
+    """Return when the members of a consumer group had their target, latest first, with revoked partitions."""
     reached = [story for story in entry.members if story.reached_after_ms is not None]
     reached.sort(key=lambda story: story.reached_after_ms or 0, reverse=True)
     texts = []

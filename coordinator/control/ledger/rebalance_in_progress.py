@@ -57,8 +57,8 @@ class MemberProgress:
 MAX_RELATED_ACTIONS: Final = 20
 """Operator actions that an entry names; of more the first."""
 MAX_LATE_MEMBERS: Final = 1_000
-"""Members that came after the start and went before the end, of whom something is noted: while a group waits,
-clients may come and go for as long as they like."""
+"""The maximum number of observed members that joined and left during a rebalance. While a group waits, any
+number of clients can come and go."""
 
 
 class RebalanceInProgress:
@@ -125,7 +125,7 @@ class RebalanceInProgress:
         self.completed: RebalanceCompleted | None = None
         self.unsynced: set[str] = set()
         self.late_members_gone = 0
-        """Those of whom nothing is noted."""
+        """The number of members beyond that limit."""
         self.members = {name.member_id: MemberProgress(name, was_member=True) for name in started.members}
 
     @property
@@ -151,7 +151,7 @@ class RebalanceInProgress:
         return found
 
     def mark_gone(self, name: MemberName, cause: str, now_ms: int) -> None:
-        """It is no member any more."""
+        """Record that a member left."""
         progress = self.find_or_add_member(name)
         progress.gone_cause, progress.gone_ms = cause, now_ms
         if not progress.was_member and len(self.members) - len(self.started.members) > MAX_LATE_MEMBERS:

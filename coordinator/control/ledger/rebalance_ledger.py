@@ -1,8 +1,8 @@
-"""Why each group rebalanced: one entry for each time that a rebalance began, made of events alone, always on.
+"""The cause of each rebalance: one entry for each rebalance, built from events. It is always on.
 
-It listens to what groups tell, of which commits are no part. An entry is open from RebalanceStarted until the
-group is Stable or Empty and nobody's SyncGroup is awaited any more, until the next one begins, or the groups are
-unloaded. Of consumer groups `epoch_ledger.py` hears.
+It listens to events of groups, which do not include commits. An entry is open from RebalanceStarted until the
+group is Empty, or Stable with all SyncGroups received. The next rebalance and an unload of the groups close
+it too. `epoch_ledger.py` has the entries of consumer groups.
 """
 
 from collections.abc import Callable, Iterable
@@ -64,8 +64,16 @@ class RebalanceLedger:
         turn: Callable[[], int] = lambda: 0,
         topics: Callable[[], TopicsImage] = lambda: NO_TOPICS,
     ) -> None:
-        """In: how many partitions a topic has; the time of a group; what may be kept; where it is written too; the
-        process's clock; the number of the turn whose events are being told; the topics, as groups know them."""
+        """Create the ledger.
+
+        Args:
+            actions: The operator actions.
+            connections: The connections of members.
+            count_partitions: Returns the number of partitions of a topic.
+            group_now: Returns the time of a group.
+            most_bytes: The maximum size of completed entries, bytes.
+            file: The file of entries, if any.
+        """
         self.listeners: list[Callable[[LedgerEntry], None]] = []
         """Called, each, with an entry that has just been closed."""
         self.last_seq = -1
@@ -82,7 +90,7 @@ class RebalanceLedger:
         """Those of groups that were unloaded: the next event closes them."""
         self._triggers = TriggerBuffer()
         self._missed: dict[str, dict[str, list[int]]] = {}
-        """Of members that are still there and were not in the last Stable generation: those that they missed."""
+        """The generations that current members missed since they were in a Stable generation."""
         self._actions = RecentActions()
         self._epochs = EpochLedger(
             self._triggers,
@@ -180,7 +188,7 @@ class RebalanceLedger:
     # Events
 
     def on_event(self, partition: int, event: group_event_types.GroupEvent, number: int, now: Now) -> None:
-        """An `EventListener`."""
+        """Add an event of a group. This is an `EventListener`."""
         self.last_seq = number
         if self._unloaded:
             self._close_unloaded(number)
@@ -197,14 +205,14 @@ class RebalanceLedger:
             self._on_rebalance_started(event, partition, number, now)
 
     def on_partition_unloaded(self, partition: int) -> None:
-        """The groups of an offsets partition are no longer here: what goes on in them comes to nothing."""
+        """Close the entries of the groups of an unloaded offsets partition."""
         for entry in [entry for entry in self._open.values() if entry.partition == partition]:
             del self._open[entry.group_id]
             self._unloaded.append(entry)
         self._unloaded += self._epochs.on_partition_unloaded(partition)
 
     async def close(self) -> None:
-        """Writes what has not reached the file."""
+        """Write the entries that have not reached the file."""
         if self.file is not None:
             await self.file.close()
 
@@ -361,8 +369,10 @@ class RebalanceLedger:
         self._actions.add(action, named_by, self._real_ns())
 
     def _amend_newest(self, group_id: str, generation_id: int, action: OperatorAction) -> set[str]:
-        """What keeps a member from its assignment belongs to the generation, whose entry is closed before the
-        answer leaves. Out: the group, where there is that entry. The file has it as it was."""
+        """Add an action that keeps a member from its assignment to the closed entry of the generation.
+
+        Return the group if that entry exists. The file keeps the earlier form.
+        """
         stored = self.store.find_newest(group_id)
         entry = None if stored is None else self._decode(stored.data)
         if entry is None or (entry.generation_id, entry.result) != (generation_id, EntryResult.STABLE):

@@ -83,7 +83,7 @@ def _build_attributes(entry: LedgerEntry, *, moved: bool) -> Attributes:
 
 
 def _build_wait_spans(entry: LedgerEntry, started_ns: int) -> Iterator[Span]:
-    """Each from the start of the phase until the member had done what was waited for, or the phase was over."""
+    """Yield a span for each wait, from the start of its phase to the awaited action, or to the end of the phase."""
     is_epoch = entry.type == GroupType.CONSUMER
     if is_epoch:
         yield _build_wait_span("compute the target", started_ns, 0, entry.join_ms, {})
@@ -150,7 +150,7 @@ def preload_exporter() -> None:
 
 
 def create_exporter() -> "TraceExporter | None":
-    """None where nobody asked for it, or what it needs is not there."""
+    """Create the exporter, or return None if no endpoint is set or its packages are missing."""
     variable = find_endpoint_variable()
     if variable is None:
         return None

@@ -19,12 +19,12 @@ from coordinator.group.event_details import MemberName
 from coordinator.group.group_event_types import ConsumerMemberFenced
 
 MAX_CLOCK_DIFFERENCE_MS: Final = 1_000
-"""A group whose time differs from the process's by more than that has had another: what it says of silence does not
-hold for the process."""
+"""The limit of the difference between group time and process time. With a larger one, times of silence in
+group time do not hold for the process."""
 
 
 class TriggerSilence(NamedTuple):
-    """How long nothing had been heard of an actor."""
+    """The time since the last request of an actor."""
 
     last_heard_ms_ago: int | None
     real: ActorSilence
@@ -58,7 +58,7 @@ class TriggerBuffer:
     def find_actor_silence(
         self, group_id: str, name: MemberName, now: Now, turn: int, connections: _SilenceSource
     ) -> TriggerSilence:
-        """How long nothing had been heard of whoever begins a rebalance: nothing, unless it was given up."""
+        """Return the silence of the actor of a rebalance. It is empty unless the member expired."""
         found = self._events if self._is_same_turn(group_id, now, turn) else []
         for event in found:
             if (
@@ -103,7 +103,8 @@ def _build_silence(
 
 MAX_REMEMBERED_ACTIONS: Final = 100
 RECENT_MS: Final = 5_000
-"""What was done on purpose so long before a rebalance began is told with it, unless an earlier one has told it."""
+"""Operator actions of so many milliseconds before a rebalance belong to its entry, unless an earlier entry
+has them."""
 FAULT_KIND: Final = "fault"
 
 

@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger("Control")
 _UNNAMED: Final = "unknown_service"
 """What OpenTelemetry calls a process of which no variable says the name."""
 _SHUTDOWN_TIMEOUT_S: Final = 2.0
-"""How long the end of the process waits for what was not sent."""
+"""The time to send the remaining spans at the end of the process, seconds."""
 
 
 class TraceExporter:
@@ -43,7 +43,7 @@ class TraceExporter:
         self._send_span(build_trace(entry), Context())
 
     def _send_span(self, span: Span, context: Context) -> None:
-        """In: what it is part of."""
+        """Send a span within the context of its parent."""
         sent = self._tracer.start_span(
             span.name, context, attributes=dict(span.attributes), start_time=span.start_ns
         )
@@ -54,13 +54,13 @@ class TraceExporter:
         sent.end(span.end_ns)
 
     async def close(self) -> None:
-        """Sends what is left, if that does not take long."""
+        """Send the remaining spans, within a time limit."""
         loop = asyncio.get_running_loop()
         sent = asyncio.Event()
 
         def shut_down() -> None:
             self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(sent.set)
 
         # The process does not wait for a thread like this one.
@@ -68,4 +68,6 @@ class TraceExporter:
         try:
             await asyncio.wait_for(sent.wait(), _SHUTDOWN_TIMEOUT_S)
         except TimeoutError:
-            _LOG.warning("Not all traces were sent: nobody took them within %g s", _SHUTDOWN_TIMEOUT_S)
+            _LOG.warning(
+                "Not all traces were sent: the endpoint did not accept them in %g s", _SHUTDOWN_TIMEOUT_S
+            )

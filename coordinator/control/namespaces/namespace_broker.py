@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LISTENER: Final = "PLAINTEXT"
 SettingsFactory = Callable[[], ServerSettings]
-"""Makes the settings of a new server, with files that have nothing, or what was kept."""
+"""Creates the settings of a new server, with empty files or with those of an earlier namespace."""
 
 
 class NamespaceBroker:
@@ -76,11 +76,11 @@ class NamespaceBroker:
     # Use
 
     def touch(self) -> None:
-        """Somebody has asked for it."""
+        """Record that a client used the namespace."""
         self._touched_ms = clock.monotonic_ms()
 
     def idle_ms(self) -> int:
-        """How long nobody has been connected, and nobody has asked."""
+        """Return the milliseconds since the last connection or request."""
         if self.server.connections.open:
             self.touch()
         return clock.monotonic_ms() - self._touched_ms
@@ -148,8 +148,7 @@ class NamespaceBroker:
             bound.close()
 
     def advertise(self, addresses: Mapping[str, Address]) -> None:
-        """Clients that connect from now on are told to come there, also after a reset. In: by listener, of those
-        that there are."""
+        """Change the advertised addresses for new connections, also after a reset. `addresses` is by listener."""
         for name, address in addresses.items():
             self.server.listeners.set_advertised_address(name, address)
             self._advertised[name] = address
@@ -191,8 +190,19 @@ def build_settings(
     *,
     in_memory: bool,
 ) -> ServerSettings:
-    """In: what the daemon was started with, and the properties that were asked for; where to listen; where files
-    lie. Raises ConfigError that names a property which a namespace cannot have, or a bad value."""
+    """Return the settings of a namespace.
+
+    Args:
+        daemon: The settings of the daemon.
+        given: The properties of the namespace.
+        address: The address to listen on.
+        files: The files of the namespace.
+        data_dir: The directory in `files`.
+        in_memory: Whether the files are in memory.
+
+    Raises:
+        ConfigError: a property has no effect in a namespace, or its value is invalid.
+    """
     for name in given:
         if _is_daemon_property(name):
             raise ConfigError(

@@ -16,9 +16,10 @@ from storage.memory_files import MemoryFiles
 
 @wire_name("NamespaceDescription")
 class NamespaceDescription(Struct, frozen=True, kw_only=True):
-    """A broker. `bootstrap` is what clients connect to first, `listeners` each by its name; `topics` are those that
-    are not the broker's own, with their partitions; `durable` whether its files are on a disk, and `used_bytes`
-    what they take where they are in memory; `created_ms` is Unix time, None for the daemon's own broker."""
+    """A broker. `bootstrap` is the first address for clients; `listeners` are the addresses by listener;
+    `topics` are the partition counts of topics that are not internal; `durable`: its files are on a disk;
+    `used_bytes` is the size of files in memory; `created_ms` is Unix time, null for the broker of the daemon
+    itself."""
 
     name: str
     bootstrap: str
@@ -33,8 +34,8 @@ class NamespaceDescription(Struct, frozen=True, kw_only=True):
 
 
 def describe_namespace(name: str, server: Server, created_ms: int | None, host: str) -> NamespaceDescription:
-    """In: the name by which whoever asks has come to this machine: where a listener is on every interface, its
-    clients can come by that as well."""
+    """Describe a namespace. `host` is the host name of this request, which also reaches a listener on every
+    interface."""
     listeners = {each.listener.name: str(find_client_address(each, host)) for each in server.endpoints}
     files = server.settings.files
     in_memory = isinstance(files, MemoryFiles)
@@ -64,7 +65,7 @@ def find_client_address(endpoint: Endpoint, host: str) -> Address:
 
 
 def format_namespace(namespace: NamespaceDescription) -> str:
-    """One line."""
+    """Return the line of a namespace."""
     topics = ", ".join(f"{printable(name)}:{count}" for name, count in namespace.topics.items())
     parts = [
         f"{namespace.name}  {', '.join(_format_listeners(namespace))}",

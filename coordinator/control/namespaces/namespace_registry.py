@@ -39,7 +39,7 @@ DEFAULT_NAMESPACE: Final = "default"
 MAX_NAMESPACES: Final = 256
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_IDLE_CHECK_S: Final = 60.0
-"""How often is looked for those that nobody needs, at most."""
+"""The maximum interval between checks for idle namespaces, seconds."""
 _MEMORY_DIRECTORY: Final = "/data"
 _DIRECTORY_SUFFIX: Final = ".namespaces"
 """Beside the daemon's data directory: what lies in that is the broker's own."""
@@ -57,7 +57,7 @@ class NamespaceRegistry:
         self._make_control = make_control
         self._by_name: dict[str, NamespaceBroker] = {}
         self._being_changed: set[str] = set()
-        """Names of those that are being made, reset or removed."""
+        """Names of namespaces that are being created, reset or removed."""
         self._numbers = count(1)
         self._threads: WorkerThreads | None = None
         """Of all of them, so that none waits until a thread has begun."""
@@ -72,15 +72,17 @@ class NamespaceRegistry:
         return [self._by_name[name] for name in sorted(self._by_name)]
 
     def get_namespace(self, name: str) -> NamespaceBroker:
-        """One that is not the daemon's own, for somebody who asks for it. Raises Problem (no-such-namespace;
-        loading while it is being made, reset or removed)."""
+        """Return a namespace other than the broker of the daemon, and record its use.
+
+        Raises Problem (no-such-namespace; loading while it is being created, reset or removed).
+        """
         if name in self._being_changed:
             what = f"Namespace {name} is being made, reset or removed"
             raise Problem(ProblemKind.LOADING, what, f"{what}.")
         found = self._by_name.get(name)
         if found is None:
-            detail = f"There is no namespace {printable(name)}; POST /v1/namespaces makes one."
-            raise Problem(ProblemKind.NO_SUCH_NAMESPACE, f"There is no namespace {printable(name)}", detail)
+            title = f"Namespace {printable(name)} does not exist"
+            raise Problem(ProblemKind.NO_SUCH_NAMESPACE, title, f"{title}; POST /v1/namespaces creates one.")
         found.touch()
         return found
 
@@ -95,9 +97,15 @@ class NamespaceRegistry:
         is_durable: bool,
         by: str | None,
     ) -> NamespaceBroker:
-        """Makes one, which is ready. In: None for a name that nobody has; partitions by topic; properties, as text;
-        whether its files are on the disk, where it finds what one of its name has left. Raises Problem (name-taken,
-        too-many, bad-request, not-possible, and what making topics raises)."""
+        """Create a namespace and wait until it is ready.
+
+        Args: name: The name, or None for an unused one. topics: The number of partitions by topic. config:
+            The properties, as text. is_durable: Whether its files are on the disk. It then uses the files of
+            an earlier namespace of its name. by: The name of the operator.
+
+        Raises:
+            Problem: name-taken, too-many, bad-request, not-possible, and the problems of topic creation.
+        """
         name = self._free_name() if name is None else name
         self._check_new(name)
         with self._changing(name):
@@ -139,7 +147,7 @@ class NamespaceRegistry:
         self._actions.record_action("namespace", f"removed {name}", by=by)
 
     def advertise(self, name: str, addresses: Mapping[str, Address], by: str | None) -> None:
-        """Has clients be told to come elsewhere. Raises Problem (no-such-namespace, bad-request)."""
+        """Change the advertised addresses of a namespace. Raises Problem (no-such-namespace, bad-request)."""
         server = self._daemon if name == DEFAULT_NAMESPACE else self.get_namespace(name).server
         listeners = {endpoint.listener.name for endpoint in server.endpoints}
         for listener in addresses:
@@ -160,7 +168,7 @@ class NamespaceRegistry:
         return None if name == DEFAULT_NAMESPACE else self.get_namespace(name).control
 
     async def close(self) -> None:
-        """Stops all of them, and keeps what is on the disk. What the disk refuses is told in the log."""
+        """Stop all namespaces and keep their files on the disk. Log errors of the disk."""
         self._is_closed = True
         if self._idle_check is not None:
             self._idle_check.cancel()
@@ -182,10 +190,8 @@ class NamespaceRegistry:
 
     def _check_new(self, name: str) -> None:
         if _NAME.fullmatch(name) is None:
-            detail = (
-                "The name of a namespace has 1 to 100 of A-Z, a-z, 0-9, `.`, `_`, `-`; the first is no mark."
-            )
-            raise Problem(ProblemKind.BAD_REQUEST, "The name cannot be", detail, {"pointer": "/name"})
+            detail = "A name has 1 to 100 of A-Z, a-z, 0-9, `.`, `_`, `-`, and begins with a letter or digit."
+            raise Problem(ProblemKind.BAD_REQUEST, "name is wrong", detail, {"pointer": "/name"})
         if name == DEFAULT_NAMESPACE or name in self._by_name or name in self._being_changed:
             what = f"There is a namespace {name}"
             raise Problem(ProblemKind.NAME_TAKEN, what, f"{what} already.")
@@ -260,7 +266,7 @@ class NamespaceRegistry:
                 return bind_sockets(Address(address.host, port), backlog, LISTEN_OPTION)
             except StartFailed as error:
                 why = str(error)
-        what = "There is no port for another namespace"
+        what = "No port is free for another namespace"
         raise Problem(ProblemKind.NOT_POSSIBLE, what, f"{what} (namespace.ports): {why}.")
 
     # Removal
@@ -275,7 +281,7 @@ class NamespaceRegistry:
         return f"{self._daemon.settings.data_dir}{_DIRECTORY_SUFFIX}/{name}"
 
     async def _delete_files(self, name: str) -> None:
-        """Removes what is on the disk of one, where there is something. Raises OSError."""
+        """Remove the files of a namespace from the disk, if any. Raises OSError."""
         directory = self._directory(name)
         if self._files.is_directory(directory):
             import shutil  # for the few that are on the disk
@@ -283,7 +289,7 @@ class NamespaceRegistry:
             await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, directory)
 
     def _schedule_idle_check(self) -> None:
-        """Looks from time to time for those that nobody needs any more, as long as there are any."""
+        """Schedule the next check for idle namespaces, as long as any namespace exists."""
         timeout_ms = self._config.namespace_idle_timeout_ms
         if self._idle_check is None and self._by_name and timeout_ms > 0 and not self._is_closed:
             after_s = min(_MAX_IDLE_CHECK_S, timeout_ms / 4000)
@@ -303,7 +309,7 @@ class NamespaceRegistry:
         with self._changing(namespace.name):
             await self._close_namespace(namespace)
         self._actions.record_action(
-            "namespace", f"removed {namespace.name}, which nobody needed (namespace.idle.timeout.ms)"
+            "namespace", f"removed {namespace.name}, which was idle (namespace.idle.timeout.ms)"
         )
 
 

@@ -1,1 +1,1 @@
-"""What a group was told, one line for each input, and what came of it."""
+"""Recordings of groups: the inputs of a group and their outcomes, one line for each input."""

@@ -56,7 +56,7 @@ MAX_HEARTBEATS_PER_LINE: Final = 1000
 _END_BYTES: Final = 512
 """Kept for the last line."""
 _START_NUMBER: Final = 0
-"""The number of what came before the first input."""
+"""The number of outcomes before the first input."""
 
 
 class GroupRecording:
@@ -172,7 +172,7 @@ class GroupRecording:
     # Outcomes
 
     def write_outcome(self, line: dict[str, Json], outcome: Outcome, request: object = None) -> None:
-        """Writes a line, with what came of it."""
+        """Write a line with its outcome."""
         works = select_work(outcome.work, self.group_id)
         self._track_work(self.inputs + 1, works)
         self._write_line(line | {"out": encode_outcome(outcome, request, self.group_id, ValueEncoder())})
@@ -255,7 +255,7 @@ _RESPONSE_LISTS: Final = {
     DeleteGroupsRequest: ("results", "group_id"),
     ConsumerGroupDescribeRequest: ("groups", "group_id"),
 }
-"""Where the answer to a request for several groups has what is about each."""
+"""The field of a response for several groups that has the result of each group."""
 
 
 def restrict_request(shard: GroupShard, request: Any, group_id: str) -> Any:
@@ -267,8 +267,10 @@ def restrict_request(shard: GroupShard, request: Any, group_id: str) -> Any:
 
 
 def encode_outcome(outcome: Outcome, request: object, group_id: str, encoder: ValueEncoder) -> Json:
-    """What of an outcome is about a group, without what there is none of. Work is told by its digest: what came of
-    it is an input."""
+    """Return the part of an outcome that concerns a group, without empty fields.
+
+    Work is represented by its digest, because its result is a later input.
+    """
     fields: dict[str, Json] = {
         "records": [encoder.encode(fact) for fact in outcome.records if _read_group_id(fact.key) == group_id],
         "replies": [
@@ -295,7 +297,7 @@ def select_work(works: Iterable[Work], group_id: str) -> list[Work]:
 
 
 def compute_work_digest(work: Work) -> str:
-    """What work is, in short: equal for equal work, whoever it is that asked for it."""
+    """Return a digest of work. Equal work has an equal digest."""
     argument: Any = work.argument
     if isinstance(argument, RegexWork):
         argument = argument._replace(asked_by=None)

@@ -1,12 +1,12 @@
-"""One group cut out of its shard, and put into an empty one: what the shard answers for it depends on nothing else.
+"""The state of one group: export it from its shard, and import it into an empty shard.
 
-A group touches the others of its shard nowhere. What it shares with them is the config, the topics, and one
-request or timer now and then that is about many groups (`group_recording.py`). The rest of a shard is kept by
-group id, the log's half as the soft one; offsets that wait for the end of a transaction are kept by producer,
-each with a number that says what came before what, and the number is kept too.
+The groups of a shard share only the config, the topics, and requests or timers about many groups
+(`group_recording.py`). All other state is kept by group id, in the durable and the soft part of a shard.
+Pending offsets of transactions are kept by producer, with numbers that order them; these numbers are exported
+too.
 
-The log's half is not read from records: the order in which Kafka goes through the members of a consumer group
-depends on how many there ever were, and of a load that is forgotten.
+The durable part is exported, not read from records. Kafka's order of the members of a consumer group depends on the
+number of members that ever existed, and a load does not have that number.
 """
 
 from collections.abc import Mapping
@@ -43,8 +43,8 @@ class DurableGroupState:
 
 @dataclass(slots=True, kw_only=True)
 class SoftGroupState:
-    """The rest. `consumer` has the fields of a group of the consumer protocol; `loaded_ms`, `transactional` and
-    `is_told` are what is known of how its offsets came."""
+    """The soft state of a group. `consumer` has the fields of a consumer group. `loaded_ms`, `transactional`
+    and `is_told` describe the origin of its offsets."""
 
     overrides: Mapping[str, str] | None
     classic: ClassicGroup | None
@@ -81,8 +81,10 @@ def has_pending(shard: GroupShard, group_id: str, producer_id: int) -> bool:
 
 
 def is_empty(shard: GroupShard, group_id: str) -> bool:
-    """Whether a shard knows nothing of a group: of one that has neither members nor offsets yet, somebody may wait
-    for a target, and it may have configs."""
+    """Return whether a shard has no state of a group.
+
+    A group without members and offsets may still have configs, or a request that waits for a target.
+    """
     groups = get_groups(shard)
     found = (groups.by_id, groups.durable, groups.pending_targets, groups.overrides)
     return not any(group_id in one for one in found)

@@ -1,18 +1,18 @@
-"""Values of the core as JSON, and back: requests, outcomes, what a group is made of.
+"""Encodes values of the core as JSON and decodes them: requests, outcomes, and the state of a group.
 
-A value comes back as what it was: a tuple is no list, bytes are no text, a member of an enumeration is itself,
-and an object that is named twice (the member of whom a rebalance knows that it came last) is one object again. So
-there is one form for all classes, and no class has to say how it is written:
+Decoding restores the types: tuples, bytes and members of an enumeration keep their type. An object that
+occurs twice (such as the last joined member of a rebalance) is one object again. All classes use the same
+forms:
 
     text, numbers, true, null, list     as JSON has them; text that begins with $ has one more
     bytes, member of an enumeration     "$b:AAEC", "$e:errors.ErrorCode.NONE"
     tuple, set, frozen set, Counter     {"$t": […]}, {"$s": […]}, {"$f": […]}, {"$c": [[key, value], …]}
-    dict                                an object, or {"$d": [[key, value], …]} where a key is no plain text
-    object                              {"$": "member.Member", field: value, …}, without what a new one has
-    an object with a life of its own    the same with "$id": 3; {"$ref": 3} where it comes again
+    dict                                an object, or {"$d": [[key, value], …]} if a key is not plain text
+    object                              {"$": "member.Member", field: value, …}, without default values
+    object with an identity             the same with "$id": 3; {"$ref": 3} for further occurrences
 
-A set has its members in the order of their own JSON: that of a set in memory is another one in each process. What a
-function would decide is decided by whoever asks the core: functions are null.
+The members of a set are sorted by their JSON, because the order of a set in memory differs between processes.
+Functions are null: the caller of the core takes their decisions.
 
 Tags of classes, and the only classes that a recording can create, are in `recorded_classes`.
 """
@@ -51,12 +51,12 @@ _FULLY_ENCODED: Final = frozenset(
 
 
 class UndecodableValue(ValueError):
-    """It is no form of a value."""
+    """A JSON value does not have a valid form."""
 
 
 @cache
 def list_fields(kind: type[Any]) -> Mapping[str, Callable[[], Any] | None]:
-    """The fields of a class, each with what makes the value of a new one; None: it has to be said."""
+    """Return the fields of a class, each with the factory of its default value, or None for a required field."""
     found: dict[str, Callable[[], Any] | None] = {}
     if kind is TopicsImage:
         return {"topics": None, "version": None}
@@ -80,7 +80,7 @@ def list_fields(kind: type[Any]) -> Mapping[str, Callable[[], Any] | None]:
 
 
 class ValueEncoder:
-    """Makes forms. One writer for all that goes together: what it has written before is named by its number."""
+    """Encodes values. One encoder numbers the objects of all values that belong together."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -145,7 +145,7 @@ def _find_tag(kind: type[Any]) -> str:
 
 
 def _has_identity(value: object) -> bool:
-    """Whether somebody may change it, who then means this one."""
+    """Return whether an object can change, so that its occurrences must stay one object."""
     return not (isinstance(value, Struct | tuple | TopicsImage) or is_dataclass(value))
 
 

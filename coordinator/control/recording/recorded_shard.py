@@ -72,7 +72,7 @@ class RecordedShard(ShardDecorator):
         )
 
     def unload(self) -> list[tuple[int, object]]:
-        """The answers are left out: which of them are those of the group cannot be told."""
+        """Unload the shard. The replies are not recorded, because their groups are unknown."""
         line = self._safely(self._recording.build_unload_line)
         replies = self.inner.unload()
         if line is not None:

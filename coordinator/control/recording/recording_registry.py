@@ -1,8 +1,6 @@
-"""The recordings of a server: of a group, or of every group that comes into being. Nothing is recorded unless
-somebody asked for it.
+"""The recordings of a server, of a group or of every new group. Recording is off by default.
 
-To be recorded does nothing to a group: it is a line in the log, and no action that the ledger would name beside
-what came of it.
+A recording does not affect a group. It is a line in the log and not an operator action of the ledger.
 """
 
 import logging
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("Control")
 
 MAX_RECORDINGS: Final = 16
-"""Recordings at a time, those that have ended included."""
+"""The maximum number of recordings, also of ended ones."""
 DEFAULT_BYTES: Final = 4 * 1024 * 1024
 MAX_BYTES: Final = 64 * 1024 * 1024
 _MAX_OPERATOR: Final = 300
@@ -39,8 +37,8 @@ DecoratorFactory = Callable[[GroupShard], GroupShard]
 
 @wire_name("RecordingState")
 class RecordingState(Struct, frozen=True, kw_only=True):
-    """How a recording stands. `starts` is "empty" where the group was new, else "snapshot"; `inputs` and `bytes`
-    are what there is so far, `ended` is why it has ended, null while it goes on; `started_ms` is Unix time."""
+    """The state of a recording. `starts` is "empty" if the group was new, else "snapshot"; `inputs` and
+    `bytes` are its current size; `ended` is the reason of its end, or null; `started_ms` is Unix time."""
 
     group_id: str
     started_ms: int
@@ -164,14 +162,14 @@ class RecordingRegistry:
         return self._find(group_id).recording.pieces()
 
     def delete_recording(self, group_id: str, by: str | None = None) -> None:
-        """Records a group no more, and forgets what was recorded. Raises Problem (no-such-recording)."""
+        """End and discard the recording of a group. Raises Problem (no-such-recording)."""
         placed = self._find(group_id)
         del self._placed[group_id]
         self._remove_decorator(placed)
         _LOG.info("The recording of group %s is deleted%s", printable(group_id), _format_operator(by))
 
     def delete_all(self, by: str | None = None) -> None:
-        """Records nothing any more, new groups neither, and forgets what was recorded."""
+        """End and discard all recordings, and do not record new groups."""
         self.close()
         _LOG.info("Nothing is recorded any more, and every recording is deleted%s", _format_operator(by))
 
@@ -190,7 +188,7 @@ class RecordingRegistry:
         placed = self._placed.get(group_id)
         if placed is None:
             name = printable(group_id)
-            detail = f"There is no recording of {name}: PUT /v1/recordings/{name} begins one."
+            detail = f"Recording {name} does not exist: PUT /v1/recordings/{name} begins one."
             raise Problem(ProblemKind.NO_SUCH_RECORDING, f"No recording of {name}", detail)
         return placed
 
@@ -203,7 +201,7 @@ class RecordingRegistry:
     def _remove_decorator(self, placed: _PlacedRecording) -> None:
         if placed.front is None:
             for partition, decorator in self._new_groups:
-                if partition is placed.partition:  # it stands in front for those that are left
+                if partition is placed.partition:  # other groups of the partition are still recorded
                     partition.remove_decorator(decorator)
                     partition.add_innermost_decorator(decorator)
         elif placed.front in placed.partition.decorators:

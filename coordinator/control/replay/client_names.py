@@ -14,7 +14,7 @@ _NON_WORD: Final = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 class ClientNames:
-    """Listens to what is played, line by line."""
+    """Names of the clients of a recording, learned line by line."""
 
     def __init__(self) -> None:
         self.member_ids: dict[str, str] = {}
@@ -30,7 +30,7 @@ class ClientNames:
         return self._client_ids[name]
 
     def name_sender(self, request: Any, context: Any) -> str:
-        """The name of whoever sent a request."""
+        """Return the name of the sender of a request."""
         member_id = getattr(request, "member_id", "") or ""
         name = self._name_by_member.get(member_id)
         if name is None:
@@ -45,7 +45,7 @@ class ClientNames:
         return name
 
     def on_played(self, played: PlayedInput) -> None:
-        """What came of it, after `name_sender` was asked."""
+        """Learn from the outcome of an input, after `name_sender`."""
         for waiter, reply in () if played.outcome is None else played.outcome.replies:
             name = self._waiting.pop(waiter, None)
             if name is not None and isinstance(reply, JoinGroupResponse) and reply.member_id:
@@ -53,11 +53,11 @@ class ClientNames:
                 self.member_ids[name] = reply.member_id
 
     def add_member_id(self, member_id: str, name: str) -> None:
-        """A client has a member id, as somebody else knows."""
+        """Add a known member id of a client."""
         self._name_by_member[member_id] = name
 
     def find_name(self, member_id: str) -> str | None:
-        """The name of a member; None for one that has not been heard of."""
+        """Return the name of a member, or None for an unknown one."""
         return self._name_by_member.get(member_id)
 
     def _new_name(self, client_id: str) -> str:

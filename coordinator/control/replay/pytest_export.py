@@ -1,8 +1,8 @@
-"""A recording as a test for pytest-groupd: one consumer is real, groupd plays the others in the recorded order, and
-the test asserts what the ledger says, without ids and times.
+"""Exports a recording as a test for pytest-groupd.
 
-A stand-in does not lead. The real consumer is therefore the one that led the first generation, unless another is
-asked for, and it comes first.
+In the test one consumer is real, and groupd plays the others in the recorded order. The test asserts the
+content of the ledger, without ids and times. A stand-in does not lead. So the real consumer is the leader of
+the first generation, unless another one is chosen, and it joins first.
 """
 
 from collections.abc import Iterator
@@ -101,8 +101,10 @@ class _JoinSettings(NamedTuple):
 
 
 def format_pytest(recorded: RecordingFile, me: str | None) -> str:
-    """The text of the test. In: the client id of the real consumer, None for the first leader. Raises BadRecording
-    where the recording has nothing that can be played so; InvalidChange where `me` is nobody."""
+    """Return the text of the test. `me` is the client id of the real consumer, or None for the first leader.
+
+    Raises BadRecording if the recording has nothing to play, and InvalidChange if `me` is unknown.
+    """
     if recorded.header["start"] != "empty":
         raise BadRecording("such a test begins with a new group, and this recording with one that was there")
     story = _TestStory(recorded)
@@ -139,7 +141,7 @@ _ENDED: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 
 
 class _TestStory:
-    """What the members did, in order: (what, name), with what became of the group in between."""
+    """The actions of the members in order (action, name), with the rebalances between them."""
 
     def __init__(self, recorded: RecordingFile) -> None:
         self.client_names = ClientNames()
@@ -169,7 +171,7 @@ class _TestStory:
             topics = tuple(find_subscribed_topics(request.protocols[0].metadata)) if request.protocols else ()
         except (AttributeError, TypeError):
             # Its fields are not what a request of that name has.
-            raise BadRecording(f"input {line.number} is no request that a client sends") from None
+            raise BadRecording(f"input {line.number} is not a request of a client") from None
         except Malformed:
             return name
         self.joins.setdefault(
@@ -207,7 +209,7 @@ class _TestStory:
             if self.client_names.find_client_id(name) == me:
                 return name
         known = ", ".join(printable(self.client_names.find_client_id(name)) for name in self.joins)
-        raise InvalidChange(f"nobody in it is called {printable(me)}: there are {known}")
+        raise InvalidChange(f"client {printable(me)} is not in the recording. Its clients are {known}")
 
     def write_steps(self, real: str) -> Iterator[str]:
         """The lines of the test."""
@@ -228,7 +230,7 @@ class _TestStory:
                 case "join" if name == real:
                     yield "real = RealConsumer(broker.bootstrap)"
                     if actions[place + 1 : place + 2] and actions[place + 1][0] != "stable":
-                        # A consumer takes its time, and who comes next comes behind it.
+                        # A consumer takes its time, so the next member must wait for it.
                         awaited = 'state="PreparingRebalance"' if is_initial else f"clients=[{client_id!r}]"
                         yield f'group.wait({awaited}, within="30s")'
                 case "join" if name in started:

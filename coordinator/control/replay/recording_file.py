@@ -134,17 +134,17 @@ def _decode_lines(texts: Iterable[bytes]) -> Iterator[dict[str, Json]]:
             if not text.endswith(b"\n") and place > 1:
                 raise BadRecording(f"it is cut short in line {place}") from error
             raise BadRecording(
-                "it is no recording of groupd" if place == 1 else f"line {place} is no JSON: {error}"
+                "not a recording of groupd" if place == 1 else f"line {place} is not JSON: {error}"
             ) from error
         if type(fields) is not dict:
-            what = "it is no recording of groupd" if place == 1 else f"line {place} is no object"
+            what = "not a recording of groupd" if place == 1 else f"line {place} is not an object"
             raise BadRecording(what)
         yield fields
 
 
 def _check_header(header: dict[str, Json], *, any_version: bool) -> None:
     if type(header.get("format")) is not int or type(header.get("group_id")) is not str:
-        raise BadRecording("it is no recording of groupd")
+        raise BadRecording("not a recording of groupd")
     if header["format"] != FORMAT:
         raise BadRecording(f"it has format {header['format']}; this groupd reads format {FORMAT}")
     version = header.get("groupd")
@@ -166,7 +166,7 @@ def _parse_line(fields: dict[str, Json], place: int, due: int) -> RecordingLine:
     if type(context) is not dict or type(context.get("client_id", "")) is not str:
         raise BadRecording(f"line {place} does not say who sent it")
     if kind is None:
-        raise BadRecording(f"line {place} is no input")
+        raise BadRecording(f"line {place} is not an input")
     if number != due:
         raise BadRecording(f"line {place} has input {number} where {due} is due: lines are missing")
     count = 1
@@ -178,7 +178,7 @@ def _parse_line(fields: dict[str, Json], place: int, due: int) -> RecordingLine:
     elif kind != "unload" and not all(_is_time(fields.get(name)) for name in ("mono_ms", "wall_ms")):
         raise BadRecording(f"line {place} does not say when it came")
     if not any(name in fields for name in _OUTCOMES):
-        raise BadRecording(f"line {place} does not say what came of it")
+        raise BadRecording(f"line {place} has no outcome")
     out = fields.get("out", {})
     if type(out) is not dict or type(out.get("timers", [])) is not list:
         raise BadRecording(f"line {place} says what cannot come of anything")
@@ -199,7 +199,7 @@ _SUBSCRIPTIONS: Final = frozenset(
 _ASSIGNMENTS: Final = frozenset({"assignment", "member_assignment", "before", "settled_assignment"})
 """Fields with what members send for each other."""
 _NOT_OURS: Final = b"\xff\xff"
-"""No version of the consumer protocol: what begins so is none of it, before as after."""
+"""An invalid version of the consumer protocol, which marks scrubbed bytes as foreign to it."""
 
 
 def scrub_recording(texts: Iterable[bytes]) -> Iterator[bytes]:
@@ -239,7 +239,7 @@ class _Scrubber:
                 self._bytes[value] = ValueEncoder().encode(other)
 
     def scrub_value(self, value: Json, field: str) -> Json:
-        """The value, scrubbed."""
+        """Return the scrubbed value."""
         if isinstance(value, dict):
             return {
                 name: self.scrub_value(one, field if name.startswith("$") else name)

@@ -1,9 +1,8 @@
-"""Plays a recording to a shard of its own.
+"""Plays a recording on a separate shard.
 
-A shard is a function of what it is told: of its config and topics, of the group as it was in the beginning, of
-each request, timer, load and result of work done elsewhere, and of the time that came with each. The recording has
-all of these, so that what comes out here has to be what came out there; where it is not, another core is asked, or
-the core depends on something that it should not.
+A shard is a function of its inputs: config, topics, the initial state of the group, requests, timers, loads,
+results of work in other threads, and the time of each. The recording has all of them, so its outcomes must
+repeat. A difference means that the core has changed, or depends on a hidden input.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,8 +35,8 @@ _SHARD_TIMERS: Final = (GroupTimerKind.EXPIRE_OFFSETS, GroupTimerKind.DELETE_OFF
 
 @dataclass(frozen=True, slots=True)
 class PlayedInput:
-    """One input, and what came of it here. `outcome` is None where nothing comes of it but an answer, or an error
-    left the core."""
+    """One input with its outcome in the replay. `outcome` is None if the input has only a response, or raised
+    an error."""
 
     line: RecordingLine
     now: Now
@@ -93,7 +92,7 @@ class RecordingPlayer:
     def _create_shard(self, line: RecordingLine) -> GroupShard:
         topics = line.decode_field("topics")
         if not isinstance(topics, TopicsImage):
-            raise BadRecording(f"input {line.number}: the topics are none")
+            raise BadRecording(f"input {line.number}: the topics are invalid")
         shard = self._new_shard(self._config, topics, self._consumer_config)
         get_groups(shard).new_topics_version = line.fields.get("new_topics_version", topics.version)
         return shard
@@ -114,7 +113,7 @@ class RecordingPlayer:
         return Now(monotonic_ms, self.last_now.wall_ms + monotonic_ms - self.last_now.monotonic_ms)
 
     def find_work(self, line: RecordingLine) -> Work | None:
-        """The work whose result a line is, as it is here; None for any other line, or where there is none."""
+        """Return the work whose result a line is, as known here, or None."""
         work = line.fields.get("work")
         return self._works.get((work[0], work[1])) if type(work) is list and len(work) == 2 else None
 
@@ -152,7 +151,7 @@ class RecordingPlayer:
         )
 
     def play_timer(self, line: RecordingLine) -> PlayedInput:
-        """A timer fires."""
+        """Fire the timer of a line."""
         now, group_now = _read_now(line), _read_group_now(line)
         key = parse_timer_key(line, self.group_id)
         time_source = None if group_now is None else lambda _, __: group_now

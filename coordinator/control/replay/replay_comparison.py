@@ -23,8 +23,8 @@ _MAX_MEMBERS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """So many inputs were played, in which so many generations, or epochs, began; `different` is the first of which
-    something else came here than there, None where there is none. `player` is as it was left."""
+    """The result of a comparison: the numbers of inputs and of generations or epochs, and `different`, the
+    first input with another outcome, or None. `player` has the final state."""
 
     inputs: int
     generations: int
@@ -99,7 +99,7 @@ def format_state(comparison: Comparison) -> str:
     view = player.shard.view_group(player.group_id, player.last_now)
     name = printable(player.group_id)
     if view is None:
-        return f"after input {comparison.inputs}: there is no group {name}"
+        return f"after input {comparison.inputs}: group {name} does not exist"
     names = [printable(member.name.client_id) for member in view.members]
     more = f" and {len(names) - _MAX_MEMBERS} more" if len(names) > _MAX_MEMBERS else ""
     who = f": {', '.join(names[:_MAX_MEMBERS])}{more}" if names else ""
@@ -118,7 +118,7 @@ _MAX_LINES: Final = 50
 
 
 def list_differences(recorded: Json, here: Json) -> list[str]:
-    """One line for each field that is not the same: its path, what was recorded, what came here."""
+    """Return a line for each field that differs: its path, the recorded value, the value here."""
     lines = list(_iterate_differences(recorded, here, ""))
     return lines if len(lines) <= _MAX_LINES else [*lines[:_MAX_LINES], f"and {len(lines) - _MAX_LINES} more"]
 

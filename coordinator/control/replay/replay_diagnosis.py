@@ -61,14 +61,14 @@ class ReplayLedger:
         )
 
     def on_step(self, step: PlayedInput | AddedInput) -> None:
-        """Something was played."""
+        """Update the diagnosis after a played input."""
         if isinstance(step, PlayedInput) and step.line.kind in ("load", "unload"):
             self._ledger.on_partition_unloaded(_PARTITION)
         if step.outcome is not None:
             self._observe_outcome(step.outcome, step.now)
 
     def list_entries(self) -> list[LedgerEntry]:
-        """What it has to say, oldest first, with what is open at the end."""
+        """Return the ledger entries, oldest first, open ones at the end."""
         return self._ledger.list_entries(limit=_MAX_ENTRIES)
 
     def _count_partitions(self, topic: str) -> int | None:

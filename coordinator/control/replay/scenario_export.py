@@ -1,7 +1,7 @@
-"""A recording as a story for tests/scenarios: its commands, without what comes of them, which the runner writes.
+"""Exports a recording as a scenario of tests/scenarios: its commands without their outcomes, which the runner adds.
 
-A story has no connections, hosts or user data, and its timers fire when they are due. What cannot be said in it is
-said in a comment.
+A scenario has no connections, hosts or user data, and its timers fire when they are due. A comment lists
+every input that a scenario cannot express.
 """
 
 import shlex
@@ -38,7 +38,7 @@ _ADMIN: Final = "admin"
 
 
 def format_scenario(recorded: RecordingFile) -> str:
-    """The story. Raises BadRecording where it is none that a story can tell."""
+    """Return the scenario. Raises BadRecording if it cannot be expressed."""
     if recorded.header["start"] != "empty":
         raise BadRecording("a scenario begins with a new group, and this recording with one that was there")
     teller = _ScenarioWriter(RecordingPlayer(recorded))
@@ -88,14 +88,14 @@ class _ScenarioWriter:
             raise BadRecording("a scenario has groups of the classic protocol, and this is a consumer group")
         write = _REQUEST_WRITERS.get(type(request))
         if write is None or context is None:
-            yield f"# input {line.number}, {line.fields.get(line.kind)}, is none of a story"
+            yield f"# input {line.number}, {line.fields.get(line.kind)}, cannot be expressed in a scenario"
             return
         name = self._client_names.name_sender(request, context)
         try:
             written = [*write(self, name, request, context)]
         except (AttributeError, TypeError):
             # Its fields are not what a request of that name has.
-            raise BadRecording(f"input {line.number} is no request that a client sends") from None
+            raise BadRecording(f"input {line.number} is not a request of a client") from None
         except Malformed:
             yield f"# input {line.number}: what {name} sent is not the consumer protocol's"
             return

@@ -77,7 +77,7 @@ class InputFilter:
         self._wanted = {text: frozenset(text.split()) for text in texts}
         for text, words in self._wanted.items():
             if not words:
-                raise InvalidChange(f"{text!r} says nothing of what is to be left out")
+                raise InvalidChange(f"{text!r} does not name an input to omit")
         self.used_texts: set[str] = set()
         self._names: dict[str, tuple[str, ...]] = {}
 
@@ -219,7 +219,7 @@ class _LateTimers:
     which input."""
 
     def __init__(self, recorded: RecordingFile, armed: Mapping[GroupTimerKey, int]) -> None:
-        """In: those that are armed in the beginning."""
+        """Create the timers. `armed` has the initially armed ones."""
         self._until: dict[tuple[GroupTimerKey, int], int] = {}
         self._armed = dict(armed)
         for line in recorded.lines:

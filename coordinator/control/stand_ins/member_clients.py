@@ -134,7 +134,7 @@ class ClassicMemberClient:
         return answer
 
     async def _sync(self, joined: JoinGroupResponse) -> bool:
-        """Whether it has what it is to have, until something happens."""
+        """Fetch the assignment. Return whether the member has its assignment until the next rebalance."""
         handed_out, is_whole = self._assign_as_leader(joined)
         request = SyncGroupRequest(
             group_id=self._settings.group_id,
@@ -291,7 +291,7 @@ class ConsumerMemberClient:
         self.reset()
 
     def _notify_once(self) -> None:
-        """What it has given up is free when its heartbeat has said so."""
+        """Send a heartbeat, so that other members can take the revoked partitions."""
         if self._is_changed:
             self._is_changed = False
             self._notify_group()

@@ -1,5 +1,7 @@
-"""What a stand-in hands out that was made the leader of a classic group: as the range assignor of clients does, or
-as it was told. Source: Kafka's `RangeAssignor`, KIP-429 for the cooperative protocol."""
+"""The assignment of a stand-in that leads a classic group: that of the range assignor, or a fixed one.
+
+Source: Kafka's `RangeAssignor`, KIP-429 for the cooperative protocol.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -26,8 +28,14 @@ def assign_partitions(
     *,
     is_cooperative: bool,
 ) -> StandInAssignment:
-    """In: members with what they subscribe to; what was said that each should have, by member id, {} where
-    nothing was said; partitions by topic."""
+    """Return the assignment of a group.
+
+    Args:
+        members: The members with their subscriptions.
+        fixed: The wanted partitions by member id, {} for the range assignor.
+        partition_counts: The numbers of partitions by topic.
+        is_cooperative: Whether the protocol is cooperative.
+    """
     subscriptions = {each.member_id: _decode_subscription(each.metadata) for each in members}
     wanted = {each.member_id: fixed.get(each.member_id, {}) for each in members} if fixed else None
     handed_out = (
@@ -57,7 +65,7 @@ def build_topic_partitions(partitions: Partitions) -> list[TopicPartitions]:
 
 
 def _decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """Who sends what nobody understands subscribes to nothing."""
+    """Decode a subscription. An unreadable one subscribes to nothing."""
     try:
         return decode_subscription(metadata)
     except Malformed:

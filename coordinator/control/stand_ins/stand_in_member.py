@@ -1,5 +1,4 @@
-"""A stand-in: what it is, what is told of it, and when it lives. What it says to the coordinator is in
-`member_clients.py` and `member_clients.py`."""
+"""A stand-in: its settings, its description and its life cycle. `member_clients.py` has its requests."""
 
 import asyncio
 import logging
@@ -19,16 +18,16 @@ from protocol.error_codes import ErrorCode
 _LOG: Final = logging.getLogger("Control")
 
 RETRY_INTERVAL_S: Final = 0.1
-"""After how long a stand-in asks again that was told to."""
+"""The pause before a stand-in repeats a request after a retriable error, seconds."""
 PAUSE_S: Final = 0.01
-"""How long it rests before it begins anew: whatever it is told, others have their turns."""
+"""The pause before a stand-in joins again, seconds, so that it never occupies the event loop."""
 
 StandInState = Literal["joining", "member", "stalled", "left", "failed"]
 
 
 class StandInSettings(Struct, frozen=True, kw_only=True):
-    """What one is. `protocols` are the classic ones that it names, best first; `assignment` is what it hands out
-    where it is made the leader, by client id: None for as the range assignor does."""
+    """The settings of a stand-in. `protocols` are its classic protocols, best first. `assignment` is the
+    assignment by client id if it leads; None means that of the range assignor."""
 
     group_id: str
     client_id: str
@@ -65,23 +64,23 @@ class StandInRefused(Exception):
 
 
 class MemberClient(Protocol):
-    """Plays a member."""
+    """Plays a member with its requests."""
 
     member_id: str
     generation_id: int
     assigned: dict[str, list[int]]
     is_member: bool
-    """Whether it has been given what it is to have, and nothing has changed since."""
+    """Whether the member has its assignment, and no rebalance began since."""
 
     async def run(self) -> None:
-        """Is a member until it is cancelled. Raises StandInRefused, and Problem while the coordinator cannot be
-        asked."""
+        """Be a member until cancellation. Raises StandInRefused, and Problem while the coordinator is
+        unavailable."""
 
     async def leave_group(self) -> None:
         """Says that it goes. Raises Problem."""
 
     def reset(self) -> None:
-        """It is nobody yet."""
+        """Forget the member id and the assignment."""
 
 
 class StandInMember:
@@ -90,8 +89,7 @@ class StandInMember:
     def __init__(
         self, settings: StandInSettings, client: MemberClient, wake: asyncio.Event, connection_id: int
     ) -> None:
-        """In: what it waits for while nothing happens, to be set when something does; the number of the
-        connection that it has not."""
+        """Create a stand-in. `wake` is set when it has something to do. `connection_id` is an unused number."""
         self.settings: Final = settings
         self.connection_id: Final = connection_id
         self.wake: Final = wake
@@ -106,7 +104,7 @@ class StandInMember:
         return self._state in ("joining", "member", "stalled")
 
     def start(self) -> None:
-        """Joins, as who it was; nothing where it does so already."""
+        """Join under the current member id, unless it is running."""
         if self._task is None:
             if self._state in ("left", "failed"):
                 self._client.reset()
@@ -120,7 +118,7 @@ class StandInMember:
             self._state = "stalled"
 
     async def leave(self) -> None:
-        """Goes, and says so; a static member as well. Raises Problem where it cannot be said."""
+        """Leave the group, also as a static member. Raises Problem if the coordinator refuses."""
         was_there = self.is_connected
         await self._stop()
         self._state = "left"
@@ -128,7 +126,7 @@ class StandInMember:
             await self._client.leave_group()
 
     async def _stop(self) -> bool:
-        """Ends what it does; whether it did something."""
+        """Stop its activity. Return whether it was running."""
         task, self._task = self._task, None
         if task is None:
             return False

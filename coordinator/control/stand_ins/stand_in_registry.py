@@ -66,8 +66,11 @@ class StandInRegistry:
         assignment: Mapping[str, Partitions] | None,
         by: str | None,
     ) -> StandInDescription:
-        """Makes one, which joins from now on. In: None for the protocol of the group, or the classic one where
-        there is none; no protocols for those that all members know. Raises Problem (name-taken, too-many)."""
+        """Create a stand-in, which joins from now on.
+
+        `is_classic` None means the protocol of the group, or else the classic one. Empty `protocols` means
+        those that all members support. Raises Problem (name-taken, too-many).
+        """
         stand_ins = self._by_group.get(group_id, {})
         if client_id in stand_ins:
             what = f"Group {printable(group_id)} has a stand-in {printable(client_id)}"
@@ -112,7 +115,7 @@ class StandInRegistry:
         return found.describe()
 
     async def rejoin_group(self, group_id: str, client_id: str, by: str | None) -> StandInDescription:
-        """Has one be a member again: one that was stalled as who it was, as far as the group knows it."""
+        """Let a stand-in join again. A stalled one keeps its identity while the group knows it."""
         found = self._find(group_id, client_id)
         self._actions.record_action("stand-in", f"{client_id} rejoins", group_id, by)
         found.start()
@@ -199,7 +202,7 @@ class StandInRegistry:
 
 
 def _find_common_protocols(view: GroupView | None) -> tuple[str, ...]:
-    """What all members of a group know, in the order of the first one; range where there are none."""
+    """Return the protocols that all members of a group support, in the order of the first member, or range."""
     members = () if view is None else view.members
     if not members or not members[0].protocols:
         return (_RANGE,)

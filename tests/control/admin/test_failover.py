@@ -97,7 +97,7 @@ async def test_members_come_back_and_nothing_is_lost(server: Server, control: Co
     assert [(act.kind, act.group_id, act.by) for act in acts] == [("failover", GROUP, "test_story")]
 
 
-async def test_whoever_is_parked_is_told_at_once(server: Server, control: ControlPlane) -> None:
+async def test_parked_requests_are_answered_at_once(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client, Client(server) as newcomer:
         member_id, generation_id = await join_alone(client, GROUP)
         await client.call(heartbeat_request(GROUP, member_id, generation_id), 3)
@@ -131,7 +131,7 @@ async def test_a_second_move_has_to_wait_for_the_first(server: Server, control: 
     await first
 
 
-async def test_whoever_gives_up_waiting_does_not_keep_it_away(server: Server, control: ControlPlane) -> None:
+async def test_a_cancelled_failover_still_completes(server: Server, control: ControlPlane) -> None:
     moving = asyncio.ensure_future(control.failover.failover_partition(0, 20, 20))
     await asyncio.sleep(0)
     moving.cancel()
@@ -141,7 +141,7 @@ async def test_whoever_gives_up_waiting_does_not_keep_it_away(server: Server, co
         assert (await client.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE
 
 
-async def test_what_cannot_be_is_said(server: Server, control: ControlPlane) -> None:
+async def test_impossible_failovers_are_refused(server: Server, control: ControlPlane) -> None:
     def call(path: dict[str, str]) -> ApiCall:
         return ApiCall(path=path, query=None, body=GroupFailoverBody(), actor=None)
 
@@ -185,9 +185,7 @@ async def test_a_hundred_moves_under_commits_lose_nothing(server: Server, contro
     assert min(acknowledged.values()) > 10
 
 
-async def test_who_is_back_is_seen_whatever_the_clock_of_the_group_says(
-    server: Server, control: ControlPlane
-) -> None:
+async def test_returned_members_are_counted_in_real_time(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client:
         member_id, generation_id = await join_alone(client, GROUP)
         heartbeat = heartbeat_request(GROUP, member_id, generation_id)
@@ -209,7 +207,7 @@ async def test_who_is_back_is_seen_whatever_the_clock_of_the_group_says(
 
 
 @pytest.mark.parametrize("spans", [(600_000, 0), (0, 600_000)])
-async def test_a_stop_meanwhile_keeps_nobody_waiting_and_loses_nothing(spans: tuple[int, int]) -> None:
+async def test_a_stop_during_a_failover_loses_nothing(spans: tuple[int, int]) -> None:
     how = settings(None, topics=[("orders", 1)])
     server = await start(how)
     control = ControlPlane(server)

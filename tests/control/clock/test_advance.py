@@ -37,7 +37,7 @@ async def advance(
     )
 
 
-async def test_who_is_dead_goes_and_the_others_are_stable_again(
+async def test_a_dead_member_expires_and_the_group_is_stable_again(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob, carol = await members_of(stack, server, "alice", "bob", "carol")
@@ -53,7 +53,7 @@ async def test_who_is_dead_goes_and_the_others_are_stable_again(
     assert ErrorCode.UNKNOWN_MEMBER_ID not in [*alice.told, *carol.told]
 
 
-async def test_a_long_time_waits_for_those_who_live_and_lets_the_dead_go(
+async def test_a_long_advance_waits_for_live_members_and_expires_dead_ones(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
@@ -86,7 +86,7 @@ async def test_it_stops_for_a_member_that_lives_and_does_not_rejoin_and_names_it
     assert there(control) == {"alice", "carol"}
 
 
-async def test_who_is_silent_and_lives_is_a_zombie_and_comes_back_under_a_new_id(
+async def test_a_silent_live_member_rejoins_under_a_new_id(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
@@ -136,7 +136,7 @@ async def test_no_more_deadlines_pass_in_one_call_than_may(
     assert len((await advance(control, SESSION_MS)).fired) == 3
 
 
-async def test_a_group_that_nobody_knows_is_refused_unless_it_was_given_a_clock(
+async def test_an_unknown_group_is_refused_unless_it_has_a_clock(
     control: ControlPlane,
 ) -> None:
     with pytest.raises(Problem) as refused:
@@ -146,7 +146,7 @@ async def test_a_group_that_nobody_knows_is_refused_unless_it_was_given_a_clock(
     assert (await advance(control, 1000)).fired == []
 
 
-async def test_who_has_a_new_connection_lives_also_while_a_fault_wants_heartbeats(
+async def test_a_reconnected_member_lives_while_a_fault_answers_heartbeats(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, bob = await members_of(stack, server, "alice", "bob")
@@ -162,7 +162,7 @@ async def test_who_has_a_new_connection_lives_also_while_a_fault_wants_heartbeat
     await all_settled([alice, bob])
 
 
-async def test_who_has_a_new_connection_lives_also_while_it_is_told_to_rejoin(
+async def test_a_reconnected_member_lives_while_it_must_rejoin(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, _ = await members_of(stack, server, "alice", "bob")
@@ -178,7 +178,7 @@ async def test_who_has_a_new_connection_lives_also_while_it_is_told_to_rejoin(
     assert "alice" in there(control)
 
 
-async def test_who_has_just_connected_anew_is_given_the_time_to_send_a_heartbeat(
+async def test_a_reconnected_client_gets_time_for_a_heartbeat(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, _, carol = await members_of(stack, server, "alice", "bob", "carol")
@@ -195,7 +195,7 @@ async def test_who_has_just_connected_anew_is_given_the_time_to_send_a_heartbeat
         assert there(control) == {"alice", "bob"}
 
 
-async def test_who_may_have_connected_anew_and_sends_no_heartbeat_stops_the_clock(
+async def test_a_reconnected_client_without_a_heartbeat_stops_the_clock(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     alice, _ = await members_of(stack, server, "alice", "bob")
@@ -291,7 +291,7 @@ async def test_no_member_that_lives_is_evicted_by_500_random_advances(
 
 
 @pytest.mark.parametrize("count", [10, 40])
-async def test_the_deadlines_of_one_group_cost_the_others_nothing(
+async def test_deadlines_of_one_group_do_not_cost_other_groups(
     server: Server, control: ControlPlane, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     async with Client(server) as client:
@@ -347,7 +347,7 @@ async def test_groups_change_at_every_checkpoint_of_an_advance(
     assert ErrorCode.UNKNOWN_MEMBER_ID not in alice.told
 
 
-async def test_time_that_has_passed_is_told_also_where_the_group_is_given_up_in_the_middle(
+async def test_an_advance_reports_its_time_when_the_partition_is_lost(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     _, bob = await members_of(stack, server, "alice", "bob")

@@ -19,5 +19,5 @@ from coordinator.control.clock.clock_models import format_duration
         (93_600_000, "1 d 2 h"),
     ],
 )
-def test_a_duration_is_told_in_two_units_at_most(ms: int, text: str) -> None:
+def test_a_duration_has_at_most_two_units(ms: int, text: str) -> None:
     assert format_duration(ms) == text

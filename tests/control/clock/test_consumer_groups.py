@@ -63,7 +63,9 @@ async def test_an_expired_member_is_no_member(server: Server, control: ControlPl
         assert there(control) == {"bob"}
 
 
-async def test_who_lives_and_does_not_give_up_stops_the_clock(server: Server, control: ControlPlane) -> None:
+async def test_a_live_member_that_does_not_revoke_stops_the_clock(
+    server: Server, control: ControlPlane
+) -> None:
     orders = server.data_plane.catalogue.find_topic("orders")
     assert orders is not None
     async with Client(server, "alice") as one, Client(server, "bob") as other:

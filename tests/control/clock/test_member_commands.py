@@ -16,7 +16,7 @@ from tests.broker.test_group_partitions import code, commit, committed
 from tests.control.clock.living_member import GROUP, all_settled, members_of, there, until
 
 
-async def test_an_expired_member_is_told_so_and_comes_back_under_a_new_id(
+async def test_an_expired_member_rejoins_under_a_new_id(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     acts: list[OperatorAction] = []
@@ -33,7 +33,7 @@ async def test_an_expired_member_is_told_so_and_comes_back_under_a_new_id(
     assert ErrorCode.UNKNOWN_MEMBER_ID not in bob.told
 
 
-async def test_a_member_that_is_sent_away_leaves_as_if_it_had_said_so(
+async def test_a_removed_member_leaves_like_after_leave_group(
     server: Server, control: ControlPlane, stack: AsyncExitStack
 ) -> None:
     told: list[object] = []
@@ -73,7 +73,7 @@ async def test_a_member_that_is_cut_off_is_a_member_still_and_counts_as_gone(
         (GROUP, "twin", ProblemKind.AMBIGUOUS_MEMBER),
     ],
 )
-async def test_who_is_meant_has_to_be_clear(
+async def test_an_ambiguous_member_is_refused(
     server: Server,
     control: ControlPlane,
     stack: AsyncExitStack,
@@ -120,7 +120,7 @@ async def test_offsets_of_members_are_kept_and_the_answer_says_why(
 
 
 @pytest.mark.parametrize("at", ["8d", "tomorrow", "+soon", 1])
-async def test_a_time_that_is_none_or_past_is_refused(
+async def test_an_invalid_or_past_time_is_refused(
     server: Server, control: ControlPlane, at: int | str
 ) -> None:
     async with Client(server) as client:

@@ -89,7 +89,7 @@ async def test_a_transaction_ends_while_the_time_of_its_group_stands_still(
         assert state.frozen
 
 
-async def test_offsets_with_others_pending_outlive_their_retention(
+async def test_offsets_outlive_retention_while_pending_ones_exist(
     server: Server, control: ControlPlane
 ) -> None:
     """As in Kafka; the end of the transaction makes no difference to when the committed one was committed."""

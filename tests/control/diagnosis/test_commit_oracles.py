@@ -56,7 +56,7 @@ async def test_a_commit_that_lowers_an_offset_names_both_writers(watch: Watched)
     assert [member.client_id for member in found.members] == ["alice", "carol"]
 
 
-async def test_progress_and_the_same_offset_again_are_none(watch: Watched) -> None:
+async def test_progress_and_repeated_offsets_are_not_reported(watch: Watched) -> None:
     async with Member(watch, "alice") as alice:
         await generation({alice: ALL})
         for offset in (0, 0):
@@ -64,7 +64,7 @@ async def test_progress_and_the_same_offset_again_are_none(watch: Watched) -> No
     assert watch.of(OracleName.COMMIT_WENT_BACK) == []
 
 
-async def test_offsets_that_a_tool_sets_in_an_empty_group_are_none(watch: Watched) -> None:
+async def test_resets_of_an_empty_group_are_not_reported(watch: Watched) -> None:
     async with Member(watch, "alice") as alice, Member(watch, "tool") as tool:
         await generation({alice: ALL})
         assert await alice.commit(0, 57) == 0
@@ -81,7 +81,7 @@ async def test_a_tool_that_is_refused_by_an_active_group_is_no_zombie(watch: Wat
     assert watch.of(OracleName.ZOMBIE_COMMIT) == []
 
 
-async def test_a_stale_commit_tells_what_the_owner_had_by_then(watch: Watched) -> None:
+async def test_a_stale_commit_names_the_offset_of_the_owner(watch: Watched) -> None:
     async with Member(watch, "alice") as alice, Member(watch, "carol") as carol:
         await generation({alice: ALL, carol: ()})
         await generation({alice: (), carol: ALL})
@@ -112,7 +112,7 @@ async def test_a_member_that_is_gone_is_a_zombie(watch: Watched) -> None:
     assert len(watch.of(OracleName.ZOMBIE_COMMIT)) == 1
 
 
-async def test_an_offset_behind_the_end_is_found_and_the_end_itself_is_none(watch: Watched) -> None:
+async def test_only_offsets_beyond_the_end_are_reported(watch: Watched) -> None:
     async with Member(watch, "alice") as alice:
         await generation({alice: ALL})
         assert await alice.commit(0, 0) == 0
@@ -135,7 +135,7 @@ async def test_commits_are_not_watched_where_that_is_off(tmp_path: Path) -> None
     assert watch.in_group() == []
 
 
-async def test_what_a_reload_has_read_counts_as_committed(tmp_path: Path) -> None:
+async def test_reloaded_offsets_count_as_committed(tmp_path: Path) -> None:
     async with watched(tmp_path) as watch, Member(watch, "alice") as alice:
         await generation({alice: ALL})
         assert await alice.commit(0, 57) == 0
@@ -217,7 +217,7 @@ async def test_a_transaction_that_lowers_an_offset_counts_once_it_is_committed(w
     )
 
 
-async def test_a_transaction_whose_offset_was_overtaken_has_lowered_nothing(watch: Watched) -> None:
+async def test_an_overtaken_transactional_offset_is_not_reported(watch: Watched) -> None:
     async with Processor(watch, "alice") as alice:
         await generation({alice: ALL})
         await alice.write(0, 41)
@@ -227,7 +227,7 @@ async def test_a_transaction_whose_offset_was_overtaken_has_lowered_nothing(watc
     assert watch.of(OracleName.COMMIT_WENT_BACK) == []
 
 
-async def test_progress_in_transactions_is_none(watch: Watched) -> None:
+async def test_progress_in_transactions_is_not_reported(watch: Watched) -> None:
     async with Processor(watch, "alice") as alice:
         await generation({alice: ALL})
         for offset in (0, 0):

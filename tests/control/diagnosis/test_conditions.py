@@ -31,7 +31,7 @@ def read(body: Any) -> WaitConditions:
         {"committed": {"orders-0": "1"}},
     ],
 )
-def test_what_is_misspelt_is_no_body(body: Any) -> None:
+def test_misspelt_fields_are_refused(body: Any) -> None:
     with pytest.raises(msgspec.ValidationError):
         read(body)
 
@@ -56,7 +56,7 @@ def test_what_is_misspelt_is_no_body(body: Any) -> None:
         ({"quiet": "soon"}, "/quiet", "duration"),
     ],
 )
-def test_what_means_nothing_is_refused(body: Any, pointer: str, word: str) -> None:
+def test_invalid_values_are_refused(body: Any, pointer: str, word: str) -> None:
     with pytest.raises(Problem) as raised:
         build_conditions(read(body))
     assert raised.value.kind is ProblemKind.BAD_REQUEST

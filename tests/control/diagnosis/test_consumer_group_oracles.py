@@ -75,7 +75,7 @@ def found(seen: Callable[[GroupView], GroupView]) -> dict[OracleName, str]:
     return {finding.oracle: finding.detail for finding in watch.findings}
 
 
-def test_a_group_that_works_is_not_told_of() -> None:
+def test_a_working_group_has_no_findings() -> None:
     assert not found(lambda view: view)
 
 
@@ -86,7 +86,7 @@ def test_a_group_that_works_is_not_told_of() -> None:
         ({"a": (0,), "b": (1,)}, OracleName.ORPHAN_PARTITION, "Nobody has foo-2"),
     ],
 )
-def test_what_a_group_says_of_itself_that_must_not_be(
+def test_contradictory_group_views_are_violations(
     assigned: dict[str, tuple[int, ...]], oracle: OracleName, words: str
 ) -> None:
     told = found(lambda view: having(view, **assigned))
@@ -168,7 +168,7 @@ def flapping(*does: tuple[str, str, str]) -> list[str]:
     return [finding.detail for finding in watch.findings if finding.oracle is OracleName.FLAPPING]
 
 
-def test_one_that_comes_and_goes_is_flapping() -> None:
+def test_a_member_that_rejoins_often_is_flapping() -> None:
     rest = [("+", "a", "alice")]
     goes = [(act, f"b{number}", "bob") for number in range(3) for act in "+-"]
     detail, *_ = flapping(*rest, *goes)

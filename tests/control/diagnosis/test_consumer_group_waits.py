@@ -104,7 +104,7 @@ async def test_a_group_at_rest(stage: Stage) -> None:
     assert group.members[0].subscription == ["orders"]
 
 
-async def test_who_has_yet_to_give_up_what_and_who_waits_for_whom(stage: Stage) -> None:
+async def test_pending_revocations_and_their_waiters_are_named(stage: Stage) -> None:
     alice, bob = await handing_over(stage)
     stage.held.advance(2_000)
     explained = stage.explain()
@@ -129,7 +129,7 @@ async def test_who_has_yet_to_give_up_what_and_who_waits_for_whom(stage: Stage) 
     await stage.check(state="Stable", members=2, owned=["orders"], owner={f"orders-{bob.owned[0]}": "bob"})
 
 
-async def test_a_member_that_has_nothing_and_a_topic_that_is_not_there(stage: Stage) -> None:
+async def test_idle_members_and_missing_topics_are_named(stage: Stage) -> None:
     members = [Modern(stage, f"m{number}") for number in range(7)]
     for _ in range(4):
         stage.held.advance(ASSIGNMENT_INTERVAL_MS)

@@ -26,11 +26,11 @@ async def test_a_group_in_order(stage: Stage) -> None:
     assert format_explanation(explained) == f"{explained.detail}\n"
 
 
-async def test_a_group_that_is_none(stage: Stage) -> None:
+async def test_an_unknown_group_is_explained(stage: Stage) -> None:
     explained = stage.explain()
     assert explained.state == "Dead"
     assert explained.generation_id is None
-    assert "There is no group billing" in explained.detail
+    assert "Group billing does not exist" in explained.detail
 
 
 async def test_an_empty_group(stage: Stage) -> None:
@@ -128,7 +128,7 @@ async def test_names_that_would_steer_a_terminal(stage: Stage) -> None:
     assert len(problem.detail) < 3_000
 
 
-async def test_a_large_group_is_told_in_a_few_lines(stage: Stage) -> None:
+async def test_a_large_group_is_explained_in_a_few_lines(stage: Stage) -> None:
     await stage.stable(*(f"member-{number}" for number in range(60)), topics=["orders"])
     problem = await stage.unmet(members=61)
     assert "and 50 more" in problem.detail

@@ -25,9 +25,9 @@ async def stage() -> AsyncIterator[Stage]:
 async def test_wrong_topic(stage: Stage) -> None:
     await stage.stable("alice", topics=["ordres"])
     problem = await stage.unmet(owned=["orders"])
-    names_all(problem.detail, "Nobody is subscribed to orders (alice: ordres)")
+    names_all(problem.detail, "(alice: ordres)")
     problem = await stage.unmet(owned=["ordres"])
-    names_all(problem.detail, "There is no topic ordres (there is orders)")
+    names_all(problem.detail, "ordres", "orders")
     hinted(problem, "Is orders meant?")
 
 
@@ -53,7 +53,7 @@ async def test_strangers_in_the_assignment(stage: Stage) -> None:
     names_all(
         problem.detail,
         "orders-1..2 have no owner",
-        "The assignment that alice handed in names zombie-9f2c, who is no member",
+        "The assignment of alice names zombie-9f2c",
     )
 
 
@@ -66,7 +66,7 @@ async def test_unowned(stage: Stage) -> None:
     assert "orders-2 has no owner, though alice subscribes to orders" in stage.found("unowned")
 
 
-async def test_assignments_that_nobody_can_read(stage: Stage) -> None:
+async def test_unreadable_assignments_are_named(stage: Stage) -> None:
     alice = await stage.consumer("alice")
     await stage.joined([alice])
     await stage.synced([alice], {alice.member_id: b"all"})
@@ -130,7 +130,7 @@ async def test_loading() -> None:
         assert met.group.members == 1
 
 
-async def test_a_group_that_is_not_there_once_all_is_loaded() -> None:
+async def test_a_wait_for_absence_ends_after_the_load() -> None:
     """Nothing happens to it then; who waits for its absence is told all the same."""
     async with staged(properties={"offsets.topic.num.partitions": "1"}) as stage:
         partition = stage.server.runtime.find_partition(GROUP)
@@ -168,7 +168,7 @@ async def test_failed() -> None:
 # Hints of other parts of the control plane
 
 
-async def test_frozen_and_held_are_said_by_those_who_know(stage: Stage) -> None:
+async def test_frozen_clocks_and_held_requests_are_named(stage: Stage) -> None:
     """Clocks and faults provide their own hints."""
 
     def frozen(view: GroupView) -> list[str]:

@@ -40,7 +40,7 @@ def test_a_partition_is_an_orphan_after_five_seconds_of_rest(story: WatchedStory
     assert orphans(story) == ["orders-1"]
 
 
-def test_whoever_rebalances_meanwhile_has_time_again(story: WatchedStory) -> None:
+def test_a_rebalance_restarts_the_time_limit(story: WatchedStory) -> None:
     story.play(
         "given A=orders:0 session=30m", "advance 4s", "join A", "sync A A=orders:0,orders:1", "advance 1h"
     )
@@ -60,7 +60,7 @@ def test_a_check_that_waited_while_the_group_rebalanced_finds_nothing(story: Wat
     assert orphans(story) == ["orders-1"]
 
 
-def test_who_owns_a_partition_has_its_rebalance_timeout_to_hand_it_over(story: WatchedStory) -> None:
+def test_an_owner_has_its_rebalance_timeout_to_hand_over(story: WatchedStory) -> None:
     story.play(
         "client A protocols=cooperative-sticky session=30m rebalance=2m",
         "given A=orders:0,orders:1",

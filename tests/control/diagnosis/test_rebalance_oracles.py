@@ -47,7 +47,7 @@ async def looked(watch: Watched) -> None:
     rules.check_group = look  # type: ignore[method-assign]
 
 
-async def test_a_group_whose_time_was_moved_is_not_stuck_by_that(watch: Watched, held: HeldClock) -> None:
+async def test_an_advanced_clock_makes_no_group_stuck(watch: Watched, held: HeldClock) -> None:
     async with Member(watch, "alice") as alice, Member(watch, "bob") as bob:
         alice.session_timeout_ms = bob.session_timeout_ms = 60_000
         await generation({alice: ALL})
@@ -60,7 +60,7 @@ async def test_a_group_whose_time_was_moved_is_not_stuck_by_that(watch: Watched,
         assert watch.of(OracleName.STUCK_REBALANCE) == []
 
 
-async def test_a_group_whose_clock_stands_still_is_not_stuck(tmp_path: Path) -> None:
+async def test_a_frozen_group_is_not_stuck(tmp_path: Path) -> None:
     held = HeldClock()
     async with (
         watched(tmp_path, {"oracle.stuck.ms": "1"}, group_clock=held) as watch,
@@ -135,7 +135,7 @@ async def leave(member: Member) -> None:
     member.member_id, member.generation_id = "", -1
 
 
-async def test_a_member_that_comes_and_goes_makes_its_group_flap(watch: Watched) -> None:
+async def test_a_member_that_rejoins_often_makes_its_group_flap(watch: Watched) -> None:
     async with Member(watch, "alice") as alice, Member(watch, "bob") as bob:
         await generation({alice: ALL})
         for _ in range(3):
@@ -186,7 +186,7 @@ async def test_a_rolling_restart_and_a_scale_up_are_no_flapping(watch: Watched) 
     assert watch.of(OracleName.FLAPPING) == []
 
 
-async def test_a_cooperative_follow_up_counts_for_nobody(watch: Watched) -> None:
+async def test_cooperative_follow_ups_do_not_count_as_flapping(watch: Watched) -> None:
     async with Member(watch, "alice") as alice, Member(watch, "bob") as bob:
         alice.protocol = bob.protocol = "cooperative-sticky"
         await generation({alice: ALL, bob: ()})

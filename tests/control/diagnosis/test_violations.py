@@ -37,7 +37,7 @@ def violations(metrics: BrokerMetrics) -> ViolationLog:
     return ViolationLog(metrics, LogLineLimit())
 
 
-def test_what_is_found_again_is_the_same_and_lasts(violations: ViolationLog, metrics: BrokerMetrics) -> None:
+def test_a_repeated_finding_keeps_its_number(violations: ViolationLog, metrics: BrokerMetrics) -> None:
     told: list[Violation] = []
     violations.listeners.append(told.append)
     for about in ("one", "one", "other"):
@@ -47,16 +47,14 @@ def test_what_is_found_again_is_the_same_and_lasts(violations: ViolationLog, met
     assert metrics.violations == {"double_owner": 3}
 
 
-def test_what_comes_back_later_is_another_one(
-    violations: ViolationLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_later_finding_gets_a_new_number(violations: ViolationLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "REPEATED_WITHIN_MS", 0)
     for _ in range(2):
         violations.add_finding(finding())
     assert [(one.seq, one.times) for one in violations.list_after()] == [(1, 1), (2, 1)]
 
 
-def test_what_was_cleared_is_found_anew_under_another_number(violations: ViolationLog) -> None:
+def test_a_cleared_finding_returns_under_a_new_number(violations: ViolationLog) -> None:
     violations.add_finding(finding())
     assert violations.clear() == 1
     violations.add_finding(finding())

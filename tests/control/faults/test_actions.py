@@ -93,7 +93,7 @@ async def test_a_drop_closes_the_connection(lab: Lab, key: ApiKey, version: int,
 
 @EVERY_API
 @AT
-async def test_what_is_swallowed_is_never_answered(lab: Lab, key: ApiKey, version: int, at: str) -> None:
+async def test_swallowed_requests_get_no_response(lab: Lab, key: ApiKey, version: int, at: str) -> None:
     """Nor is what follows. Removing the fault ends the connection, on which nothing would ever come."""
     async with Client(lab.server) as client:
         subject = await subject_of(lab, client)
@@ -131,7 +131,7 @@ async def test_another_coordinator_is_named(lab: Lab, version: int) -> None:
 
 
 @pytest.mark.parametrize("at", ["request", "answer"])
-async def test_what_a_fault_does_before_and_after_the_group_hears_of_it(lab: Lab, at: str) -> None:
+async def test_errors_before_and_after_the_group_differ(lab: Lab, at: str) -> None:
     """A commit that is refused before is not there, one whose answer is another is."""
     async with Client(lab.server) as client:
         subject = await subject_of(lab, client)
@@ -142,7 +142,7 @@ async def test_what_a_fault_does_before_and_after_the_group_hears_of_it(lab: Lab
         assert found.topics[0].partitions[0].committed_offset == (-1 if at == "request" else 7)
 
 
-async def test_a_commit_may_be_told_to_be_well_that_never_took_place(lab: Lab) -> None:
+async def test_a_fault_can_confirm_a_commit_that_did_not_happen(lab: Lab) -> None:
     async with Client(lab.server) as client:
         subject = await subject_of(lab, client)
         lab.fault(match(ApiKey.OFFSET_COMMIT), do={"at": "request", "error": "NONE"})

@@ -65,7 +65,7 @@ async def test_an_append_that_fails(
     await lab.until_plain()
 
 
-async def test_a_torn_append_leaves_what_recovery_cuts(
+async def test_recovery_cuts_a_torn_append(
     lab: Lab, files: FaultyFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
     lab.fault(COMMITS, do={"at": "append", "fail": "EIO", "torn_bytes": 20})
@@ -160,7 +160,7 @@ async def test_a_crash_of_a_partition(lab: Lab, at: str, found: int) -> None:
 
 
 @pytest.mark.parametrize("at", ["before_append", "append", "after_append", "sync", "after_sync"])
-async def test_only_what_a_request_has_written_meets_the_disk(lab: Lab, at: str) -> None:
+async def test_disk_faults_match_only_appends_of_requests(lab: Lab, at: str) -> None:
     """A commit that is refused writes nothing, so that nothing happens; nor do commits of other groups."""
     do = {"at": at, "fail": "EIO"} if at in ("append", "sync") else {"at": at, "crash": "partition"}
     name = lab.fault(COMMITS, do=do)
@@ -170,7 +170,7 @@ async def test_only_what_a_request_has_written_meets_the_disk(lab: Lab, at: str)
         assert lab.status(name).hit == 0
 
 
-async def test_what_was_to_meet_a_batch_does_not_meet_another_when_that_is_gone(lab: Lab) -> None:
+async def test_a_disk_fault_of_a_lost_batch_does_not_hit_another(lab: Lab) -> None:
     slow = lab.fault({"api": "OffsetCommit", "group": "slow"}, do={"at": "sync", "delay": "10m"})
     bad = lab.fault({"api": "OffsetCommit", "group": "bad"}, do={"at": "sync", "fail": "EIO"})
     async with Client(lab.server) as first, Client(lab.server) as second, Client(lab.server) as client:
@@ -185,7 +185,7 @@ async def test_what_was_to_meet_a_batch_does_not_meet_another_when_that_is_gone(
     lab.faults.remove_all()
 
 
-async def test_no_answer_waits_for_a_sync_where_none_is_asked_for() -> None:
+async def test_without_syncs_no_answer_waits_for_one() -> None:
     async with serving(DATA, {"log.flush": "os"}, files=FaultyFiles()) as server:
         lab = Lab(server, ControlPlane(server))
         with pytest.raises(Problem, match=r"log\.flush=os"):
@@ -215,7 +215,7 @@ async def test_nothing_acknowledged_is_lost_through_faults_at_random(
         assert await committed(client) >= acknowledged
 
 
-async def test_two_servers_that_share_a_flusher_leave_each_other_their_faults(files: FaultyFiles) -> None:
+async def test_servers_that_share_a_flusher_keep_separate_faults(files: FaultyFiles) -> None:
     threads = WorkerThreads()
     plain = threads.flusher.submit
     async with AsyncExitStack() as stack:

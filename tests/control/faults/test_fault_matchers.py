@@ -64,7 +64,7 @@ async def test_a_heartbeat_of_the_leader(lab: Lab, match: dict[str, Any], fits: 
         assert (answer.error_code == HIT) is fits
 
 
-async def test_a_first_join_is_one_of_somebody_who_is_no_member(lab: Lab) -> None:
+async def test_first_join_matches_only_new_members(lab: Lab) -> None:
     async with Client(lab.server, "alice") as client, Client(lab.server, "bob") as newcomer:
         member_id, _ = await join_alone(client, GROUP)
         lab.fault({"api": "JoinGroup", "first_join": True}, times=None, do=DO)
@@ -89,7 +89,7 @@ async def test_the_first_connection_of_each_client(lab: Lab) -> None:
             assert (await client.call(fetch(subject, 5), 5)).error_code == ErrorCode.NONE
 
 
-async def test_a_group_that_is_not_there_is_dead(lab: Lab) -> None:
+async def test_an_unknown_group_has_the_state_dead(lab: Lab) -> None:
     lab.fault({"api": "DescribeGroups", "state": "Dead", "members": 0}, do=DO)
     async with Client(lab.server) as client:
         await join_alone(client, GROUP)
@@ -164,7 +164,7 @@ async def test_skip_and_times(lab: Lab) -> None:
     assert (lab.status(name).matched, lab.status(name).hit, lab.status(name).state) == (8, 3, "spent")
 
 
-async def test_the_first_that_acts_wins_and_the_others_count(lab: Lab) -> None:
+async def test_the_first_acting_fault_wins_and_others_count_matches(lab: Lab) -> None:
     first = lab.fault({"api": "OffsetCommit"}, times=2, do=DO)
     second = lab.fault({"group": "g"}, times=None, skip=1, do=DO | {"error": "REQUEST_TIMED_OUT"})
     async with Client(lab.server) as client:

@@ -156,7 +156,7 @@ async def test_an_empty_list_restricts_nothing(lab: Lab) -> None:
 @pytest.mark.parametrize(
     "rule", [{"matches": {}}, {"match": {"grup": "x"}}, {"do": {"hodl": True}}, {"times": "one"}]
 )
-def test_what_is_misspelt_is_refused(rule: dict[str, Any]) -> None:
+def test_misspelt_names_are_refused(rule: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(msgspec.json.encode(rule), type=FaultRule)
 

@@ -94,7 +94,7 @@ async def test_nothing_of_a_connection_reaches_the_group_behind_a_hold(lab: Lab)
         assert [(await alice.receive()).error_code for _ in range(5)] == [0] * 5
 
 
-async def test_an_answer_is_held_while_the_coordinator_goes_on(lab: Lab) -> None:
+async def test_the_coordinator_continues_while_an_answer_is_held(lab: Lab) -> None:
     """The commit race: the group is Stable, and one member has not heard of it."""
     async with Client(lab.server, "alice") as alice, Client(lab.server, "bob") as bob:
         joined = await alice.call(join_request(GROUP), 3)
@@ -157,7 +157,7 @@ async def test_a_hold_ends_by_itself(lab: Lab, at: str, monkeypatch: pytest.Monk
         assert code(await client.call(simple_commit(1), 2)) == ErrorCode.NONE
 
 
-async def test_a_fault_whose_time_is_up_lets_go_and_acts_no_more(lab: Lab) -> None:
+async def test_an_expired_fault_releases_its_requests(lab: Lab) -> None:
     name = lab.fault(
         {"api": "OffsetCommit"}, times=None, do={"at": "request", "hold": True}, **{"for": "30ms"}
     )
@@ -231,7 +231,7 @@ async def test_removing_all_faults_leaves_nothing(lab: Lab) -> None:
         assert any(list(connection.repeated_requests()) for connection in lab.server.connections.open)
 
 
-async def test_waits_are_bounded_and_say_what_was_met(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waits_for_hits_are_bounded_and_report_hits(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     name = lab.fault({"api": "OffsetCommit"}, skip=1, do={"at": "request", "hold": True})
     async with Client(lab.server) as client:
         await client.call(simple_commit(1), 2)
@@ -247,7 +247,7 @@ async def test_waits_are_bounded_and_say_what_was_met(lab: Lab, monkeypatch: pyt
     assert not lab.faults.waiter_count
 
 
-async def test_who_waits_for_a_fault_that_another_replaces_is_told(lab: Lab) -> None:
+async def test_a_replaced_fault_ends_its_waits(lab: Lab) -> None:
     name = lab.fault({"api": "OffsetCommit"}, do={"at": "request", "hold": True})
     waiting = asyncio.ensure_future(lab.faults.wait_for_hits(name, 1, TIMEOUT_S * 1000))
     await asyncio.sleep(0)
@@ -259,7 +259,7 @@ async def test_who_waits_for_a_fault_that_another_replaces_is_told(lab: Lab) -> 
     assert "another took its place" in caught.value.detail
 
 
-async def test_people_are_told_what_holds_a_group_up(lab: Lab) -> None:
+async def test_an_explanation_names_held_requests(lab: Lab) -> None:
     acts: list[OperatorAction] = []
     lab.control.actions.listeners.append(acts.append)
     async with Client(lab.server, "alice") as alice, Client(lab.server, "bob") as bob:

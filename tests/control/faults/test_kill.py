@@ -74,6 +74,6 @@ async def test_the_process_ends_there(tmp_path: Path, do: dict[str, Any], found:
 
 
 @pytest.mark.parametrize(("at", "found"), [("before_append", SURVIVORS), ("after_append", SURVIVORS + 1)])
-async def test_without_syncs_the_kernel_keeps_what_it_was_given(tmp_path: Path, at: str, found: int) -> None:
+async def test_without_syncs_written_records_survive_a_kill(tmp_path: Path, at: str, found: int) -> None:
     do = {"at": at, "crash": "process"}
     assert await crashed(tmp_path, do, log_flush="os") == found

@@ -98,7 +98,7 @@ async def test_a_topic_of_the_data_plane(lab: Lab) -> None:
     assert lab.status(name).hit == 2
 
 
-async def test_what_has_no_answer_has_none_to_change(lab: Lab) -> None:
+async def test_requests_without_an_answer_match_no_answer_fault(lab: Lab) -> None:
     """A Produce that wants none is held all the same, and takes place when it is released."""
     at_answer = lab.fault({"api": "Produce"}, do={"at": "answer", "drop": True})
     held = lab.fault({"api": "Produce"}, do={"at": "request", "hold": True})
@@ -115,7 +115,7 @@ async def test_what_has_no_answer_has_none_to_change(lab: Lab) -> None:
 
 
 @AT
-async def test_a_client_that_goes_away_from_what_the_daemon_was_at_work_on(lab: Lab, at: str) -> None:
+async def test_a_disconnection_during_long_work_is_harmless(lab: Lab, at: str) -> None:
     """Topics are made in a thread; a client that has closed is not kept for an answer that is held."""
     name = lab.fault({"api": "CreateTopics"}, do={"at": at, "swallow": True})
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])

@@ -31,7 +31,7 @@ def because_of(entry: LedgerEntry) -> str:
     return "" if entry.awaited_longest is None else entry.awaited_longest.because
 
 
-def test_a_dead_member_and_who_took_over(group: ObservedCoordinator) -> None:
+def test_a_dead_member_and_its_successors_are_named(group: ObservedCoordinator) -> None:
     group.advance(2_690)
     group.beat("alice")
     group.advance(2)
@@ -66,7 +66,7 @@ def test_a_dead_member_and_who_took_over(group: ObservedCoordinator) -> None:
     assert (entry.members_count, entry.gone_count, entry.members_left_out) == (2, 1, 0)
 
 
-def test_time_that_the_group_alone_has_had_is_told_apart() -> None:
+def test_group_time_and_real_time_are_distinguished() -> None:
     """Its clock is years away from the process's: how long a connection was silent comes from the connection."""
     group = with_bob_dead(ObservedCoordinator(is_moved=True))
     actor = group.last.actor
@@ -114,7 +114,7 @@ def test_a_stable_group_that_awaits_a_sync_is_open_still(group: ObservedCoordina
     assert [entry.seq for entry in heard] == [group.last.seq] == [group.ledger.last_seq]
 
 
-def test_told_and_busy(group: ObservedCoordinator) -> None:
+def test_a_member_that_rejoins_late_was_busy(group: ObservedCoordinator) -> None:
     group.advance(500)
     group.beat("alice", "carol")
     group.rejoin("carol")
@@ -124,7 +124,7 @@ def test_told_and_busy(group: ObservedCoordinator) -> None:
     assert "poll" in because_of(group.last)
 
 
-def test_nobody_is_blamed_for_time_that_was_moved() -> None:
+def test_an_advanced_clock_blames_no_member() -> None:
     group = with_bob_dead(ObservedCoordinator(is_moved=True))
     group.advance(4_000)
     assert "dead" not in because_of(group.last)
@@ -136,7 +136,7 @@ def test_nobody_is_blamed_for_time_that_was_moved() -> None:
     assert "poll" not in because_of(group.last)
 
 
-def test_told_by_another_answer_and_late(group: ObservedCoordinator) -> None:
+def test_a_late_rejoin_after_a_sync_error_is_not_busy(group: ObservedCoordinator) -> None:
     """Some clients wait before they join again when a SyncGroup says so: that is no busy application."""
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
@@ -161,7 +161,7 @@ def test_the_leader_took_long_to_assign(group: ObservedCoordinator) -> None:
     assert "leads" in because_of(group.last)
 
 
-def test_told_and_never_back(group: ObservedCoordinator) -> None:
+def test_a_member_that_never_rejoins_is_named(group: ObservedCoordinator) -> None:
     group.rejoin("alice")
     while group.state() == "PreparingRebalance":
         group.beat("carol")
@@ -173,7 +173,7 @@ def test_told_and_never_back(group: ObservedCoordinator) -> None:
     assert story_of(entry, "carol").awaited_ms == entry.join_ms == 60_000
 
 
-def test_never_told(group: ObservedCoordinator) -> None:
+def test_a_member_without_a_heartbeat_is_named(group: ObservedCoordinator) -> None:
     group.acts.record_action("fault", "hold-carol", GROUP)
     group.rejoin("alice")
     group.advance(SESSION_MS)
@@ -182,7 +182,7 @@ def test_never_told(group: ObservedCoordinator) -> None:
     assert "hold-carol" in because_of(group.last)
 
 
-def test_a_member_id_that_nobody_came_back_with(group: ObservedCoordinator) -> None:
+def test_an_unused_member_id_is_named(group: ObservedCoordinator) -> None:
     pending = group.join(client_id="dave").joined.member_id
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
@@ -233,7 +233,7 @@ def test_a_silent_static_member_misses_generations() -> None:
         assert group.entries[-2].unowned == ["orders-3", "orders-4", "orders-5"]
 
 
-def test_a_static_member_that_is_restarted_before_it_has_asked() -> None:
+def test_a_static_member_restarts_before_its_sync() -> None:
     group = ObservedCoordinator()
     group.formed("alice")
     group.come("static", instance="i")
@@ -251,7 +251,7 @@ def test_a_static_member_that_is_restarted_before_it_has_asked() -> None:
     assert (group.last.members_count, group.last.gone_count) == (2, 0)
 
 
-def test_told_and_dead(group: ObservedCoordinator) -> None:
+def test_a_member_that_dies_after_it_learned_is_named(group: ObservedCoordinator) -> None:
     group.beat("carol")
     group.rejoin("alice")
     group.advance(SESSION_MS)
@@ -303,7 +303,7 @@ def test_bytes_that_are_no_assignment() -> None:
     assert (alice.owned, alice.gained, alice.lost, group.last.unowned) == (None, [], [], [])
 
 
-def test_what_clients_call_themselves_cannot_steer_a_terminal() -> None:
+def test_names_of_clients_cannot_control_a_terminal() -> None:
     group = ObservedCoordinator()
     group.formed("alice\x1b[2J")
     assert group.last.actor is not None
@@ -351,7 +351,7 @@ def test_of_a_large_group_only_some_are_named() -> None:
     assert not entry.unowned
 
 
-def test_what_was_over_before_a_rebalance_began_is_no_part_of_it_though_no_time_has_passed() -> None:
+def test_earlier_events_do_not_belong_to_an_entry_of_a_frozen_group() -> None:
     """Nothing passes for a group whose clock is frozen: a static member is restarted, and then somebody joins."""
     group = ObservedCoordinator()
     group.come("alice")

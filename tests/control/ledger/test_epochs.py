@@ -24,7 +24,7 @@ def changes(story: MemberTimeline) -> tuple[list[str], list[str]]:
     return story.gained, story.lost
 
 
-def test_who_has_to_give_something_up_and_since_when() -> None:
+def test_pending_revocations_have_a_member_and_a_time() -> None:
     group, (alice,) = one_of("alice")
     bob = Client("bob")
     alice.keeps = True
@@ -107,7 +107,7 @@ def test_the_last_one_leaves() -> None:
     assert story_of(entry, "alice").lost_count == 6
 
 
-def test_an_epoch_whose_target_was_never_computed_is_overtaken() -> None:
+def test_an_epoch_without_a_target_is_overtaken() -> None:
     group, clients = one_of("alice")
     clients += [Client("bob"), Client("carol")]
     for client in clients:

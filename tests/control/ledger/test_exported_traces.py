@@ -38,7 +38,7 @@ def ledger(daemon: Daemon) -> list[dict[str, Any]]:
         return entries
 
 
-def test_each_generation_is_a_trace_with_whom_the_group_waited_for(tmp_path: Path) -> None:
+def test_each_generation_is_a_trace_with_its_waits(tmp_path: Path) -> None:
     with collecting() as collector:
         variables = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.port}",
@@ -68,7 +68,7 @@ def test_each_generation_is_a_trace_with_whom_the_group_waited_for(tmp_path: Pat
         assert roots[0].start_time_unix_nano <= span.start_time_unix_nano <= span.end_time_unix_nano
 
 
-def test_a_collector_that_is_not_there_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_missing_collector_delays_nothing(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     endpoint = f"http://127.0.0.1:{port}"
     daemon = Daemon(*FREE, *AT_ONCE, "--data-dir", str(tmp_path), OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
@@ -80,7 +80,7 @@ def test_a_collector_that_is_not_there_holds_nobody_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("without", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}, {}])
-def test_who_does_not_ask_for_traces_does_not_load_what_makes_them(
+def test_without_traces_the_exporter_is_not_imported(
     without: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if without:
@@ -90,7 +90,7 @@ def test_who_does_not_ask_for_traces_does_not_load_what_makes_them(
     assert create_exporter() is None
 
 
-def test_without_the_extra_it_says_what_to_install(
+def test_without_the_extra_the_error_names_the_packages(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")

@@ -62,9 +62,7 @@ class SlowFiles(OsFiles):
         return super().open_append(path)
 
 
-async def test_what_a_slow_disk_has_no_time_for_is_dropped_and_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_slow_disk_drops_and_counts_entries(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = SlowFiles()
     path = tmp_path / "ledger.jsonl"
     file = LedgerFile(files, str(path), max_queue_bytes=500)
@@ -79,7 +77,7 @@ async def test_what_a_slow_disk_has_no_time_for_is_dropped_and_counted(
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
 
 
-async def test_a_failing_disk_harms_nobody_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_disk_is_logged_once_and_harmless(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     files = FaultyFiles()
     file = LedgerFile(files, PATH)

@@ -141,7 +141,7 @@ async def test_the_epochs_of_a_consumer_group(server: Server, control: ControlPl
     assert json.decode((tmp_path / "ledger.jsonl").read_bytes(), type=LedgerEntry) == entry
 
 
-async def test_every_group_and_one_that_is_not_there(server: Server, control: ControlPlane) -> None:
+async def test_the_ledgers_of_all_groups_and_of_an_unknown_one(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client, Client(server) as other:
         await join_alone(client, "a")
         await join_alone(other, "b")
@@ -189,7 +189,7 @@ async def test_the_stream_tells_of_commits_nothing_and_of_all_else(
     ]  # fmt: skip
 
 
-async def test_the_stream_goes_on_from_the_last_event_id(server: Server, control: ControlPlane) -> None:
+async def test_the_stream_resumes_from_the_last_event_id(server: Server, control: ControlPlane) -> None:
     async with Client(server) as client:
         await join_alone(client, "g")
     query = StreamQuery(kind=["GroupStabilized, RebalanceCompleted"], after="10000")

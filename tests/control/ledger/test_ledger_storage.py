@@ -22,7 +22,7 @@ from tests.control.ledger.observed_coordinator import KnownConnections, assignme
 MEMBERS = 1_000
 
 
-def test_the_oldest_entry_of_the_group_that_has_most_goes_first() -> None:
+def test_the_oldest_entry_of_the_largest_group_is_dropped_first() -> None:
     store = LedgerStore(20_000)
     store.add(StoredEntry(0, "small", b"x" * 1_000))
     for seq in range(1, 40):

@@ -44,7 +44,7 @@ def test_time_that_was_moved_is_nobodys_heartbeat_interval() -> None:
     assert "heartbeat interval" not in text
 
 
-def test_who_was_awaited_for_a_moment_has_no_line() -> None:
+def test_short_waits_have_no_line() -> None:
     group = ObservedCoordinator()
     group.formed("alice", "bob")
     group.beat("alice", "bob")

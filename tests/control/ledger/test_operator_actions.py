@@ -10,7 +10,7 @@ def acts_of(entry: LedgerEntry) -> list[tuple[str, str, str | None]]:
     return [(act.kind, act.what, act.by) for act in entry.also]
 
 
-def test_what_was_done_on_purpose_is_told_beside_it(group: ObservedCoordinator) -> None:
+def test_an_operator_action_is_listed_in_the_entry(group: ObservedCoordinator) -> None:
     group.settle()
     group.acts.record_action("clock", "too long ago", GROUP)
     group.pass_with_heartbeats(RECENT_MS + 1, "alice", "carol", step_ms=RECENT_MS + 1)
@@ -23,7 +23,7 @@ def test_what_was_done_on_purpose_is_told_beside_it(group: ObservedCoordinator) 
     assert acts_of(group.last) == [("clock", "advance 45s", "test_takeover"), ("fault", "slow-sync", None)]
 
 
-def test_what_was_done_belongs_to_the_rebalance_that_it_began(group: ObservedCoordinator) -> None:
+def test_an_operator_action_belongs_to_its_rebalance_only(group: ObservedCoordinator) -> None:
     """And not to the next one as well, however soon that comes; every group names what was done to all."""
     group.settle()
     group.acts.record_action("clock", "advance 45s")
@@ -38,7 +38,7 @@ def test_what_was_done_belongs_to_the_rebalance_that_it_began(group: ObservedCoo
     ]
 
 
-def test_what_is_done_to_a_stable_group_is_told_with_what_comes_of_it(group: ObservedCoordinator) -> None:
+def test_an_action_on_a_stable_group_is_listed_with_its_effect(group: ObservedCoordinator) -> None:
     """Carol has not asked for her assignment, so that the entry is open; a clock that is moved ends her time."""
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
@@ -49,7 +49,7 @@ def test_what_is_done_to_a_stable_group_is_told_with_what_comes_of_it(group: Obs
     assert [acts_of(entry) for entry in group.entries[-2:]] == [[], [("clock", "advance 45s", None)]]
 
 
-def test_what_keeps_an_assignment_from_its_member_is_told_with_the_generation(
+def test_an_action_that_withholds_an_assignment_is_in_its_entry(
     group: ObservedCoordinator,
 ) -> None:
     """The coordinator was done with it before: the answer did not leave."""

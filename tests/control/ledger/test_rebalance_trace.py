@@ -20,7 +20,7 @@ def took_ms(span: Span) -> int:
     return (span.end_ns - span.start_ns) // MS
 
 
-def test_the_time_of_a_rebalance_is_that_of_who_was_waited_for() -> None:
+def test_a_trace_attributes_time_to_awaited_members() -> None:
     group = ObservedCoordinator()
     bob_dies(group)
     entry = group.last
@@ -50,7 +50,7 @@ def test_a_moved_clock_makes_no_long_trace() -> None:
     assert root.attributes["groupd.group_time.total_ms"] == group.last.total_ms
 
 
-def test_what_was_broken_off_is_a_failure() -> None:
+def test_a_replaced_rebalance_is_a_failed_span() -> None:
     group = ObservedCoordinator()
     group.formed("alice", "bob")
     group.beat("alice", "bob")
@@ -62,7 +62,7 @@ def test_what_was_broken_off_is_a_failure() -> None:
     assert build_trace(broken).failure is not None
 
 
-def test_an_epoch_is_traced_to_whoever_has_its_target_last() -> None:
+def test_an_epoch_span_ends_with_the_last_member() -> None:
     group, (alice,) = one_of("alice")
     bob = Client("bob")
     alice.keeps = True

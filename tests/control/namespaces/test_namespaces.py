@@ -71,7 +71,7 @@ async def test_one_more_than_there_may_be_is_refused_and_they_have_ports_of_thei
         await control.namespaces.create_namespace("one-more", {}, {}, is_durable=False, by=None)
 
 
-async def test_a_namespace_that_nobody_needs_goes_and_one_with_a_connection_stays() -> None:
+async def test_idle_namespaces_are_removed_and_connected_ones_stay() -> None:
     async with controlled(properties={"namespace.idle.timeout.ms": "50"}) as (_, control):
         gone = asyncio.Event()
         control.actions.listeners.append(lambda act: gone.set() if "removed" in act.what else None)
@@ -86,7 +86,7 @@ async def test_a_namespace_that_nobody_needs_goes_and_one_with_a_connection_stay
         assert control.namespaces.list_namespaces() == []
 
 
-async def test_ports_come_from_the_range_and_come_back() -> None:
+async def test_ports_are_taken_from_the_range_and_returned() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         async with controlled(properties={"namespace.ports": f"{port}-{port}"}) as (_, control):
@@ -100,7 +100,7 @@ async def test_ports_come_from_the_range_and_come_back() -> None:
                 await control.namespaces.remove_namespace(name, None)
 
 
-async def test_what_cannot_start_leaves_nothing_behind() -> None:
+async def test_a_failed_start_leaves_no_files() -> None:
     async with controlled() as (_, control):
         before = leftovers()
         attempts: list[dict[str, Any]] = [
@@ -181,7 +181,7 @@ async def test_a_property_that_is_refused_is_named_with_the_reason(name: str, sa
         assert says in refused.value.detail
 
 
-async def test_a_namespace_is_full_when_its_memory_is_and_no_other_is() -> None:
+async def test_a_full_namespace_does_not_fill_others() -> None:
     properties = {"namespace.max.bytes": str(1024 * 1024)}
     async with controlled(properties=properties) as (_, control):
         small, other = [
@@ -196,7 +196,7 @@ async def test_a_namespace_is_full_when_its_memory_is_and_no_other_is() -> None:
         await other.control.topics.create_topic("payments", 1, {}, None)
 
 
-async def test_a_durable_one_finds_what_was_there_and_a_reset_forgets_it(tmp_path: Path) -> None:
+async def test_a_durable_namespace_keeps_files_until_a_reset(tmp_path: Path) -> None:
     for by_now in (["orders"], ["orders", "payments"]):
         async with controlled(tmp_path / "data") as (_, control):
             made = await control.namespaces.create_namespace("kept", {}, {}, is_durable=True, by=None)
@@ -210,7 +210,7 @@ async def test_a_durable_one_finds_what_was_there_and_a_reset_forgets_it(tmp_pat
         assert os.listdir(tmp_path / "data.namespaces") == []
 
 
-async def test_whoever_is_connected_is_let_go_by_a_reset_and_comes_back_to_the_same_port() -> None:
+async def test_a_reset_disconnects_clients_and_keeps_the_port() -> None:
     async with controlled() as (_, control):
         made = await control.namespaces.create_namespace("a", {"orders": 2}, {}, is_durable=False, by=None)
         port = made.server.endpoints[0].port

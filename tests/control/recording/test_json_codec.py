@@ -62,7 +62,7 @@ def there_and_back(value: Any) -> Any:
     ],
     ids=repr,
 )
-def test_a_value_comes_back(value: Any) -> None:
+def test_a_value_survives_a_round_trip(value: Any) -> None:
     back = there_and_back(value)
     assert back == value
     assert type(back) is type(value)
@@ -90,7 +90,7 @@ def test_answers_and_sessions_are_written_whole_as_earlier_versions_did() -> Non
     assert ValueEncoder().encode(MemberSession(1, 2)).keys() == {"$", *MemberSession.__struct_fields__}
 
 
-def test_topics_come_back_by_name_and_by_id() -> None:
+def test_topics_survive_a_round_trip_by_name_and_id() -> None:
     image = TopicsImage([TopicImage("orders", bytes(16), 3), TopicImage("a", b"x" * 16, 1)], version=9)
     back = there_and_back(image)
     assert (dict(back.by_name), dict(back.by_id), back.version) == (dict(image.by_name), dict(image.by_id), 9)
@@ -103,7 +103,7 @@ def test_a_set_has_one_form_whatever_its_order() -> None:
     assert ValueEncoder().encode(one) != ValueEncoder().encode(frozenset(one))
 
 
-def test_what_is_no_value_of_the_core_has_no_form() -> None:
+def test_foreign_values_are_refused() -> None:
     with pytest.raises(TypeError):
         ValueEncoder().encode(object())
 
@@ -129,6 +129,6 @@ def test_what_is_no_value_of_the_core_has_no_form() -> None:
     ],
     ids=str,
 )
-def test_what_is_no_form_is_told(form: Any) -> None:
+def test_invalid_forms_are_refused(form: Any) -> None:
     with pytest.raises(UndecodableValue):
         ValueDecoder().decode(form)

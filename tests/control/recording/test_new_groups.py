@@ -61,7 +61,7 @@ async def test_groups_of_every_kind_are_recorded_from_their_first_request_on(ser
     assert requests_of(plays(control, "new"))[0] == "ConsumerGroupHeartbeatRequest"
 
 
-async def test_a_group_that_is_there_and_one_that_is_only_asked_about_are_not(serving: Serving) -> None:
+async def test_existing_and_only_queried_groups_are_not_recorded(serving: Serving) -> None:
     server, control = serving
     async with Client(server, "alice") as alice:
         assert (await alice.call(commit("there"), 8)).topics[0].partitions[0].error_code == ErrorCode.NONE
@@ -72,7 +72,7 @@ async def test_a_group_that_is_there_and_one_that_is_only_asked_about_are_not(se
     assert recorded_groups(control) == {}
 
 
-async def test_it_goes_on_through_a_reload(serving: Serving) -> None:
+async def test_recording_continues_after_a_reload(serving: Serving) -> None:
     server, control = serving
     control.recordings.record_new_groups()
     async with Client(server, "alice") as alice:
@@ -86,7 +86,7 @@ async def test_it_goes_on_through_a_reload(serving: Serving) -> None:
     assert kinds[-1] in ("request", "beat")
 
 
-async def test_a_recording_that_was_asked_for_goes_on_beside_it(serving: Serving) -> None:
+async def test_an_explicit_recording_continues_beside_new_groups(serving: Serving) -> None:
     server, control = serving
     control.recordings.start_recording("g")
     control.recordings.record_new_groups()
@@ -111,7 +111,7 @@ async def test_no_more_than_there_may_be_and_the_rest_is_counted(serving: Servin
     assert control.recordings.unrecorded_count == 3
 
 
-async def test_a_group_that_cannot_be_recorded_comes_into_being_all_the_same(
+async def test_a_group_that_cannot_be_recorded_is_still_created(
     serving: Serving, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, control = serving

@@ -100,7 +100,7 @@ async def test_a_group_that_is_there_already(serving: Serving) -> None:
     assert "ExpireMember" in requests_of(plays(control))
 
 
-async def test_heartbeats_between_two_other_inputs_are_one_line_for_each_sender(serving: Serving) -> None:
+async def test_consecutive_heartbeats_are_one_line_for_each_sender(serving: Serving) -> None:
     server, control = serving
     async with Client(server, "alice") as alice:
         member_id, generation_id = await join_alone(alice, "g")
@@ -114,7 +114,7 @@ async def test_heartbeats_between_two_other_inputs_are_one_line_for_each_sender(
     assert [(line.kind, line.count) for line in found.lines] == [("beat", 50), ("request", 1), ("beat", 20)]
 
 
-async def test_what_is_about_several_groups_is_written_as_if_it_were_about_this_one(serving: Serving) -> None:
+async def test_inputs_about_several_groups_are_reduced_to_one(serving: Serving) -> None:
     server, control = serving
     for group_id in ("g", "h"):
         control.recordings.start_recording(group_id)
@@ -133,7 +133,7 @@ async def test_what_is_about_several_groups_is_written_as_if_it_were_about_this_
         assert other not in str(found.lines).replace("'", '"')
 
 
-async def test_a_consumer_group_whose_topics_change(serving: Serving) -> None:
+async def test_a_recorded_consumer_group_with_changing_topics(serving: Serving) -> None:
     server, control = serving
     control.recordings.start_recording("g")
     async with Client(server, "carol") as carol:
@@ -202,7 +202,7 @@ async def test_a_group_that_is_loaded_again(serving: Serving) -> None:
     assert kinds[-1] in ("request", "beat")
 
 
-async def test_the_decorator_is_there_as_long_as_somebody_records(serving: Serving) -> None:
+async def test_the_decorator_exists_only_during_recordings(serving: Serving) -> None:
     server, control = serving
     partition = server.runtime.find_partition("g")
     control.recordings.start_recording("g")
@@ -253,7 +253,7 @@ async def test_there_are_not_too_many(serving: Serving) -> None:
     control.recordings.start_recording("one more")
 
 
-async def test_what_cannot_be_written_ends_the_recording_and_nothing_else(
+async def test_a_failed_write_ends_only_the_recording(
     serving: Serving, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, control = serving
@@ -270,7 +270,7 @@ async def test_what_cannot_be_written_ends_the_recording_and_nothing_else(
     assert [record for record in caplog.records if record.exc_info is not None]
 
 
-async def test_the_end_of_a_transaction_of_other_groups_is_none_of_its_inputs(serving: Serving) -> None:
+async def test_transactions_of_other_groups_are_not_recorded(serving: Serving) -> None:
     _, control = serving
     control.recordings.start_recording("g")
     answer = await control.group_client.request("g", EndTransaction(7, 0, 0, is_committed=True), 0)

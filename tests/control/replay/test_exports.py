@@ -37,7 +37,7 @@ def test_a_scenario_is_the_same_story() -> None:
     ]
 
 
-def test_simulated_runs_are_told_as_scenarios() -> None:
+def test_simulated_runs_are_exported_as_scenarios() -> None:
     """Whatever happened there, each command is one that the runner takes."""
     told = 0
     for seed in range(4):
@@ -50,7 +50,7 @@ def test_simulated_runs_are_told_as_scenarios() -> None:
     assert told > 200
 
 
-def test_what_no_scenario_can_tell_is_told() -> None:
+def test_inexpressible_inputs_become_comments() -> None:
     (snapshot,) = [
         one
         for one in run(3, of_consumers=False, begins_after=MIDDLE).recorded()
@@ -135,7 +135,7 @@ def ran(text: str) -> Played:
     return played
 
 
-def test_a_test_plays_the_others() -> None:
+def test_an_exported_test_plays_the_other_members() -> None:
     pytest.importorskip("confluent_kafka")
     played = ran(format_pytest(two_members("leave A"), None))
     assert played.said == [
@@ -159,7 +159,7 @@ def test_a_test_plays_the_others() -> None:
     assert played.shape[1][2] == {"A": {"orders": [0, 1]}}
 
 
-def test_the_real_consumer_may_be_another_and_has_to_be_somebody() -> None:
+def test_the_real_consumer_can_be_chosen_and_must_exist() -> None:
     played = ran(format_pytest(two_members(), "B"))
     assert ("join", "A", ["orders"]) in played.said
     assert ("expire", "B") in played.said

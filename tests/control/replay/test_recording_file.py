@@ -63,21 +63,21 @@ Spoil = Callable[[list[bytes]], list[bytes]]
         (lambda lines: [*lines[:3], b"[" * 100_000 + b"\n", *lines[3:]], "line 4"),
     ],
 )
-def test_it_is_told(lines: list[bytes], spoil: Spoil, word: str) -> None:
+def test_invalid_recordings_are_refused(lines: list[bytes], spoil: Spoil, word: str) -> None:
     with pytest.raises(BadRecording) as raised:
         compare_recording(read_recording(spoil(lines)))
     assert word in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_one_of_another_version_is_played_if_that_is_asked_for(lines: list[bytes]) -> None:
+def test_another_version_is_played_on_request(lines: list[bytes]) -> None:
     other = [changed(lines[0], groupd="9.9.9"), *lines[1:]]
     with pytest.raises(BadRecording, match=__version__):
         read_recording(other)
     assert compare_recording(read_recording(other, any_version=True)).different is None
 
 
-def test_whatever_is_in_a_line_it_is_told_or_differs(lines: list[bytes]) -> None:
+def test_a_changed_line_is_refused_or_differs(lines: list[bytes]) -> None:
     """Bytes that were changed at random end in a sentence, in a difference, or do not matter."""
     chance = random.Random(7)
     ends = set[str]()
@@ -137,7 +137,7 @@ def played_in_every_way(lines: list[bytes]) -> None:
     assert format_pytest(recorded, None)
 
 
-def test_other_values_end_in_a_sentence_too() -> None:
+def test_changed_values_are_refused_in_a_sentence() -> None:
     """However a file is played."""
     chance, bad, rounds = random.Random(19), 0, 120
     sound = as_lines(two_members("leave A"))

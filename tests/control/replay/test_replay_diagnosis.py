@@ -20,7 +20,7 @@ def test_a_partition_that_two_members_own() -> None:
     assert find_violations(recorded, OracleName.ZOMBIE_COMMIT, CONFIG) == []
 
 
-def test_a_commit_that_goes_back() -> None:
+def test_a_replay_finds_a_commit_that_went_back() -> None:
     recorded = RecordedStory().tell(*JOINS, "sync A A=orders:0", "commit A orders:0=7", "commit A orders:0=3")
     (found,) = find_violations(recorded, OracleName.COMMIT_WENT_BACK, CONFIG)
     assert found.number == recorded.inputs

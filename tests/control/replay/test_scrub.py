@@ -55,7 +55,7 @@ def test_user_data_and_hosts_are_gone_and_topics_are_not() -> None:
     assert HOST[1:] not in b"".join(after).decode()
 
 
-def test_what_is_none_of_the_consumer_protocol_is_gone_as_a_whole() -> None:
+def test_foreign_bytes_are_scrubbed_completely() -> None:
     for metadata, protocol_type in ((SECRET, "connect"), (SECRET, "consumer")):
         after = list(scrub_recording(lines_of(joined(metadata, protocol_type))))
         recorded = read_recording(after)

@@ -23,7 +23,7 @@ OTHER_SEEDS = 4
 @pytest.mark.parametrize("begins_after", [0, MIDDLE], ids=["new", "middle"])
 @pytest.mark.parametrize("of_consumers", [False, True], ids=["classic", "consumer"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_recording_is_played_as_it_was(seed: int, of_consumers: bool, begins_after: int) -> None:
+def test_a_replay_repeats_the_recording(seed: int, of_consumers: bool, begins_after: int) -> None:
     done = run(seed, of_consumers=of_consumers, begins_after=begins_after)
     assert done.recorder.recordings
     with done.core():
@@ -53,7 +53,7 @@ def test_the_runs_have_all_kinds_of_inputs() -> None:
     }
 
 
-def test_another_process_plays_it_as_it_was(tmp_path: Path) -> None:
+def test_another_process_repeats_the_recording(tmp_path: Path) -> None:
     paths = record(range(OTHER_SEEDS), tmp_path)
     said = play(paths, hash_seed=4242)
     assert len(said) == len(paths) > OTHER_SEEDS
@@ -90,7 +90,7 @@ def test_a_group_is_rebuilt_as_it_is_at_any_time(kind: type[Simulation | Consume
     assert _Rebuilt.count > 100
 
 
-def test_a_group_of_which_there_is_nothing_but_who_waits_for_a_target() -> None:
+def test_a_group_with_only_a_pending_target_is_replayed() -> None:
     """Its first member has joined, nothing is written yet, and that is what the recording begins with."""
     done = run(221, of_consumers=True, begins_after=MIDDLE)
     (recorded,) = [one for one in done.recorded() if one.group_id == "g"]

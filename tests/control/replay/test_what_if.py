@@ -69,7 +69,7 @@ def test_a_session_timeout_that_is_refused(recorded: RecordingFile) -> None:
     assert set(events) == {"JoinRefused", "HeartbeatRefused", "SyncRefused", "CommitRefused"}
 
 
-def test_a_timer_that_comes_earlier_fires_when_it_is_due(recorded: RecordingFile) -> None:
+def test_an_earlier_timer_fires_when_it_is_due(recorded: RecordingFile) -> None:
     """Without the wait for more members the first generation has one member, before the recording says so."""
     steps, _ = played(recorded, "group.initial.rebalance.delay.ms=1000")
     added = [step for step in steps if isinstance(step, AddedInput)]
@@ -118,12 +118,12 @@ def test_until_an_input(recorded: RecordingFile) -> None:
         ("group.max.size=0", "group.max.size"),
     ],
 )
-def test_a_property_that_cannot_be_is_told(recorded: RecordingFile, option: str, word: str) -> None:
+def test_an_invalid_property_is_refused(recorded: RecordingFile, option: str, word: str) -> None:
     with pytest.raises(InvalidChange, match=word):
         parse_changed_properties(recorded, [option])
 
 
 @pytest.mark.parametrize("words", ["fire carol", "JoinGroup fire", "99999", " "])
-def test_words_that_say_nothing_of_any_input_are_told(recorded: RecordingFile, words: str) -> None:
+def test_a_filter_without_matching_inputs_is_refused(recorded: RecordingFile, words: str) -> None:
     with pytest.raises(InvalidChange):
         played(recorded, drop=(words,))

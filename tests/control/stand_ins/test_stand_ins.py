@@ -63,7 +63,7 @@ def shares(found: dict[str, list[int]]) -> list[int]:
     ],
     ids=["range", "cooperative", "both", "consumer"],
 )
-async def test_members_that_come_and_go_share_all_partitions(api: Api, how: dict[str, Any]) -> None:
+async def test_changing_members_share_all_partitions(api: Api, how: dict[str, Any]) -> None:
     for members, name in enumerate(("a", "b", "c"), start=1):
         await stand_in(api, name, **how)
         await wait(api, members=members)
@@ -82,7 +82,7 @@ async def test_members_that_come_and_go_share_all_partitions(api: Api, how: dict
     assert (await api.call("POST", f"{BASE}/wait", {"state": "Empty", "within": "30s"})).status == 200
 
 
-async def test_one_that_stalls_loses_its_session_and_comes_back(api: Api) -> None:
+async def test_a_stalled_stand_in_expires_and_rejoins(api: Api) -> None:
     for members, name in enumerate(("a", "b"), start=1):
         await stand_in(api, name)
         await wait(api, members=members)
@@ -96,7 +96,7 @@ async def test_one_that_stalls_loses_its_session_and_comes_back(api: Api) -> Non
     assert shares(await owned(api)) == [3, 3]
 
 
-async def test_time_that_passes_evicts_nobody_who_is_there(api: Api) -> None:
+async def test_an_advance_expires_no_connected_stand_in(api: Api) -> None:
     for members, name in enumerate(("a", "b"), start=1):
         await stand_in(api, name)
         await wait(api, members=members)
@@ -106,7 +106,7 @@ async def test_time_that_passes_evicts_nobody_who_is_there(api: Api) -> None:
     assert "session expired" not in causes
 
 
-async def test_a_client_that_leads_gives_a_stand_in_what_it_likes(api: Api) -> None:
+async def test_a_leading_client_assigns_to_a_stand_in(api: Api) -> None:
     async with Client(api.server, "leader") as client:
         client.send(join("billing"), 3)
         leader = await client.receive()
@@ -128,7 +128,7 @@ async def test_a_client_that_leads_gives_a_stand_in_what_it_likes(api: Api) -> N
         assert await owned(api) == {"ghost": [4]}
 
 
-async def test_one_that_leads_hands_out_what_it_was_told(api: Api) -> None:
+async def test_a_leading_stand_in_assigns_the_given_partitions(api: Api) -> None:
     told = {"a": {"payments": [5]}, "b": {"payments": [0, 1, 2, 3, 4]}}
     await stand_in(api, "a", assignment=told)
     await api.call("POST", f"{BASE}/wait", {"state": "Stable", "members": 1, "within": "30s"})
@@ -138,7 +138,7 @@ async def test_one_that_leads_hands_out_what_it_was_told(api: Api) -> None:
     assert await owned(api) == {"a": [5], "b": [0, 1, 2, 3, 4]}
 
 
-async def test_who_does_not_fit_is_told_so(api: Api) -> None:
+async def test_an_incompatible_stand_in_is_refused(api: Api) -> None:
     await stand_in(api, "a", protocols=["range"])
     await wait(api, members=1)
     await stand_in(api, "b", protocols=["sticky"])
@@ -162,7 +162,7 @@ async def test_who_does_not_fit_is_told_so(api: Api) -> None:
         assert (await api.call(method, f"{BASE}/stand-ins/{path}")).problem == "no-such-member"
 
 
-async def test_a_static_one_keeps_what_it_has_when_it_comes_back(api: Api) -> None:
+async def test_a_static_stand_in_keeps_its_assignment(api: Api) -> None:
     for members, name in enumerate(("a", "b"), start=1):
         await stand_in(api, name, group_instance_id=f"instance-{name}")
         await wait(api, members=members)

@@ -57,21 +57,21 @@ def of(*visits: str, refused: bool = False) -> pytest.MarkDecorator:
 
 
 @of("work", "login")
-def test_who_is_right_is_let_in(column: Column, cell: Cell) -> None:
+def test_a_correct_login_succeeds(column: Column, cell: Cell) -> None:
     answer = column.of(cell)
     steps = LET_IN if cell.visit == "work" else LET_IN[:1]
     assert {step: answer.get(step) for step in steps} == dict.fromkeys(steps, ""), column.report
 
 
 @of("work")
-def test_who_is_let_in_may_not_do_everything(column: Column, client: Client, cell: Cell) -> None:
+def test_acls_restrict_an_authenticated_client(column: Column, client: Client, cell: Cell) -> None:
     answer, words = column.of(cell), REFUSALS[client.name]
     assert re.search(words["topic"], answer["refused_topic"]), answer
     assert re.search(words["group"], answer["refused_group"]), answer
 
 
 @of("login", refused=True)
-def test_who_is_wrong_is_told_why(column: Column, client: Client, cell: Cell) -> None:
+def test_refused_login_names_the_cause(column: Column, client: Client, cell: Cell) -> None:
     answer = column.of(cell)
     assert re.search(REFUSALS[client.name][cell.refusal], answer["login"]), answer
 
@@ -88,14 +88,14 @@ NEEDS_COUNTS = pytest.mark.skipif(KAFKA, reason="counts are read where groupd ha
 
 @NEEDS_COUNTS
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_the_broker_counts_whom_it_has_not_let_in(column: Column, client: Client) -> None:
+def test_the_broker_counts_refused_logins(column: Column, client: Client) -> None:
     wrong = [cell for cell in client.cells if cell.refusal in ("credentials", "mechanism")]
     assert column.counts["groupd_failed_authentications"] >= len(wrong)
 
 
 @NEEDS_COUNTS
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_a_session_is_prolonged_by_who_knows_how(column: Column, client: Client) -> None:
+def test_capable_clients_reauthenticate(column: Column, client: Client) -> None:
     again = column.counts["groupd_successful_reauthentications"]
     killed = column.counts["groupd_expired_connections_killed"]
     if WAYS_ON[client.name] is Way.AUTHENTICATES_ANEW:
