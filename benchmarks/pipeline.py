@@ -232,7 +232,7 @@ def _through_spark(
     from pipeline.commit_files import COLUMNS
     from pipeline.decode.rows import SCHEMA
     from pipeline.gold.commit_history import PARTITION_OF_GROUP
-    from pipeline.gold.latest_offsets import latest_offsets
+    from pipeline.gold.latest_offsets import LATEST_OFFSETS
     from pipeline.ingest import ingest
     from pipeline.silver.transform import commits
     from pipeline.source import FORMAT, register
@@ -267,7 +267,8 @@ def _through_spark(
         silver = warehouse(log).silver(spark, "commits")
         last = silver.groupBy(*PARTITION_OF_GROUP).agg(sf.max("log_offset").alias("log_offset"))
         places = sf.broadcast(last.select("log_partition", "log_offset"))
-        frame = latest_offsets(silver.join(places, places.columns, "left_semi"))
+        found = silver.join(places, places.columns, "left_semi").where(~sf.col("tombstone"))
+        frame = LATEST_OFFSETS.shape(found)
         return lambda: frame.write.format("noop").mode("overwrite").save()
 
     through: dict[str, Used] = {}

@@ -1,51 +1,54 @@
-"""Deriving every gold table from silver.
+"""Derive all gold tables of a warehouse from silver.
 
-Of a log, nearly all is commits. These are folded: a build reads the ones that are new, goes on with what earlier
-builds kept of the others, and keeps that (`pipeline.folding`). What else is in the log is little, and looked at
-whole each time. So is gold, which is made of both: each table replaces its predecessor when it is done.
+A build finds the period and the consumed partitions, measures log ends, and makes one pass over the history
+(`pipeline.group_pass`), which yields the rows of every group. What spans groups follows from parts of that
+(`pipeline.gold.across_groups`). Commits of earlier builds are not read again: their folds are kept
+(`pipeline.fold_checkpoint`). Each table replaces its predecessor when it is complete.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+import pyarrow.compute as pc
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pipeline.folding import KEEP_FROM, Folded, GroupTables, clear, folded
-from pipeline.gold.anomalies.abandoned_group import abandoned_group
-from pipeline.gold.anomalies.anomaly_schema import ANOMALIES
-from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
-from pipeline.gold.anomalies.flapping_group import flapping_group
-from pipeline.gold.anomalies.mixed_commits import mixed_commits
-from pipeline.gold.anomalies.offset_rewind import offset_rewind
-from pipeline.gold.anomalies.outside_ownership import outside_ownership
-from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
-from pipeline.gold.anomalies.regular_leaving import regular_leaving
-from pipeline.gold.anomalies.slow_revocation import slow_revocation
-from pipeline.gold.anomalies.stuck_partition import stuck_partition
-from pipeline.gold.build_info import BUILD_INFO, build_info
-from pipeline.gold.commit_stats import COMMIT_STATS, commit_stats
-from pipeline.gold.consumer_history import (
-    EVENTS,
-    consumer_history,
-    consumer_ownership,
-    consumer_rebalances,
-    consumer_standing,
-    revocations,
+from pipeline.fold_checkpoint import (
+    FoldCheckpoint,
+    delete_unused_folds,
+    read_checkpoint,
+    replace_checkpoint,
 )
-from pipeline.gold.group_kinds import GROUP_KINDS, group_kinds
-from pipeline.gold.lag import LAG, lag
-from pipeline.gold.latest_offsets import LATEST_OFFSETS, latest_offsets
+from pipeline.gold.across_groups import AcrossGroups
+from pipeline.gold.anomalies.anomaly_schema import ANOMALIES
+from pipeline.gold.build_info import BUILD_INFO, RECORD_TOTALS, TOTALS, build_info
+from pipeline.gold.commit_history import LAST_COMMITS, PARTITION_OF_GROUP
+from pipeline.gold.commit_stats import COMMIT_STATS
+from pipeline.gold.group_kinds import GROUP_KINDS
+from pipeline.gold.group_tables import Moment
+from pipeline.gold.grouping import Grouping
+from pipeline.gold.lag import LAG
+from pipeline.gold.latest_offsets import LATEST_OFFSETS
 from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
-from pipeline.gold.ownership import OWNERSHIP, ownership
-from pipeline.gold.progress import PROGRESS, progress
-from pipeline.gold.rebalance_causes import REBALANCE_CAUSES, rebalance_causes
-from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
-from pipeline.gold.velocity import VELOCITY, velocity
+from pipeline.gold.ownership import OWNERSHIP
+from pipeline.gold.progress import PROGRESS, grain_s, step_length_s
+from pipeline.gold.rebalance_causes import REBALANCE_CAUSES
+from pipeline.gold.rebalance_stats import REBALANCE_STATS
+from pipeline.gold.velocity import VELOCITY
+from pipeline.group_pass import (
+    PIECES,
+    RECORD_TABLES,
+    GroupPass,
+    encode_rows,
+    pass_rows,
+    piece_tables,
+    run_pass,
+)
 from pipeline.lock import BUILD, alone, reading
 from pipeline.log_ends.cluster import SOURCE as LIVE
 from pipeline.log_ends.file import SOURCE as FILE
@@ -53,7 +56,9 @@ from pipeline.log_ends.log_end import LogEnd, Period
 from pipeline.log_ends.measure import Measure, measure_nothing
 from pipeline.log_ends.snapshot import Snapshot
 from pipeline.progress import Step
+from pipeline.silver.schemas import COMMITS
 from pipeline.table import Table
+from pipeline.table_files import TableFiles
 from pipeline.warehouse import Warehouse
 from storage.topic_partition import TopicPartition
 
@@ -77,23 +82,32 @@ GOLD: Final[dict[str, Table]] = {
 """By name, in the order in which they are built; `build_info` is last and says that the others are there."""
 
 N_STEPS: Final = len(GOLD) + 1
-"""Of a build: the commits, and each table."""
+"""Of a build: the pass over the history, and each table."""
 
 RETENTION_MINUTES: Final = 10080
 
 
-class Silver(NamedTuple):
-    """The silver tables that gold is made from."""
+KEEP_FROM: Final = 200_000
+"""Records."""
 
-    commits: DataFrame
-    group_generations: DataFrame
-    members: DataFrame
-    assignments: DataFrame
-    group_epochs: DataFrame
-    consumer_members: DataFrame
-    member_epochs: DataFrame
-    member_partitions: DataFrame
-    group_expressions: DataFrame
+_SCOPE: Final = Table.declare(
+    "scope",
+    """
+    log_partition int
+    group string
+    topic string
+    partition int
+    log_offset bigint
+    tombstone boolean
+    first_record_ts timestamp
+    last_record_ts timestamp
+    n bigint
+    """,
+)
+"""The last commit of each group and partition, as far as a build has to know it before the pass, and periods."""
+
+_ROWS_OF_A_TASK: Final = 500_000
+"""Commits that one task sorts in memory."""
 
 
 class Built(NamedTuple):
@@ -123,134 +137,133 @@ class BuildSettings:
 
 
 def build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings = BuildSettings()) -> None:
-    """Replaces all gold tables of a warehouse. Raises BadInput, when another build is at it and from `measure`, in
-    both cases before any table is replaced."""
+    """Replace all gold tables of a warehouse.
+
+    Raises BadInput if another build runs, and from `measure`, in both cases before a table is replaced.
+    """
     warehouse.check_version()
     with alone(warehouse, BUILD) as is_alone, reading(warehouse):
         if is_alone:
             warehouse.clear_scratch()
-            clear(warehouse)
+            delete_unused_folds(warehouse)
         _build(spark, warehouse, settings)
 
 
 def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -> None:
+    settings.on_step(Step(1, N_STEPS, "history"))
     through_batch = max(warehouse.complete_batches(), default=0)
-    silver = Silver(*(warehouse.silver(spark, name, through_batch) for name in Silver._fields))
-    groups = GroupTables(silver.group_generations, silver.members, silver.assignments)
-    others = [silver.group_epochs]
-    settings.on_step(Step(1, N_STEPS, "commits"))
-    with (
-        folded(
-            spark,
-            warehouse,
-            silver.commits,
-            groups,
-            others,
-            through_batch,
-            from_the_first=settings.full,
-            keep_from=settings.keep_from,
-        ) as commits,
-        warehouse.written_down(spark, EVENTS.name, consumer_history(silver._asdict())) as consumers,
-    ):
-        period = commits.period
-        latest = latest_offsets(commits.last_commits)
-        snapshot = warehouse.snapshot(through_batch) or Snapshot(period.end_ms, {})
-        measured = _measure(latest, period, snapshot, settings.measure)
-        now_ms = max([period.end_ms, *(end.at_ms for end in measured if end.source == LIVE)])
+    records = {name: warehouse.silver(spark, name, through_batch) for name in RECORD_TABLES}
+    before = None if settings.full else read_checkpoint(warehouse)
+    folds = None if before is None else spark.read.schema(PIECES).parquet(warehouse.path(before.place))
+    done = 0 if before is None else before.through_batch
+    commits = warehouse.silver(spark, COMMITS.name, through_batch).where(sf.col("ingest_batch") > done)
 
-        def put(table: Table, frame: DataFrame) -> DataFrame:
-            began = time.monotonic()
-            settings.on_step(Step(list(GOLD).index(table.name) + 2, N_STEPS, table.name))
-            counter = Observation()
-            warehouse.replace_gold(table.name, frame.observe(counter, sf.count(sf.lit(1)).alias("rows")))
-            settings.on_table(Built(table.name, counter.get["rows"], time.monotonic() - began))
-            return warehouse.gold(spark, table.name, table.ddl)
+    scope = _find_scope(commits, records, folds)
+    period = scope.period
+    snapshot = warehouse.snapshot(through_batch) or Snapshot(period.end_ms, {})
+    measured = list(settings.measure(scope.partitions, period, snapshot)) if scope.partitions else []
+    as_of_ms = max([period.end_ms, *(end.at_ms for end in measured if end.source == LIVE)])
+    moment = Moment(as_of_ms * 1000, period.step_s, settings.retention_minutes)
 
-        latest = put(LATEST_OFFSETS, latest)
-        ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
-        _build_rest(
-            silver,
-            latest,
-            commits,
-            consumers,
-            ends,
-            _Now(period, now_ms, _instant_of_lag(measured, snapshot), settings.retention_minutes),
-            put,
-        )
+    is_kept = before is not None or scope.n_commits >= settings.keep_from
+    after = FoldCheckpoint.create(through_batch, grain_s(period.step_s)) if is_kept else None
+    ends = LOG_END_OFFSETS.from_rows(_row(end) for end in measured)
+    turn = GroupPass(moment, encode_rows(ends), grain_s(period.step_s), is_kept)
+    tasks = max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), scope.n_commits // _ROWS_OF_A_TASK)
+    result = run_pass(pass_rows(commits, records, folds), tasks, turn).persist(StorageLevel.DISK_ONLY)
+    try:
+        if after is None:
+            result.write.format("noop").mode("overwrite").save()
+        else:
+            result.where("bucket is not null").write.parquet(warehouse.path(after.place))
+        replace_checkpoint(warehouse, after)
+        with TableFiles(warehouse) as files:
+            _write_tables(piece_tables(result.where("bucket is null")), files, measured, snapshot, moment)
+            _publish(files, warehouse, settings)
+    finally:
+        result.unpersist()
 
 
-class _Now(NamedTuple):
-    """When this is."""
+class _Scope(NamedTuple):
+    """What a build is about."""
 
     period: Period
-    now_ms: int
-    lag_ms: int | None
-    """Of which instant the lag is, None where no log end is known."""
-    retention_minutes: int
-
-    @property
-    def ts(self) -> Column:
-        return sf.timestamp_millis(sf.lit(self.now_ms))
-
-    @property
-    def lag_ts(self) -> Column:
-        return sf.timestamp_millis(sf.lit(self.lag_ms).cast("bigint"))
+    """Of all records, from the first to the last; a single instant without records."""
+    partitions: list[TopicPartition]
+    """Those with a committed offset."""
+    n_commits: int
+    """Commits to read."""
 
 
-def _build_rest(
-    silver: Silver,
-    latest: DataFrame,
-    commits: Folded,
-    consumers: DataFrame,
-    ends: DataFrame,
-    now: _Now,
-    put: Callable[[Table, DataFrame], DataFrame],
+def _find_scope(commits: DataFrame, records: Mapping[str, DataFrame], folds: DataFrame | None) -> _Scope:
+    """In one query, and from the folds of earlier commits."""
+    times = [records[name].select("record_ts") for name in ("group_generations", "group_epochs")]
+    parts = [commits.select(*PARTITION_OF_GROUP, "log_offset", "tombstone", "record_ts"), *times]
+    whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    query = whole.groupBy(*PARTITION_OF_GROUP).agg(
+        sf.max_by("tombstone", "log_offset").alias("tombstone"),
+        sf.max("log_offset").alias("log_offset"),
+        sf.min("record_ts").alias("first_record_ts"),
+        sf.max("record_ts").alias("last_record_ts"),
+        sf.count("log_offset").alias("n"),
+    )
+    found = [_SCOPE.select(query.toArrow())]
+    if folds is not None:
+        kept = folds.where(sf.col("name").isin(TOTALS.name, LAST_COMMITS.name))
+        found += [_SCOPE.select(table) for _, table in piece_tables(kept)]
+    rows = pa.concat_tables(found)
+    last = rows.take(Grouping(rows, PARTITION_OF_GROUP).last("log_offset"))
+    consumed = Grouping(last.filter(pc.invert(last.column("tombstone"))), ("topic", "partition")).groups
+    times_ms = [pc.min(rows.column("first_record_ts")), pc.max(rows.column("last_record_ts"))]
+    start_ms, end_ms = (0 if time.value is None else time.value // 1000 for time in times_ms)
+    return _Scope(
+        Period(start_ms, end_ms, step_length_s((end_ms - start_ms) / 1000)),
+        [TopicPartition(row["topic"], row["partition"]) for row in consumed.to_pylist()],
+        int(pc.sum(found[0].column("n")).as_py() or 0),
+    )
+
+
+def _row(end: LogEnd) -> dict[str, object]:
+    return end._asdict() | {"at_ts": end.at_ms * 1000}
+
+
+def _write_tables(
+    found: Iterable[tuple[str, pa.Table]],
+    files: TableFiles,
+    measured: list[LogEnd],
+    snapshot: Snapshot,
+    moment: Moment,
 ) -> None:
-    records, members = silver.group_generations, silver.members
-    behind = put(LAG, lag(latest, ends))
-    put(VELOCITY, velocity(commits.minutes))
-    put(PROGRESS, progress(commits.consumed, commits.positions, ends, now.period.step_s))
-    put(GROUP_KINDS, group_kinds(records, silver.group_epochs))
-    holdings = consumer_ownership(consumers, latest, silver.group_epochs)
-    owners = put(OWNERSHIP, ownership(records, members, silver.assignments, holdings))
-    rebalances = put(
-        REBALANCE_STATS,
-        rebalance_stats(records, members, commits.commits_after, consumer_rebalances(consumers)),
-    )
-    causes = put(REBALANCE_CAUSES, rebalance_causes(silver._asdict()))
-    put(COMMIT_STATS, commit_stats(commits.clients))
-    kinds = [
-        offset_rewind(commits.rewinds),
-        outside_ownership(commits.unowned, records, members),
-        mixed_commits(commits.mixtures),
-        stuck_partition(commits.habits, behind, owners, now.ts),
-        slow_revocation(revocations(consumers), now.ts),
-        rebalance_storm(rebalances),
-        flapping_group(rebalances),
-        regular_leaving(causes),
-        abandoned_group(rebalances, behind, ends, now.ts),
-        expiring_offsets(
-            latest, records, members, consumer_standing(consumers), now.retention_minutes, now.ts
-        ),
-    ]
-    put(ANOMALIES, reduce(DataFrame.unionByName, kinds))
+    """Write the rows of every gold table to its file."""
+    across = AcrossGroups()
+    for name, rows in found:
+        if name in GOLD:
+            files.append(GOLD[name], rows)
+        across.add(name, rows)
+    end_rows = [_row(end) for end in measured]
+    files.append(LOG_END_OFFSETS, LOG_END_OFFSETS.from_rows(end_rows))
+    for table, rows in across.tables(moment.as_of_us):
+        files.append(table, rows)
+    lag_ms = _instant_of_lag(measured, snapshot)
     info = build_info(
-        commits.totals,
-        records,
-        ends,
-        built_ts=sf.timestamp_millis(sf.lit(int(time.time() * 1000))),
-        as_of_ts=now.ts,
-        lag_ts=now.lag_ts,
-        step_s=now.period.step_s,
-        retention_minutes=now.retention_minutes,
+        across.rows(TOTALS.table),
+        across.rows(RECORD_TOTALS),
+        end_rows,
+        built_ts=int(time.time() * 1000) * 1000,
+        as_of_ts=moment.as_of_us,
+        lag_ts=None if lag_ms is None else lag_ms * 1000,
+        step_s=moment.step_s,
+        retention_minutes=moment.retention_minutes,
     )
-    put(BUILD_INFO, info)
+    files.append(BUILD_INFO, BUILD_INFO.from_rows([info]))
 
 
-def _measure(latest: DataFrame, period: Period, snapshot: Snapshot, measure: Measure) -> list[LogEnd]:
-    found = latest.select("topic", "partition").distinct().collect()
-    partitions = [TopicPartition(row["topic"], row["partition"]) for row in found]
-    return list(measure(partitions, period, snapshot)) if partitions else []
+def _publish(files: TableFiles, warehouse: Warehouse, settings: BuildSettings) -> None:
+    for number, table in enumerate(GOLD.values(), start=2):
+        began_s = time.monotonic()
+        settings.on_step(Step(number, N_STEPS, table.name))
+        n_rows = files.publish(table, warehouse.gold_file(table.name))
+        settings.on_table(Built(table.name, n_rows, time.monotonic() - began_s))
 
 
 def _instant_of_lag(measured: list[LogEnd], snapshot: Snapshot) -> int | None:
@@ -258,21 +271,3 @@ def _instant_of_lag(measured: list[LogEnd], snapshot: Snapshot) -> int | None:
     if not measured:
         return None
     return max((end.at_ms for end in measured if end.source == FILE), default=snapshot.instant_ms)
-
-
-def _ends_frame(spark: SparkSession, measured: list[LogEnd]) -> DataFrame:
-    table = pa.Table.from_pylist(
-        [end._asdict() for end in measured],
-        pa.schema(
-            [
-                ("topic", pa.string()),
-                ("partition", pa.int32()),
-                ("at_ms", pa.int64()),
-                ("log_start_offset", pa.int64()),
-                ("log_end_offset", pa.int64()),
-                ("source", pa.string()),
-            ]
-        ),
-    )
-    frame = spark.createDataFrame(table)
-    return LOG_END_OFFSETS.shape(frame.withColumn("at_ts", sf.timestamp_millis("at_ms")))

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.directory import LocalDirectory
-from pipeline.kept import kept
+from pipeline.fold_checkpoint import read_checkpoint
 from pipeline.lock import unread
 from pipeline.silver.schemas import INGEST_BATCHES, SILVER
 from pipeline.table import Table
@@ -102,7 +102,7 @@ def merge(warehouse: Warehouse) -> None:
     with unread(warehouse) as is_unread:
         if not is_unread:
             return
-        folded = kept(warehouse)
+        folded = read_checkpoint(warehouse)
         through_batch = 0 if folded is None else folded.through_batch
         while numbers := due(_batches(warehouse, directory), through_batch):
             if not _can_exchange(directory):

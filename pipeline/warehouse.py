@@ -23,8 +23,7 @@ Readers of Parquet ignore names that begin with an underscore.
 
 import io
 import json
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
@@ -161,29 +160,11 @@ class Warehouse:
         """Removes what an interrupted build left; for one who knows that no other build is running."""
         self.directory.delete(SCRATCH)
 
-    @contextmanager
-    def written_down(self, spark: SparkSession, name: str, frame: DataFrame) -> Iterator[DataFrame]:
-        """`frame` as Parquet for as long as the context lasts: computed once, then read as often as needed, a few
-        columns at a time, without the plan that it came from."""
-        place = f"{SCRATCH}/{name}-{uuid4().hex}"
-        frame.write.parquet(self.path(place))
-        try:
-            yield spark.read.schema(frame.schema).parquet(self.path(place))
-        finally:
-            self.directory.delete(place)
-
-    # Replacing gold
-
-    def replace_gold(self, name: str, frame: DataFrame) -> None:
-        """Puts `frame` in the place of a gold table: readers see the old one or the new one."""
-        staging = f"{SCRATCH}/{name}-{uuid4().hex}"
-        try:
-            frame.repartition(1).write.parquet(self.path(staging))
-            (file,) = (file for file in self.directory.names(staging) if is_data(file))
-            self.directory.create(name)
-            self.directory.replace_file(f"{staging}/{file}", f"{name}/{name}{_SUFFIX}")
-        finally:
-            self.directory.delete(staging)
+    def gold_file(self, name: str) -> str:
+        """Return the place of the only file of a gold table, in a directory that exists then. A file that is
+        renamed to it replaces the table: readers see the old one or the new one."""
+        self.directory.create(name)
+        return f"{name}/{name}{_SUFFIX}"
 
     # Adding silver
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from pipeline.directory import local_path
 from pipeline.errors import BadInput
-from pipeline.kept import kept
+from pipeline.fold_checkpoint import read_checkpoint
 from pipeline.log_files import LogFiles
 from pipeline.segments import find_partitions, find_segments
 from pipeline.silver.schemas import COMMITS, INGEST_BATCHES, SILVER
@@ -49,7 +49,7 @@ def of_build(warehouse: str, *, full: bool = False) -> Workload:
     """Of a build. In: whether all commits are read again."""
 
     def sizes(place: Warehouse) -> tuple[int, int]:
-        now = None if full else kept(place)
+        now = None if full else read_checkpoint(place)
         others = (name for name in SILVER if name not in (COMMITS.name, INGEST_BATCHES.name))
         parts = [now.place, *others] if now is not None else list(others)
         done = 0 if now is None else now.through_batch

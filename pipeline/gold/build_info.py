@@ -1,11 +1,14 @@
 """What the gold tables were made from: one row, so that every number in a report can say where it stands."""
 
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
 
-from pipeline.gold.fold import Fold, sums
+from pipeline.gold.fold import Fold
+from pipeline.gold.group_records import Row
+from pipeline.gold.grouping import flags, integers, set_columns
 from pipeline.table import Table
 
 BUILD_INFO: Final = Table.declare(
@@ -27,65 +30,76 @@ BUILD_INFO: Final = Table.declare(
 )
 
 
-_ENDS: Final = {"earliest": "first", "latest": "last"}
-
-
-def _rows(cells: DataFrame) -> DataFrame:
-    removed = sf.when(sf.col("tombstone"), sf.col("commits")).otherwise(0)
-    return cells.select(
-        "log_partition",
-        *(sf.col(f"{long}_record_ts").alias(f"{short}_record_ts") for long, short in _ENDS.items()),
-        (sf.col("commits") - removed).alias("commits"),
-        removed.alias("removed_offsets"),
+def _rows(aggregates: pa.Table) -> pa.Table:
+    is_removed, commits = flags(aggregates.column("tombstone")), integers(aggregates.column("commits"))
+    return set_columns(
+        aggregates,
+        first_record_ts=aggregates.column("earliest_record_ts"),
+        last_record_ts=aggregates.column("latest_record_ts"),
+        commits=np.where(is_removed, 0, commits),
+        removed_offsets=np.where(is_removed, commits, 0),
     )
 
 
 TOTALS: Final = Fold(
-    "totals",
-    ("log_partition",),
-    _rows,
-    lambda: [
-        sf.min("first_record_ts").alias("first_record_ts"),
-        sf.max("last_record_ts").alias("last_record_ts"),
-        *sums("commits", "removed_offsets"),
-    ],
+    Table.declare(
+        "totals",
+        """
+        log_partition int
+        first_record_ts timestamp
+        last_record_ts timestamp
+        commits bigint
+        removed_offsets bigint
+        """,
+    ),
+    keys=("log_partition",),
+    rows=_rows,
+    sums=("commits", "removed_offsets"),
+    least=("first_record_ts",),
+    greatest=("last_record_ts",),
 )
+"""By log partition: commits, and the period of their records."""
+
+
+RECORD_TOTALS: Final = Table.declare(
+    "record_totals",
+    """
+    first_record_ts timestamp
+    last_record_ts timestamp
+    group_records bigint
+    """,
+)
+"""Records of classic groups, and their period, of each task of the pass."""
+
+
+def record_totals(group_generations: Collection[Row]) -> pa.Table:
+    """Return RECORD_TOTALS of some records of classic groups."""
+    times = [row["record_ts"] for row in group_generations]
+    if not times:
+        return RECORD_TOTALS.no_rows()
+    row = {"first_record_ts": min(times), "last_record_ts": max(times), "group_records": len(times)}
+    return RECORD_TOTALS.from_rows([row])
 
 
 def build_info(
-    totals: DataFrame,
-    group_generations: DataFrame,
-    log_end_offsets: DataFrame,
-    *,
-    built_ts: Column,
-    as_of_ts: Column,
-    lag_ts: Column,
-    step_s: int,
-    retention_minutes: int,
-) -> DataFrame:
-    """In: the fold TOTALS, silver `group_generations`, gold `log_end_offsets`, and how the build was done."""
-    of_groups = group_generations.agg(
-        sf.min("record_ts").alias("first_record_ts"),
-        sf.max("record_ts").alias("last_record_ts"),
-        sf.count("*").alias("group_records"),
-    )
-    records = totals.unionByName(of_groups, allowMissingColumns=True).agg(
-        sf.min("first_record_ts").alias("first_record_ts"),
-        sf.max("last_record_ts").alias("last_record_ts"),
-        *(
-            sf.coalesce(sf.sum(name), sf.lit(0)).alias(name)
-            for name in ("commits", "removed_offsets", "group_records")
-        ),
-    )
-    ends = log_end_offsets.agg(
-        sf.count("*").alias("log_end_offsets"),
-        sf.array_join(sf.array_sort(sf.collect_set("source")), ", ").alias("log_end_source"),
-    )
-    return BUILD_INFO.shape(
-        records.crossJoin(ends)
-        .withColumn("built_ts", built_ts)
-        .withColumn("as_of_ts", as_of_ts)
-        .withColumn("lag_ts", lag_ts)
-        .withColumn("step_s", sf.lit(step_s))
-        .withColumn("retention_minutes", sf.lit(retention_minutes))
-    )
+    totals: Iterable[Row],
+    record_totals: Iterable[Row],
+    log_end_offsets: Iterable[Row],
+    **settings: int | None,
+) -> Row:
+    """Return the row. Times are microseconds.
+
+    In: the rows of the fold TOTALS, of RECORD_TOTALS, and of gold `log_end_offsets`; the columns that say how
+    the build was done.
+    """
+    commits, records, ends = list(totals), list(record_totals), list(log_end_offsets)
+    return {
+        "first_record_ts": min((row["first_record_ts"] for row in [*commits, *records]), default=None),
+        "last_record_ts": max((row["last_record_ts"] for row in [*commits, *records]), default=None),
+        "commits": sum(row["commits"] for row in commits),
+        "removed_offsets": sum(row["removed_offsets"] for row in commits),
+        "group_records": sum(row["group_records"] for row in records),
+        "log_end_offsets": len(ends),
+        "log_end_source": ", ".join(sorted({row["source"] for row in ends})),
+        **settings,
+    }

@@ -1,36 +1,47 @@
-"""Every commit with what came before it and who is likely to have written it.
+"""Every commit with the commit before it and its presumed writer.
 
-A commit in the log names a group, a partition and an offset, but no member and no generation. While a group
-has members, though, the coordinator takes commits only from them, and only at the current generation: a commit
-belongs to the group record that precedes it in the log. The member to which that record assigns the partition
-is the *presumed writer*. It is unknown (NULL) when
+A commit in the log names a group, a partition and an offset, but no member and no generation. While a group has
+members, the coordinator accepts commits only from them, and only at the current generation: a commit belongs to the
+group record that precedes it in the log. The member to which that record assigns the partition is the *presumed
+writer*. It is unknown (NULL) when
 
-- the group had no members (an administrator's reset, a consumer that assigns partitions to itself), or no
-  group record precedes the commit in what was ingested;
-- nobody owned the partition in that generation, or its assignment cannot be read;
+- the group had no members (a reset by an administrator, a consumer with its own assignment), or no group record
+  precedes the commit in the ingested log;
+- no member of that generation owned the partition, or its assignment is unreadable;
 - two members owned it.
 
-A member that commits what another one owns cannot be told from that owner.
+The log cannot show that a member commits for a partition of another one.
 
-This table is not stored, nor ever made whole: a build sums it up (`pipeline.gold.cells`) as it computes it, and
-that only of the commits that are new since the last build. What it has to know of those before is the last one of
-each group and partition: LAST_COMMITS. Writers are looked up later, for the few rows that it comes to.
+This table is not stored. A build aggregates it (`pipeline.gold.commit_aggregates`) chunk by chunk. Of all earlier
+commits it needs only the last one of each group and partition: LAST_COMMITS. Writers are looked up for the
+aggregates.
 """
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.gold.fold import of_last
-from pipeline.gold.group_records import GROUP, identity
+from pipeline.gold.group_records import GROUP
+from pipeline.gold.grouping import Grouping, are_valid, flags, integers, set_columns
+from pipeline.silver.schemas import COMMITS
 from pipeline.table import Table
 
 PARTITION_OF_GROUP: Final = ("log_partition", "group", "topic", "partition")
-_COMMIT: Final = (
-    "topic", "partition", "record_ts", "commit_ts", "offset", "tombstone", "topic_id", "producer_id",
-)  # fmt: skip
+COMMIT_COLUMNS: Final = tuple(
+    name for name, _ in COMMITS.columns if name not in ("value_version", "ingest_batch")
+)
+"""The columns of silver `commits` that gold needs."""
+
 _OF_A_RECORD: Final = (*GROUP, "group_log_offset", "topic", "partition")
+_PREVIOUS: Final = {
+    "previous_offset": "offset",
+    "previous_log_offset": "log_offset",
+    "previous_ts": "commit_ts",
+    "previous_group_log_offset": "group_log_offset",
+}
 
 LAST_COMMITS: Final = Table.declare(
     "last_commits",
@@ -56,113 +67,120 @@ LAST_COMMITS: Final = Table.declare(
 """The last commit, or tombstone, of every group and partition, as silver and the commit history have it."""
 
 
-def writers(members: DataFrame, assignments: DataFrame) -> DataFrame:
-    """For each group record and partition: `member` (instance id, else member id), `client_id`; both NULL
-    where two members were given the partition."""
-    who = members.select("log_partition", "log_offset", "member_id", "group_instance_id", "client_id")
-    owners = assignments.join(who, ["log_partition", "log_offset", "member_id"]).groupBy(
-        *GROUP, sf.col("log_offset").alias("group_log_offset"), "topic", "partition"
-    )
-    counted = owners.agg(
-        sf.min(identity()).alias("member"), sf.min("client_id").alias("client_id"), sf.count("*").alias("n")
-    )
-    is_single = sf.col("n") == 1
-    return counted.select(
-        *GROUP,
-        "group_log_offset",
-        "topic",
-        "partition",
-        sf.when(is_single, sf.col("member")).alias("member"),
-        sf.when(is_single, sf.col("client_id")).alias("client_id"),
-        sf.col("n").alias("n_owners"),
-    )
+_WRITERS: Final = pa.schema(
+    [
+        ("log_partition", pa.int32()),
+        ("group", pa.string()),
+        ("group_log_offset", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("member", pa.string()),
+        ("client_id", pa.string()),
+        ("n_owners", pa.int64()),
+    ]
+)
+
+Row = dict[str, Any]
 
 
-def commit_history(commits: DataFrame, group_generations: DataFrame, last_commits: DataFrame) -> DataFrame:
-    """Silver `commits`, tombstones included: all, or those of later batches, with the LAST_COMMITS before. Each has
+def writers(members: Iterable[Row], assignments: Iterable[Row]) -> pa.Table:
+    """Return the owners of each partition after each group record.
 
-    - `group_log_offset`: the group record that it follows, NULL for none;
-    - `number`: which commit of the group to the partition it is, from 1;
-    - `previous_…` (offset, log_offset, ts, group_log_offset, producer_id): of the commit before, NULL after a
-      tombstone;
-    - `is_unmoved`, `is_rewind`, `is_mixed` (one of a transaction after one of none, or the other way round):
-      against that one. A topic of another id is another topic.
+    `member` (instance id, else member id) and `client_id` are NULL where the record gives a partition to two
+    members. In: rows of the silver tables.
     """
-    after_record = Window.partitionBy(*GROUP).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
-    records = group_generations.select(*GROUP, "log_offset", sf.col("log_offset").alias("mark"))
-    placed = (
-        commits.select(*GROUP, "log_offset", *_COMMIT)
-        .unionByName(records, allowMissingColumns=True)
-        .withColumn("group_log_offset", sf.max("mark").over(after_record))
-        .where(sf.col("topic").isNotNull())
-        .drop("mark")
-    )
-    with_last = placed.withColumns({"number": sf.lit(1), "is_new": sf.lit(True)}).unionByName(
-        last_commits.drop("leader_epoch", "metadata", "expire_ts").withColumn("is_new", sf.lit(False))
-    )
+    member_rows = {(row["log_partition"], row["log_offset"], row["member_id"]): row for row in members}
+    owners: dict[tuple[Any, ...], list[Row]] = {}
+    for row in assignments:
+        member = member_rows.get((row["log_partition"], row["log_offset"], row["member_id"]))
+        if member is not None:
+            place = (row["log_partition"], row["group"], row["log_offset"], row["topic"], row["partition"])
+            owners.setdefault(place, []).append(member)
+    rows = []
+    for place, found in owners.items():
+        only = found[0] if len(found) == 1 else None
+        name = None if only is None else only["group_instance_id"] or only["member_id"]
+        rows.append((*place, name, None if only is None else only["client_id"], len(found)))
+    columns = zip(*rows, strict=True) if rows else [()] * len(_WRITERS)
+    return pa.table([pa.array(list(column)) for column in columns], names=_WRITERS.names).cast(_WRITERS)
 
-    before = Window.partitionBy(*PARTITION_OF_GROUP).orderBy("log_offset")
-    topic_before = sf.lag("topic_id").over(before)
-    is_same_topic = sf.coalesce(topic_before == sf.col("topic_id"), sf.lit(True))
-    is_continued = ~sf.lag("tombstone", 1, True).over(before) & ~sf.col("tombstone") & is_same_topic
-    previous = {
-        "previous_offset": sf.lag("offset").over(before),
-        "previous_log_offset": sf.lag("log_offset").over(before),
-        "previous_ts": sf.lag("commit_ts").over(before),
-        "previous_group_log_offset": sf.lag("group_log_offset").over(before),
-        "previous_producer_id": sf.lag("producer_id").over(before),
+
+def link_commits(new: pa.Table, records: pa.Table, last_commits: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Link each commit to the one before it.
+
+    In: COMMIT_COLUMNS of some commits, tombstones included; `log_partition`, `group`, `log_offset` of all
+    records of these groups; LAST_COMMITS before the first commit. Out: the commits, by partition and in log
+    order, and LAST_COMMITS after them. Each commit has
+
+    - `group_log_offset`: the offset of the group record before it, NULL without one;
+    - `number`: its number among the commits of the group to the partition, from 1;
+    - `previous_...` (offset, log_offset, ts, group_log_offset): of the commit before, NULL after a tombstone;
+    - `is_unmoved`, `is_rewind`, `is_mixed` (of a transaction after a plain one, or the reverse): compared with that
+      commit. A topic with another id is another topic.
+    """
+    placed = set_columns(new, group_log_offset=_preceding_records(new, records))
+    whole = pa.concat_tables(
+        [last_commits, LAST_COMMITS.select(set_columns(placed, number=pa.nulls(len(new), pa.int64())))]
+    )
+    is_new = np.arange(len(whole)) >= len(last_commits)
+    codes = Grouping(whole, PARTITION_OF_GROUP).codes
+    order = np.lexsort((integers(whole.column("log_offset")), is_new, codes))
+    ordered, is_new, codes = whole.take(pa.array(order)), is_new[order], codes[order]
+    is_first = np.ones(len(codes), bool)
+    is_first[1:] = codes[1:] != codes[:-1]
+    before = ordered.take(pa.array(np.arange(len(codes)) - 1, mask=is_first))
+    ordered = set_columns(ordered, number=_numbers(integers(ordered.column("number"), 1), is_first))
+    is_last = np.append(is_first[1:], True)[: len(codes)]
+    commits = set_columns(ordered, **_links(ordered, before)).filter(pa.array(is_new))
+    return commits, ordered.filter(pa.array(is_last))
+
+
+def _preceding_records(commits: pa.Table, records: pa.Table) -> pa.Array:
+    keys = [*GROUP, "log_offset"]
+    whole = pa.concat_tables([records.select(keys), commits.select(keys)])
+    codes, offsets = Grouping(whole, GROUP).codes, integers(whole.column("log_offset"))
+    order = np.lexsort((offsets, codes))
+    is_record = order < len(records)
+    place = np.maximum.accumulate(np.where(is_record, np.arange(len(order)), -1))
+    found = np.full(len(order), -1, np.int64)
+    found[order] = np.where((place >= 0) & (codes[order[place]] == codes[order]), order[place], -1)
+    mine = found[len(records) :]
+    return pa.array(offsets[mine], mask=mine < 0)
+
+
+def _numbers(numbers: np.ndarray[Any, Any], is_first: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    totals = np.cumsum(numbers)
+    before = np.where(is_first, totals - numbers, 0)
+    return np.asarray(totals - np.maximum.accumulate(before), np.int64)
+
+
+def _links(commits: pa.Table, before: pa.Table) -> dict[str, Any]:
+    topic_ids, ids_before = commits.column("topic_id"), before.column("topic_id")
+    is_same_topic = pc.equal(topic_ids, ids_before).fill_null(True)
+    is_live = are_valid(before.column("tombstone")) & ~flags(before.column("tombstone"))
+    is_continued = pa.array(is_live & ~flags(commits.column("tombstone")) & flags(is_same_topic))
+    none = pa.scalar(None)
+    links = {
+        name: pc.if_else(is_continued, before.column(column), none.cast(before.column(column).type))
+        for name, column in _PREVIOUS.items()
     }
-    so_far = before.rowsBetween(Window.unboundedPreceding, 0)
-    linked = with_last.withColumns(
-        {"number": sf.sum("number").over(so_far), "is_continued": is_continued, **previous}
-    ).where("is_new")
-    offset, offset_before = sf.col("offset"), sf.col("previous_offset")
-    is_plain, was_plain = sf.col("producer_id").isNull(), sf.col("previous_producer_id").isNull()
-    return (
-        linked.withColumns({name: sf.when(sf.col("is_continued"), sf.col(name)) for name in previous})
-        .withColumns(
-            {
-                "is_unmoved": sf.coalesce(offset == offset_before, sf.lit(False)),
-                "is_rewind": sf.coalesce(offset < offset_before, sf.lit(False)),
-                "is_mixed": sf.col("previous_log_offset").isNotNull() & (is_plain != was_plain),
-            }
-        )
-        .drop("is_continued", "is_new")
-    )
+    offset, offset_before = commits.column("offset"), links["previous_offset"]
+    is_plain, was_plain = (~are_valid(some.column("producer_id")) for some in (commits, before))
+    return links | {
+        "is_unmoved": pc.equal(offset, offset_before).fill_null(False),
+        "is_rewind": pc.less(offset, offset_before).fill_null(False),
+        "is_mixed": flags(is_continued) & (is_plain != was_plain),
+    }
 
 
-def with_writers(frame: DataFrame, writers: DataFrame) -> DataFrame:
-    """Rows of commits with `member`, `client_id` and `n_owners` (NULL for none) of their presumed writer, and with
-    `previous_member`, that of the commit before.
+def with_writers(commits: pa.Table, writers: pa.Table) -> pa.Table:
+    """Add `member`, `client_id`, `n_owners` (NULL for none) of the presumed writer, and `previous_member`.
 
-    In: rows with the columns of the history that say after which group record they are; `writers`.
+    In: rows that have the columns of linked commits which name group records; `writers`.
     """
-    members = writers.select(
-        *GROUP,
-        sf.col("group_log_offset").alias("previous_group_log_offset"),
-        "topic",
-        "partition",
-        sf.col("member").alias("previous_member"),
+    previous = writers.select([*_OF_A_RECORD, "member"]).rename_columns(
+        [*GROUP, "previous_group_log_offset", "topic", "partition", "previous_member"]
     )
-    key_before = [*GROUP, "previous_group_log_offset", "topic", "partition"]
-    return frame.join(writers, list(_OF_A_RECORD), "left").join(members, key_before, "left")
-
-
-def last_commits(commits: DataFrame, cells: DataFrame, so_far: DataFrame) -> DataFrame:
-    """LAST_COMMITS after some more history. In: its silver `commits`, its cells, LAST_COMMITS before it.
-
-    A semi join fetches the rows: aggregating whole ones would make Spark sort. It is broadcast, as Spark, which
-    cannot know how few they are, would sort for the join too.
-    """
-    last = cells.groupBy(*PARTITION_OF_GROUP).agg(
-        *of_last("last_log_offset", "group_log_offset", "last_number")
-    )
-    places = last.select(
-        "log_partition",
-        sf.col("last_log_offset").alias("log_offset"),
-        "group_log_offset",
-        sf.col("last_number").alias("number"),
-    )
-    new = LAST_COMMITS.shape(commits.join(sf.broadcast(places), ["log_partition", "log_offset"]))
-    kept = so_far.join(sf.broadcast(new.select(*PARTITION_OF_GROUP)), list(PARTITION_OF_GROUP), "left_anti")
-    return kept.unionByName(new)
+    keys_before = [*GROUP, "previous_group_log_offset", "topic", "partition"]
+    found = commits.join(writers, list(_OF_A_RECORD), join_type="left outer", use_threads=False)
+    return found.join(previous, keys_before, join_type="left outer", use_threads=False)

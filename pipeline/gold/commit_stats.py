@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
-from pipeline.gold.cells import COUNTERS, of_commits
-from pipeline.gold.fold import Fold, of_first, of_last, sums
+from pipeline.gold.commit_aggregates import COUNTERS, live_commits
+from pipeline.gold.fold import Fold
+from pipeline.gold.grouping import Grouping, divide, integers, set_columns
 from pipeline.table import Table
 
 COMMIT_STATS: Final = Table.declare(
@@ -32,47 +32,54 @@ COMMIT_STATS: Final = Table.declare(
 _CLIENT: Final = ("log_partition", "group", "client_id")
 
 
-def _rows(cells: DataFrame) -> DataFrame:
-    return of_commits(cells).select(
-        *_CLIENT,
-        "topic",
-        "partition",
-        *COUNTERS,
-        sf.col("earliest_ts").alias("first_commit_ts"),
-        sf.col("latest_ts").alias("last_commit_ts"),
-        "first_log_offset",
-        "last_log_offset",
-    )
+def _rows(aggregates: pa.Table) -> pa.Table:
+    live = live_commits(aggregates)
+    times = {"first_commit_ts": live.column("earliest_ts"), "last_commit_ts": live.column("latest_ts")}
+    return set_columns(live, **times)
 
 
 CLIENTS: Final = Fold(
-    "clients",
-    (*_CLIENT, "topic", "partition"),
-    _rows,
-    lambda: [
-        *sums(*COUNTERS),
-        *(column for name in ("first_commit_ts", "first_log_offset") for column in of_first(name)),
-        *(column for name in ("last_commit_ts", "last_log_offset") for column in of_last(name)),
-    ],
+    Table.declare(
+        "clients",
+        """
+        log_partition int
+        group string
+        client_id string
+        topic string
+        partition int
+        commits bigint
+        unmoved_commits bigint
+        rewinds bigint
+        transactional_commits bigint
+        first_commit_ts timestamp
+        last_commit_ts timestamp
+        first_log_offset bigint
+        last_log_offset bigint
+        """,
+    ),
+    keys=(*_CLIENT, "topic", "partition"),
+    rows=_rows,
+    sums=COUNTERS,
+    least=("first_commit_ts", "first_log_offset"),
+    greatest=("last_commit_ts", "last_log_offset"),
 )
+"""By group, client and partition: commits."""
 
 
-def commit_stats(clients: DataFrame) -> DataFrame:
-    """By group and client: commits, and the share of them that repeated the offset before.
+def commit_stats(clients: pa.Table) -> pa.Table:
+    """Return for each group and client: commits, and the share of them that repeated the offset before.
 
-    In: the fold CLIENTS, which has a row for each partition: that makes them countable. Rows without a client hold
-    the commits whose writer is not known.
+    In: the fold CLIENTS, which has a row for each partition. Rows without a client hold the commits of
+    unknown writers.
     """
-    minutes = (sf.unix_millis("last_commit_ts") - sf.unix_millis("first_commit_ts")) / 60_000
-    per_client = (
-        clients.groupBy(*_CLIENT)
-        .agg(
-            *sums(*COUNTERS),
-            sf.count("*").alias("partitions"),
-            *(sf.min(name).alias(name) for name in ("first_commit_ts", "first_log_offset")),
-            *(sf.max(name).alias(name) for name in ("last_commit_ts", "last_log_offset")),
-        )
-        .withColumn("unmoved_share", sf.col("unmoved_commits") / sf.col("commits"))
-        .withColumn("commits_per_minute", sf.when(minutes > 0, sf.col("commits") / minutes))
+    grouping = Grouping(clients, _CLIENT)
+    columns = {name: grouping.sum(name) for name in COUNTERS}
+    columns |= {name: grouping.min(name) for name in ("first_commit_ts", "first_log_offset")}
+    columns |= {name: grouping.max(name) for name in ("last_commit_ts", "last_log_offset")}
+    rows = set_columns(grouping.groups, partitions=grouping.count(), **columns)
+    elapsed_ms = [integers(rows.column(name)) // 1000 for name in ("last_commit_ts", "first_commit_ts")]
+    minutes = pa.chunked_array([(elapsed_ms[0] - elapsed_ms[1]) / 60_000], pa.float64())
+    share = divide(rows.column("unmoved_commits"), rows.column("commits"))
+    return COMMIT_STATS.select(
+        set_columns(rows, unmoved_share=share, commits_per_minute=divide(rows.column("commits"), minutes))
     )
-    return COMMIT_STATS.shape(per_client)

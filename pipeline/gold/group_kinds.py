@@ -4,12 +4,10 @@ A group that changes its kind has the tombstone of the one and the first record 
 the coordinator, so at one time. A group that was deleted and came into being again later has not been migrated.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
-
-from pipeline.gold.group_records import DELETED, GROUP
+from pipeline.gold.group_records import DELETED, GroupRecords, Row, by_log_offset
 from pipeline.table import Table
 
 GROUP_KINDS: Final = Table.declare(
@@ -32,40 +30,47 @@ CONSUMER: Final = "consumer"
 MIGRATED: Final = "migrated"
 
 
-def group_kinds(group_generations: DataFrame, group_epochs: DataFrame) -> DataFrame:
-    """One row for each unbroken stretch of one kind, in one life of a group. In: silver tables."""
-    columns = (*GROUP, "log_offset", "record_ts", "tombstone")
-    records = (
-        group_generations.select(*columns)
-        .withColumn("kind", sf.lit(CLASSIC))
-        .union(group_epochs.where("record = 'group'").select(*columns).withColumn("kind", sf.lit(CONSUMER)))
-    )
-    order = Window.partitionBy(*GROUP).orderBy("log_offset")
-    is_first = (
-        sf.lag("tombstone", 1, True).over(order) | (sf.lag("kind").over(order) != sf.col("kind"))
-    ) & ~sf.col("tombstone")
-    end = sf.when(sf.col("tombstone"), sf.struct("log_offset", "record_ts"))
-    lives = (
-        records.withColumn("is_first", is_first)
-        .withColumn("life", sf.sum(sf.col("is_first").cast("int")).over(order))
-        .where(sf.col("life") > 0)
-        .groupBy(*GROUP, "life")
-        .agg(
-            sf.min_by("kind", "log_offset").alias("kind"),
-            sf.min_by("record_ts", "log_offset").alias("from_ts"),
-            sf.min("log_offset").alias("from_log_offset"),
-            sf.min(end).alias("end"),
-        )
-    )
-    lived = Window.partitionBy(*GROUP).orderBy("life")
-    next_ts, next_kind = (sf.lead(name).over(lived) for name in ("from_ts", "kind"))
-    before, ended_before = sf.lag("kind").over(lived), sf.lag("end.record_ts").over(lived)
-    has_changed = next_kind != sf.col("kind")
-    is_migrated = has_changed & (sf.col("end").isNull() | (sf.col("end.record_ts") == next_ts))
-    was_migrated = (before != sf.col("kind")) & (ended_before.isNull() | (ended_before == sf.col("from_ts")))
-    return GROUP_KINDS.shape(
-        lives.withColumn("to_ts", sf.coalesce("end.record_ts", next_ts))
-        .withColumn("migrated_from", sf.when(was_migrated, before))
-        .withColumn("ended_by", sf.when(is_migrated, MIGRATED).when(sf.col("to_ts").isNotNull(), DELETED))
-        .withColumn("to_log_offset", sf.coalesce("end.log_offset", sf.lead("from_log_offset").over(lived)))
-    )
+def group_kinds(history: GroupRecords) -> list[Row]:
+    """Return the rows of a group: one for each unbroken stretch of one kind, in one life of the group."""
+    records = [(CLASSIC, row) for row in history.table("group_generations")]
+    records += [(CONSUMER, row) for row in history.table("group_epochs") if row["record"] == "group"]
+    lives: list[_Life] = []
+    before: tuple[str, Row] | None = None
+    for kind, row in sorted(records, key=lambda found: by_log_offset(found[1])):
+        if row["tombstone"]:
+            if lives and lives[-1].end is None:
+                lives[-1].end = row
+        elif before is None or before[1]["tombstone"] or before[0] != kind:
+            lives.append(_Life(kind, row))
+        before = kind, row
+    return [
+        history.key | _stretch(life, previous, following)
+        for previous, life, following in zip([None, *lives], lives, [*lives[1:], None], strict=False)
+    ]
+
+
+@dataclass(slots=True)
+class _Life:
+    kind: str
+    begin: Row
+    end: Row | None = None
+    """Its tombstone."""
+
+    def is_migrated_to(self, following: "_Life") -> bool:
+        """Tell whether the group goes on as another kind."""
+        is_at_once = self.end is None or self.end["record_ts"] == following.begin["record_ts"]
+        return self.kind != following.kind and is_at_once
+
+
+def _stretch(life: _Life, previous: _Life | None, following: _Life | None) -> Row:
+    end = life.end or (None if following is None else following.begin)
+    is_migrated = following is not None and life.is_migrated_to(following)
+    return {
+        "kind": life.kind,
+        "from_ts": life.begin["record_ts"],
+        "to_ts": None if end is None else end["record_ts"],
+        "migrated_from": previous.kind if previous is not None and previous.is_migrated_to(life) else None,
+        "ended_by": MIGRATED if is_migrated else None if end is None else DELETED,
+        "from_log_offset": life.begin["log_offset"],
+        "to_log_offset": None if end is None else end["log_offset"],
+    }

@@ -1,10 +1,11 @@
-"""How far each group is behind the end of what it consumes."""
+"""The distance of each group from the end of the logs that it consumes."""
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from pipeline.gold.grouping import Grouping, set_columns
 from pipeline.table import Table
 
 LAG: Final = Table.declare(
@@ -30,31 +31,40 @@ LAG: Final = Table.declare(
 _TOPIC: Final = ("topic", "partition")
 
 
-def lag(latest_offsets: DataFrame, log_end_offsets: DataFrame) -> DataFrame:
-    """One row for each row of `latest_offsets`, against the last known end of that partition's log.
+def lag(latest_offsets: pa.Table, log_end_offsets: pa.Table) -> pa.Table:
+    """Return one row for each row of `latest_offsets`, with the last known end of that partition's log.
 
     Lag is never negative: a commit beyond the measured end is newer than the measurement. `unread_since_ts`
-    is the first of all measurements that lie beyond the committed offset: since then, at the latest, something
-    has been waiting.
+    is the time of the first measurement beyond the committed offset: since then, at the latest, something has
+    been waiting.
     """
-    ends = log_end_offsets.groupBy(*_TOPIC).agg(
-        *(sf.max_by(name, "at_ts").alias(name) for name in ("log_start_offset", "log_end_offset", "source")),
-        sf.max("at_ts").alias("measured_ts"),
+    joined = latest_offsets.join(
+        _last_ends(log_end_offsets), list(_TOPIC), join_type="left outer", use_threads=False
     )
-    waiting = (
-        latest_offsets.select("log_partition", "log_offset", "offset", *_TOPIC)
-        .join(log_end_offsets.select(*_TOPIC, "at_ts", "log_end_offset"), list(_TOPIC))
-        .where(sf.col("log_end_offset") > sf.col("offset"))
-        .groupBy("log_partition", "log_offset")
-        .agg(sf.min("at_ts").alias("unread_since_ts"))
+    zero = pa.scalar(0, pa.int64())
+    offset = joined.column("offset")
+    behind, gone = (
+        pc.max_element_wise(pc.subtract(joined.column(name), offset), zero, skip_nulls=False)
+        for name in ("log_end_offset", "log_start_offset")
     )
-    behind = (
-        latest_offsets.join(ends, list(_TOPIC), "left")
-        .join(waiting, ["log_partition", "log_offset"], "left")
-        .withColumn("behind", sf.greatest(sf.col("log_end_offset") - sf.col("offset"), sf.lit(0)))
-        .withColumn("gone", sf.greatest(sf.col("log_start_offset") - sf.col("offset"), sf.lit(0)))
-        .withColumn("lag", sf.when(sf.col("log_end_offset").isNotNull(), sf.col("behind")))
-        .withColumn("lost", sf.when(sf.col("log_start_offset").isNotNull(), sf.col("gone")))
-        .withColumn("unread_since_ts", sf.when(sf.col("lag") > 0, sf.col("unread_since_ts")))
-    )
-    return LAG.shape(behind)
+    rows = set_columns(joined, lag=behind, lost=gone)
+    since = _unread_since(rows.filter(pc.greater(behind, 0)), log_end_offsets)
+    place = ["log_partition", "log_offset"]
+    return LAG.select(rows.join(since, place, join_type="left outer", use_threads=False))
+
+
+def _last_ends(log_end_offsets: pa.Table) -> pa.Table:
+    grouping = Grouping(log_end_offsets, _TOPIC)
+    last = log_end_offsets.take(grouping.last("at_ts"))
+    names = [*_TOPIC, "log_start_offset", "log_end_offset", "source", "at_ts"]
+    return last.select(names).rename_columns([*names[:-1], "measured_ts"])
+
+
+def _unread_since(behind: pa.Table, log_end_offsets: pa.Table) -> pa.Table:
+    """By place of the commit: the first of all measurements that lie beyond its offset."""
+    places = behind.select(["log_partition", "log_offset", "offset", *_TOPIC])
+    ends = log_end_offsets.select([*_TOPIC, "at_ts", "log_end_offset"])
+    measured = places.join(ends, list(_TOPIC), join_type="inner", use_threads=False)
+    beyond = measured.filter(pc.greater(measured.column("log_end_offset"), measured.column("offset")))
+    grouping = Grouping(beyond, ("log_partition", "log_offset"))
+    return set_columns(grouping.groups, unread_since_ts=grouping.min("at_ts"))

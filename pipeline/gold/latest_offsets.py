@@ -1,9 +1,9 @@
-"""What each group has committed, as it stands at the end of the log."""
+"""The committed offsets of each group at the end of the log."""
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.table import Table
 
@@ -26,9 +26,9 @@ LATEST_OFFSETS: Final = Table.declare(
 )
 
 
-def latest_offsets(last_commits: DataFrame) -> DataFrame:
-    """The last commit of every group and partition, but for those that a tombstone has removed since.
+def latest_offsets(last_commits: pa.Table) -> pa.Table:
+    """Return the last commit of every group and partition, unless a tombstone removed it.
 
     In: LAST_COMMITS of the whole history.
     """
-    return LATEST_OFFSETS.shape(last_commits.where(~sf.col("tombstone")))
+    return LATEST_OFFSETS.select(last_commits.filter(pc.invert(last_commits.column("tombstone"))))

@@ -1,11 +1,12 @@
 """Which member held which partition, from when to when."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
-from pipeline.gold.group_records import ASSIGNED, GROUP, group_records, identity
+from pipeline.gold.group_records import ASSIGNED, GroupRecords, Row, identity
+from pipeline.gold.grouping import set_columns
 from pipeline.table import Table
 
 OWNERSHIP: Final = Table.declare(
@@ -30,48 +31,66 @@ OWNERSHIP: Final = Table.declare(
     """,
 )
 
-_HOLDING: Final = (*GROUP, "topic", "partition", "member")
+HOLDINGS: Final = Table("holdings", (*OWNERSHIP.columns, ("topic_id", "string")))
+"""Ownership before the names of topics are known: a partition of a consumer group has a `topic_id` and no
+`topic`."""
+
+_CLIENT: Final = ("member_id", "group_instance_id", "client_id", "client_host")
 
 
-def ownership(
-    group_generations: DataFrame, members: DataFrame, assignments: DataFrame, of_consumer_groups: DataFrame
-) -> DataFrame:
-    """One row for each unbroken stretch of group records that give a partition to the same member.
+def classic_holdings(history: GroupRecords) -> list[Row]:
+    """Return one row for each unbroken stretch of group records that give a partition to the same member.
 
-    In: silver tables, `consumer_ownership`. A holding begins with its first record and ends with the
-    first record that no longer has it. A static member is the same member under each of its
-    member ids; the row names the first.
+    A holding begins with its first record and ends with the first record without it. A static member is the
+    same member under each of its member ids; the row names the first.
     """
-    records = group_records(group_generations).select(
-        *GROUP, "log_offset", "record_ts", "generation", "sequence", "next_log_offset", "next_ts", "next_kind"
-    )
-    who = members.select(
-        "log_partition", "log_offset", "member_id", "group_instance_id", "client_id", "client_host"
-    ).withColumn("member", identity())
-    held = (
-        assignments.select(*GROUP, "log_offset", "member_id", "topic", "partition")
-        .join(who, ["log_partition", "log_offset", "member_id"])
-        .join(records, [*GROUP, "log_offset"])
-    )
-    order = Window.partitionBy(*_HOLDING).orderBy("log_offset")
-    stretches = (
-        held.withColumn("stretch", sf.col("sequence") - sf.row_number().over(order))
-        .groupBy(*_HOLDING, "stretch")
-        .agg(
-            *(
-                sf.min_by(name, "log_offset").alias(name)
-                for name in ("member_id", "group_instance_id", "client_id", "client_host")
-            ),
-            sf.min_by("record_ts", "log_offset").alias("from_ts"),
-            sf.max_by("next_ts", "log_offset").alias("to_ts"),
-            sf.min_by("generation", "log_offset").alias("from_generation"),
-            sf.max_by("generation", "log_offset").alias("to_generation"),
-            sf.max_by("next_kind", "log_offset").alias("ended_by"),
-            sf.min("log_offset").alias("from_log_offset"),
-            sf.max_by("next_log_offset", "log_offset").alias("to_log_offset"),
+    found: list[Row] = []
+    held: dict[tuple[str, int, str], Row] = {}
+    for record in history.classic:
+        members = {row["member_id"]: row for row in history.members[record["log_offset"]]}
+        still_held: dict[tuple[str, int, str], Row] = {}
+        for row in history.assignments[record["log_offset"]]:
+            member = members.get(row["member_id"])
+            if member is None:
+                continue
+            place = row["topic"], row["partition"], identity(member)
+            holding = held.get(place) or still_held.get(place)
+            if holding is None:
+                holding = history.key | _begin(place, member, record)
+                found.append(holding)
+            holding |= {
+                "to_ts": record["next_ts"],
+                "to_generation": record["generation"],
+                "ended_by": "reassigned" if record["next_kind"] == ASSIGNED else record["next_kind"],
+                "to_log_offset": record["next_log_offset"],
+            }
+            still_held[place] = holding
+        held = still_held
+    return found
+
+
+def _begin(place: tuple[str, int, str], member: Row, record: Row) -> Row:
+    topic, partition, name = place
+    return {
+        "topic": topic,
+        "partition": partition,
+        "member": name,
+        **{column: member[column] for column in _CLIENT},
+        "from_ts": record["record_ts"],
+        "from_generation": record["generation"],
+        "from_log_offset": record["log_offset"],
+    }
+
+
+def ownership(holdings: pa.Table, topic_names: Mapping[str, str]) -> pa.Table:
+    """Return holdings with names of topics: a topic without a known name has its id instead.
+
+    In: HOLDINGS; names by topic id.
+    """
+    topics = [
+        topic if topic is not None else topic_names.get(topic_id, topic_id)
+        for topic, topic_id in zip(
+            holdings.column("topic").to_pylist(), holdings.column("topic_id").to_pylist(), strict=True
         )
-        .withColumn(
-            "ended_by", sf.when(sf.col("ended_by") == ASSIGNED, "reassigned").otherwise(sf.col("ended_by"))
-        )
-    )
-    return OWNERSHIP.shape(stretches.drop("stretch").unionByName(of_consumer_groups))
+    ]
+    return OWNERSHIP.select(set_columns(holdings, topic=pa.array(topics, pa.string())))

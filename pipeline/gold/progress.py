@@ -9,14 +9,16 @@ this step and all longer ones are multiples.
 """
 
 from math import gcd
-from typing import Final
+from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.gold.cells import COUNTERS, of_commits, step
+from pipeline.gold.commit_aggregates import COUNTERS, begin_of_step, live_commits
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
-from pipeline.gold.fold import Fold, of_last, sums
+from pipeline.gold.fold import Fold
+from pipeline.gold.grouping import Flags, Grouping, Integers, are_valid, integers, set_columns
 from pipeline.table import Table
 
 PROGRESS: Final = Table.declare(
@@ -44,6 +46,7 @@ STEPS_S: Final = (
 )  # fmt: skip
 _GROUP_TOPIC: Final = ("log_partition", "group", "topic")
 _REMOVED: Final = -1
+_SIDES: Final = ([*PARTITION_OF_GROUP, "step_ts", "position"], [*PARTITION_OF_GROUP, "step_ts", "end"])
 
 
 def step_length_s(period_s: float) -> int:
@@ -57,81 +60,146 @@ def grain_s(step_s: int) -> int:
 
 
 CONSUMED: Final = Fold(
-    "consumed",
-    (*_GROUP_TOPIC, "step_ts"),
-    lambda cells: of_commits(cells).select(*_GROUP_TOPIC, "step_ts", *COUNTERS, "advance"),
-    lambda: sums(*COUNTERS, "advance"),
+    Table.declare(
+        "consumed",
+        """
+        log_partition int
+        group string
+        topic string
+        step_ts timestamp
+        commits bigint
+        unmoved_commits bigint
+        rewinds bigint
+        transactional_commits bigint
+        advance bigint
+        """,
+    ),
+    keys=(*_GROUP_TOPIC, "step_ts"),
+    rows=live_commits,
+    sums=(*COUNTERS, "advance"),
 )
-"""By group, topic and step: commits, and how far the offsets went."""
+"""By group, topic and step: commits, and the progress of the offsets."""
 
 
-def _positions(cells: DataFrame) -> DataFrame:
-    position = sf.coalesce("last_offset", sf.lit(_REMOVED)).alias("position")
-    step_ts = sf.col("record_step_ts").alias("step_ts")
-    return cells.select(*PARTITION_OF_GROUP, step_ts, position, "last_log_offset")
+def _positions(aggregates: pa.Table) -> pa.Table:
+    position = aggregates.column("last_offset").fill_null(_REMOVED)
+    return set_columns(aggregates, step_ts=aggregates.column("record_step_ts"), position=position)
 
 
 POSITIONS: Final = Fold(
-    "positions",
-    (*PARTITION_OF_GROUP, "step_ts"),
-    _positions,
-    lambda: of_last("last_log_offset", "position"),
+    Table.declare(
+        "positions",
+        """
+        log_partition int
+        group string
+        topic string
+        partition int
+        step_ts timestamp
+        last_log_offset bigint
+        position bigint
+        """,
+    ),
+    keys=(*PARTITION_OF_GROUP, "step_ts"),
+    rows=_positions,
+    last={"last_log_offset": ("position",)},
 )
-"""By group, partition and step: the offset at its end, _REMOVED where there is none."""
+"""By group, partition and step: the offset at its end, _REMOVED without an offset."""
 
 
-def in_longer_steps(fold: Fold, frame: DataFrame, step_s: int) -> DataFrame:
-    """A fold of one step as that of a multiple of it."""
-    longer = frame.withColumn("step_ts", step("step_ts", step_s))
-    return longer.groupBy(*fold.keys).agg(*fold.combined())
+def lengthen_steps(fold: Fold, rows: pa.Table, step_s: int) -> pa.Table:
+    """Return CONSUMED or POSITIONS of one step as that of a multiple of it, `step_s` seconds."""
+    return fold.combine([set_columns(rows, step_ts=begin_of_step(rows.column("step_ts"), step_s))])
 
 
-def _lag_changes(positions: DataFrame, log_end_offsets: DataFrame, step_s: int) -> DataFrame:
-    """By group, topic and step: by how much the lag summed over the partitions rose (or fell)."""
-    ends = log_end_offsets.groupBy("topic", "partition", step("at_ts", step_s).alias("step_ts")).agg(
-        sf.max_by("log_end_offset", "at_ts").alias("end")
+def _lag_changes(positions: pa.Table, log_end_offsets: pa.Table, step_s: int) -> pa.Table:
+    """By group, topic and step: the rise of the lag, summed over the partitions."""
+    rows = _in_order(
+        pa.concat_tables(
+            [positions.select(_SIDES[0]), _ends_of_steps(positions, log_end_offsets, step_s)],
+            promote_options="default",
+        )
     )
-    everywhere = positions.select(*PARTITION_OF_GROUP).distinct()
-    both = (
-        positions.unionByName(everywhere.join(ends, ["topic", "partition"]), allowMissingColumns=True)
-        .groupBy(*PARTITION_OF_GROUP, "step_ts")
-        .agg(sf.max("position").alias("position"), sf.max("end").alias("end"))
+    is_first = np.append(True, rows.codes[1:] != rows.codes[:-1])[: len(rows.codes)]
+    position, is_position = _carry_forward(rows.table.column("position"), is_first)
+    end, is_end = _carry_forward(rows.table.column("end"), is_first)
+    is_known = is_position & is_end
+    behind = np.where(is_known & (position != _REMOVED), np.maximum(end - position, 0), 0)
+    before = np.append(0, behind[:-1])[: len(behind)]
+    rise = behind - np.where(is_first, 0, before)
+    known = set_columns(rows.table, rise=rise).filter(pa.array(is_known))
+    grouping = Grouping(known, (*_GROUP_TOPIC, "step_ts"))
+    return set_columns(grouping.groups, rise=grouping.sum("rise"))
+
+
+class _Ordered(NamedTuple):
+    table: pa.Table
+    codes: Integers
+    """The same for the rows of a partition of a group."""
+
+
+def _in_order(sides: pa.Table) -> _Ordered:
+    """One row for each partition of a group and step, in the order of time."""
+    grouping = Grouping(sides, (*PARTITION_OF_GROUP, "step_ts"))
+    both = set_columns(grouping.groups, position=grouping.max("position"), end=grouping.max("end"))
+    codes = Grouping(both, PARTITION_OF_GROUP).codes
+    order = np.lexsort((integers(both.column("step_ts")), codes))
+    return _Ordered(both.take(pa.array(order)), codes[order])
+
+
+def _ends_of_steps(positions: pa.Table, log_end_offsets: pa.Table, step_s: int) -> pa.Table:
+    """The last measured log end of each step, for each partition of a group."""
+    step_ts = begin_of_step(log_end_offsets.column("at_ts"), step_s)
+    measured = set_columns(log_end_offsets, step_ts=step_ts)
+    grouping = Grouping(measured, ("topic", "partition", "step_ts"))
+    last = measured.column("log_end_offset").take(grouping.last("at_ts"))
+    ends = set_columns(grouping.groups, end=last)
+    partitions = Grouping(positions, PARTITION_OF_GROUP).groups
+    return partitions.join(ends, ["topic", "partition"], join_type="inner", use_threads=False).select(
+        _SIDES[1]
     )
-    order = Window.partitionBy(*PARTITION_OF_GROUP).orderBy("step_ts")
-    so_far = order.rowsBetween(Window.unboundedPreceding, 0)
-    position = sf.last("position", ignorenulls=True).over(so_far)
-    end = sf.last("end", ignorenulls=True).over(so_far)
-    behind = sf.when(position == _REMOVED, 0).otherwise(sf.greatest(end - position, sf.lit(0)))
-    return (
-        both.withColumn("behind", sf.when(position.isNotNull() & end.isNotNull(), behind))
-        .withColumn("before", sf.coalesce(sf.lag("behind").over(order), sf.lit(0)))
-        .where(sf.col("behind").isNotNull())
-        .groupBy(*_GROUP_TOPIC, "step_ts")
-        .agg(sf.sum(sf.col("behind") - sf.col("before")).alias("rise"))
-    )
 
 
-def progress(consumed: DataFrame, positions: DataFrame, log_end_offsets: DataFrame, step_s: int) -> DataFrame:
-    """By group, topic and step: commits, advance, and the lag at the end of the step (NULL while no end of the
-    topic is known). Steps in which nothing changed have no row; the lag of the row before still holds.
+def _carry_forward(column: pa.ChunkedArray, is_first: Flags) -> tuple[Integers, Flags]:
+    """The last value that is not NULL, of this row or an earlier one of its partition; whether there is one."""
+    is_valid = are_valid(column)
+    number = np.arange(len(is_first))
+    source = np.maximum.accumulate(np.where(is_valid, number, -1))
+    start = np.maximum.accumulate(np.where(is_first, number, 0))
+    return integers(column)[source], source >= start
 
-    In: the folds CONSUMED and POSITIONS of this step, measured ends (at several times, for the lag to have a
-    course), the step in seconds.
+
+def progress(consumed: pa.Table, positions: pa.Table, log_end_offsets: pa.Table, step_s: int) -> pa.Table:
+    """Return for each group, topic and step: commits, advance, and the lag at the end of the step.
+
+    The lag is NULL while no log end of the topic is known. Steps without a change have no row; the lag of the row
+    before holds. In: the folds CONSUMED and POSITIONS of this step, measured ends (at several times, for a
+    course of the lag), the step in seconds.
     """
-    order = Window.partitionBy(*_GROUP_TOPIC).orderBy("step_ts")
-    so_far = order.rowsBetween(Window.unboundedPreceding, 0)
-    rows = (
-        consumed.join(
-            _lag_changes(positions, log_end_offsets, step_s), [*_GROUP_TOPIC, "step_ts"], "full_outer"
+    changes = _lag_changes(positions, log_end_offsets, step_s)
+    whole = pa.concat_tables([consumed, changes], promote_options="default")
+    grouping = Grouping(whole, (*_GROUP_TOPIC, "step_ts"))
+    names = (*COUNTERS, "advance")
+    sums = {name: grouping.sum(name).fill_null(0) for name in names}
+    rows = set_columns(grouping.groups, rise=grouping.sum("rise"), **sums)
+    codes = Grouping(rows, _GROUP_TOPIC).codes
+    order = np.lexsort((integers(rows.column("step_ts")), codes))
+    rows, codes = rows.take(pa.array(order)), codes[order]
+    rate = pc.divide(rows.column("advance").cast(pa.float64()), float(step_s))
+    return PROGRESS.select(
+        set_columns(
+            rows,
+            lag=_running_total(rows.column("rise"), codes),
+            step_s=np.full(len(rows), step_s, np.int32),
+            offsets_per_s=rate,
         )
-        .withColumn("lag", sf.sum("rise").over(so_far))
-        .withColumn("step_s", sf.lit(step_s))
-        .withColumns(
-            {
-                name: sf.coalesce(name, sf.lit(0))
-                for name in ("commits", "unmoved_commits", "rewinds", "transactional_commits", "advance")
-            }
-        )
-        .withColumn("offsets_per_s", sf.col("advance") / step_s)
     )
-    return PROGRESS.shape(rows)
+
+
+def _running_total(column: pa.ChunkedArray, codes: Integers) -> pa.Array:
+    """The sum of all values up to each row with the same code; NULL where all of them are NULL."""
+    is_first = np.append(True, codes[1:] != codes[:-1])[: len(codes)]
+    values, number = integers(column), np.arange(len(codes))
+    totals = np.cumsum(values)
+    start = np.maximum.accumulate(np.where(is_first, number, 0))
+    seen = np.maximum.accumulate(np.where(are_valid(column), number, -1))
+    return pa.array(totals - (totals - values)[start], mask=seen < start)

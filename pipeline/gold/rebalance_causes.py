@@ -4,18 +4,14 @@ Group records are few beside commits, so those of a group are gone through one a
 """
 
 from collections.abc import Iterable
-from functools import reduce
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
-
-import pyarrow as pa
-from pyspark.sql import DataFrame
+from typing import Final
 
 from pipeline.gold.causes import JOINED_AGAIN, PARTITIONS, Course, Place, Standing, client_name, moves_of
 from pipeline.gold.group_kinds import CLASSIC, CONSUMER
-from pipeline.gold.group_records import GROUP
-from pipeline.table import Table, arrow_type
+from pipeline.gold.group_records import GroupRecords, Row
+from pipeline.table import Table
 
 REBALANCE_CAUSES: Final = Table.declare(
     "rebalance_causes",
@@ -40,53 +36,32 @@ REBALANCE_CAUSES: Final = Table.declare(
     log_offset bigint
     """,
 )
-_SCHEMA: Final = pa.schema([(name, arrow_type(kind)) for name, kind in REBALANCE_CAUSES.columns])
-
 MIGRATED: Final = "migrated"
 _FIRST_EPOCH: Final = 2
 """Of a consumer group, with a record: epoch 1 has none."""
 
-_READ: Final = {
-    "group_generations": ("generation", "protocol_type", "protocol", "n_members", "tombstone"),
-    "members": ("member_id", "group_instance_id", "client_id", "client_host", "subscribed_topics as topics"),
-    "assignments": ("member_id", "topic", "partition"),
-    "group_epochs": ("record", "epoch as generation", "tombstone"),
-    "consumer_members": (
-        "member_id", "group_instance_id", "client_id", "client_host", "subscribed_topics as topics",
-        "subscribed_expression as expression", "tombstone",
-    ),
-    "member_epochs": ("record", "member_id", "tombstone"),
-    "member_partitions": ("member_id", "topic_id as topic", "partition"),
-}  # fmt: skip
-"""What is needed of each silver table."""
-
-Row = dict[str, Any]
+_TABLES: Final = (
+    "group_generations", "members", "assignments", "group_epochs", "consumer_members", "member_epochs",
+    "member_partitions",
+)  # fmt: skip
 
 
-def rebalance_causes(silver: dict[str, DataFrame]) -> DataFrame:
-    """One row for each rebalance, and each time that a group lost its last member. In: the silver tables of groups,
-    by name."""
-    parts = [
-        silver[name].selectExpr(
-            *(f"`{column}`" for column in GROUP),
-            "log_offset",
-            "unix_micros(record_ts) as record_us",
-            f"'{name}' as source",
-            *columns,
-        )
-        for name, columns in _READ.items()
+def rebalance_causes(history: GroupRecords) -> list[Row]:
+    """Return one row for each rebalance of a group, and for each time that it lost its last member."""
+    rows = [
+        row
+        | {
+            "source": name,
+            "record_us": row["record_ts"],
+            "topics": row.get("subscribed_topics"),
+            "expression": row.get("subscribed_expression"),
+            "generation": row.get("epoch", row.get("generation")),
+            "topic": row.get("topic", row.get("topic_id")),
+        }
+        for name in _TABLES
+        for row in history.table(name)
     ]
-    records = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
-    return records.groupBy(*GROUP).applyInArrow(_of_one_group, REBALANCE_CAUSES.ddl)
-
-
-def _of_one_group(records: pa.Table) -> pa.Table:
-    rows: list[Row] = records.to_pylist()
-    who = {name: rows[0][name] for name in GROUP}
-    found = [who | row for row in causes(rows)]
-    for row in found:
-        row["record_ts"] = row.pop("record_us")
-    return pa.Table.from_pylist(found, _SCHEMA)
+    return [history.key | row | {"record_ts": row["record_us"]} for row in causes(rows)]
 
 
 def causes(rows: Iterable[Row]) -> list[Row]:

@@ -8,15 +8,19 @@ commit anyway, and the whole time without members where the group was empty betw
 between which nobody committed share one pause, known by its `last_commit_before_log_offset`.
 """
 
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
-from pipeline.gold.cells import of_commits
-from pipeline.gold.fold import Fold, of_first, of_last
+from pipeline.gold.commit_aggregates import live_commits
+from pipeline.gold.fold import Fold
 from pipeline.gold.group_kinds import CLASSIC
-from pipeline.gold.group_records import ASSIGNED, EMPTIED, GROUP, group_records, identity
+from pipeline.gold.group_records import ASSIGNED, EMPTIED, GROUP, GroupRecords, Row, identity
+from pipeline.gold.grouping import set_columns
 from pipeline.table import Table
 
 REBALANCE_STATS: Final = Table.declare(
@@ -57,133 +61,166 @@ REBALANCE_STATS: Final = Table.declare(
 )
 
 
-def _runs(records: DataFrame, members: DataFrame) -> DataFrame:
-    """One row for each run of group records, with the members of its first record as an array."""
-    who = members.groupBy("log_partition", "log_offset").agg(
-        sf.array_sort(sf.collect_set(identity())).alias("members")
-    )
-    of_first = (
-        "kind", "generation", "record_ts", "state_ts", "protocol_type", "protocol", "leader", "n_members",
-    )  # fmt: skip
-    runs = records.groupBy(*GROUP, "run").agg(
-        *(sf.min_by(name, "log_offset").alias(name) for name in of_first),
-        sf.min("log_offset").alias("log_offset"),
-        sf.max("log_offset").alias("last_log_offset"),
-        sf.max_by("next_ts", "log_offset").alias("ended_ts"),
-        sf.max_by("next_kind", "log_offset").alias("ended_by"),
-        sf.count("*").alias("n_records"),
-    )
-    return runs.join(who, ["log_partition", "log_offset"], "left").withColumn(
-        "members", sf.coalesce("members", sf.array().cast("array<string>"))
-    )
+_OF_THE_RECORD: Final = (
+    "generation", "record_ts", "protocol_type", "protocol", "leader", "n_members", "log_offset", "last_log_offset",
+    "ended_ts",
+)  # fmt: skip
 
 
-def _rows(cells: DataFrame) -> DataFrame:
-    return of_commits(cells).select(
-        *GROUP,
-        sf.coalesce("group_log_offset", sf.lit(-1)).alias("log_offset"),
-        *(sf.col(f"{which}_log_offset").alias(f"{which}_at") for which in ("first", "last")),
-        "first_ts",
-        "last_ts",
+def _rows(aggregates: pa.Table) -> pa.Table:
+    live = live_commits(aggregates)
+    return set_columns(
+        live,
+        log_offset=live.column("group_log_offset").fill_null(-1),
+        first_at=live.column("first_log_offset"),
+        last_at=live.column("last_log_offset"),
     )
 
 
 COMMITS_AFTER: Final = Fold(
-    "commits_after",
-    (*GROUP, "log_offset"),
-    _rows,
-    lambda: [*of_first("first_at", "first_ts"), *of_last("last_at", "last_ts")],
+    Table.declare(
+        "commits_after",
+        """
+        log_partition int
+        group string
+        log_offset bigint
+        first_at bigint
+        first_ts timestamp
+        last_at bigint
+        last_ts timestamp
+        """,
+    ),
+    keys=(*GROUP, "log_offset"),
+    rows=_rows,
+    first={"first_at": ("first_ts",)},
+    last={"last_at": ("last_ts",)},
 )
 """The first and the last commit of each group after each of its records, -1 for none."""
 
 
-def _commits_around(records: DataFrame, commits_after: DataFrame) -> DataFrame:
-    """For each group record, the last commit of the group before it and the first after it, and the nearest records
-    on both sides (itself included) that say that the group was empty."""
-    per_record = commits_after.select(
-        *GROUP,
-        "log_offset",
-        sf.struct(sf.col("first_at").alias("at"), sf.col("first_ts").alias("ts")).alias("first"),
-        sf.struct(sf.col("last_at").alias("at"), sf.col("last_ts").alias("ts")).alias("last"),
-    )
-    empty_at = sf.when(sf.col("kind") != ASSIGNED, sf.col("log_offset")).alias("empty_at")
-    epochs = records.select(*GROUP, "log_offset", empty_at).join(
-        per_record, [*GROUP, "log_offset"], "full_outer"
-    )
-    forward = Window.partitionBy(*GROUP).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, -1)
-    # Backwards from the end: a frame that reaches forward without bound would be quadratic.
-    backward = (
-        Window.partitionBy(*GROUP).orderBy(sf.desc("log_offset")).rowsBetween(Window.unboundedPreceding, 0)
-    )
-    return epochs.select(
-        *GROUP,
-        "log_offset",
-        sf.last("last", ignorenulls=True).over(forward).alias("before"),
-        sf.last("first", ignorenulls=True).over(backward).alias("after"),
-        sf.max("empty_at").over(forward).alias("empty_before"),
-        sf.min("empty_at").over(backward).alias("empty_after"),
-    )
+class _Commit(NamedTuple):
+    log_offset: int
+    ts: int | None
 
 
-def rebalance_stats(
-    group_generations: DataFrame, members: DataFrame, commits_after: DataFrame, epochs: DataFrame
-) -> DataFrame:
-    """One row for each generation or epoch that has a record: with members (`kind` rebalance) or when the last
-    one had gone (`kind` emptied).
+@dataclass(slots=True)
+class _Surroundings:
+    """What lies around a group record: the last commit of the group before it and the first one after it; the
+    nearest records on both sides (the later side includes itself) without members."""
 
-    In: silver `group_generations` and `members`, the fold COMMITS_AFTER, `consumer_rebalances`.
+    before: _Commit | None = None
+    after: _Commit | None = None
+    empty_before: int | None = None
+    empty_after: int | None = None
+
+
+def rebalance_stats(history: GroupRecords, commits_after: Iterable[Row]) -> list[Row]:
+    """Return one row for each generation with a record: with members (`kind` rebalance) or after the last
+    member left (`kind` emptied).
+
+    In: the records of a classic group, its rows of the fold COMMITS_AFTER.
     """
-    records = group_records(group_generations)
-    order = Window.partitionBy(*GROUP).orderBy("log_offset")
+    around = _surroundings(history.classic, commits_after)
+    found: list[Row] = []
+    before: Row | None = None
+    for _, records in groupby(history.classic, itemgetter("run")):
+        run = _run(list(records), history)
+        if run["kind"] in (ASSIGNED, EMPTIED):
+            found.append(history.key | _row(run, before, around[run["log_offset"]]))
+        before = run
+    return found
 
-    def previous(name: str) -> Column:
-        return sf.lag(name).over(order)
 
-    linked = (
-        _runs(records, members)
-        .withColumn("previous_log_offset", previous("last_log_offset"))
-        .withColumn("previous_kind", previous("kind"))
-        .withColumn("previous_generation", previous("generation"))
-        .withColumn("previous_members", previous("members"))
-        .where(sf.col("kind").isin(ASSIGNED, EMPTIED))
-        .join(_commits_around(records, commits_after), [*GROUP, "log_offset"], "left")
-    )
-    is_rebalance = sf.col("kind") == ASSIGNED
-    # Of a group whose first record seen is not its first ever, nobody knows who was there before.
-    before = sf.when(sf.col("previous_kind").isNotNull(), sf.col("previous_members")).when(
-        sf.col("generation") <= 1, sf.array().cast("array<string>")
-    )
-    unseen = sf.col("generation") - sf.col("previous_generation") - 1
-    spans_empty = (sf.col("empty_before") > sf.col("before.at")) | (
-        sf.col("empty_after") < sf.col("after.at")
-    )
-    pause_ms = sf.unix_millis("after.ts") - sf.unix_millis("before.ts")
-    stats = (
-        linked.withColumn("joined_members", sf.array_except("members", before))
-        .withColumn("left_members", sf.array_except(before, "members"))
-        .withColumn("n_stayed", sf.size(sf.array_intersect("members", before)))
-        .withColumn("n_stayed", sf.when(before.isNotNull(), sf.col("n_stayed")))
-        .withColumn("static_replacements", sf.when(is_rebalance, sf.col("n_records") - 1).otherwise(0))
-        .withColumn("unseen_generations", sf.greatest(unseen, sf.lit(0)))
-        .withColumn("was_empty", sf.coalesce(sf.col("previous_kind") != ASSIGNED, sf.col("generation") <= 1))
-        .withColumn("sync_ms", sf.unix_millis("record_ts") - sf.unix_millis("state_ts"))
-        # NULL, too, where a clock was set back meanwhile.
-        .withColumn("sync_ms", sf.when(is_rebalance & (sf.col("sync_ms") >= 0), sf.col("sync_ms")))
-        .withColumn("consumption_pause_ms", sf.when(is_rebalance & (pause_ms >= 0), pause_ms))
-        .withColumn("pause_spans_empty", sf.coalesce(spans_empty, sf.lit(False)))
-        .withColumn(
-            "pause_spans_empty",
-            sf.when(sf.col("consumption_pause_ms").isNotNull(), sf.col("pause_spans_empty")),
-        )
-        .withColumn("last_commit_before_ts", sf.col("before.ts"))
-        .withColumn("first_commit_after_ts", sf.col("after.ts"))
-        .withColumn("last_commit_before_log_offset", sf.col("before.at"))
-        .withColumn("first_commit_after_log_offset", sf.col("after.at"))
-        .withColumn("kind", sf.when(is_rebalance, "rebalance").otherwise(EMPTIED))
-        .withColumn(
-            "ended_by", sf.when(sf.col("ended_by") == ASSIGNED, "rebalance").otherwise(sf.col("ended_by"))
-        )
-    )
-    classic = stats.withColumn("group_kind", sf.lit(CLASSIC))
-    columns = [name for name in dict(REBALANCE_STATS.columns) if name in classic.columns]
-    return REBALANCE_STATS.shape(classic.select(*columns).unionByName(epochs, allowMissingColumns=True))
+def _run(records: list[Row], history: GroupRecords) -> Row:
+    first, last = records[0], records[-1]
+    return first | {
+        "members": sorted({identity(member) for member in history.members[first["log_offset"]]}),
+        "last_log_offset": last["log_offset"],
+        "ended_ts": last["next_ts"],
+        "ended_by": last["next_kind"],
+        "n_records": len(records),
+    }
+
+
+def _surroundings(records: list[Row], commits_after: Iterable[Row]) -> dict[int, _Surroundings]:
+    commits = {row["log_offset"]: row for row in commits_after}
+    found = {record["log_offset"]: _Surroundings() for record in records}
+    empty = {record["log_offset"] for record in records if record["kind"] != ASSIGNED}
+    places = sorted({*found, *commits})
+    last: _Commit | None = None
+    empty_before: int | None = None
+    for place in places:
+        if place in found:
+            found[place].before, found[place].empty_before = last, empty_before
+        if place in commits:
+            last = _Commit(commits[place]["last_at"], commits[place]["last_ts"])
+        empty_before = place if place in empty else empty_before
+    first: _Commit | None = None
+    empty_after: int | None = None
+    for place in reversed(places):
+        if place in commits:
+            first = _Commit(commits[place]["first_at"], commits[place]["first_ts"])
+        empty_after = place if place in empty else empty_after
+        if place in found:
+            found[place].after, found[place].empty_after = first, empty_after
+    return found
+
+
+def _row(run: Row, before: Row | None, around: _Surroundings) -> Row:
+    is_rebalance = run["kind"] == ASSIGNED
+    pause_ms = _pause_ms(around) if is_rebalance else None
+    first, last = around.after, around.before
+    return {
+        **{name: run[name] for name in _OF_THE_RECORD},
+        **_changes(run, before),
+        "group_kind": CLASSIC,
+        "kind": "rebalance" if is_rebalance else EMPTIED,
+        "ended_by": "rebalance" if run["ended_by"] == ASSIGNED else run["ended_by"],
+        "static_replacements": run["n_records"] - 1 if is_rebalance else 0,
+        "sync_ms": elapsed_ms(run["state_ts"], run["record_ts"]) if is_rebalance else None,
+        "consumption_pause_ms": pause_ms,
+        "pause_spans_empty": None if pause_ms is None else _spans_empty(around),
+        "last_commit_before_ts": None if last is None else last.ts,
+        "first_commit_after_ts": None if first is None else first.ts,
+        "last_commit_before_log_offset": None if last is None else last.log_offset,
+        "first_commit_after_log_offset": None if first is None else first.log_offset,
+    }
+
+
+def _changes(run: Row, before: Row | None) -> Row:
+    """The members that joined and left. The members before the first ingested record are unknown, unless the
+    group is new then."""
+    members: list[str] = run["members"]
+    is_new = run["generation"] <= 1
+    known = before["members"] if before is not None else [] if is_new else None
+    unseen = 0
+    if before is not None and before["generation"] is not None:
+        unseen = max(0, run["generation"] - before["generation"] - 1)
+    return {
+        "joined_members": None if known is None else [name for name in members if name not in known],
+        "left_members": None if known is None else [name for name in known if name not in members],
+        "n_stayed": None if known is None else sum(name in known for name in members),
+        "unseen_generations": unseen,
+        "was_empty": is_new if before is None else before["kind"] != ASSIGNED,
+        "previous_log_offset": None if before is None else before["last_log_offset"],
+    }
+
+
+def elapsed_ms(begin: int | None, end: int | None) -> int | None:
+    """Return the milliseconds between two times, NULL where a clock was set back."""
+    if begin is None or end is None or end // 1000 < begin // 1000:
+        return None
+    return end // 1000 - begin // 1000
+
+
+def _pause_ms(around: _Surroundings) -> int | None:
+    if around.before is None or around.after is None:
+        return None
+    return elapsed_ms(around.before.ts, around.after.ts)
+
+
+def _spans_empty(around: _Surroundings) -> bool:
+    before, after = around.before, around.after
+    return (
+        around.empty_before is not None and before is not None and around.empty_before > before.log_offset
+    ) or (around.empty_after is not None and after is not None and around.empty_after < after.log_offset)

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.gold.cells import COUNTERS, of_commits
+from pipeline.gold.commit_aggregates import COUNTERS, live_commits
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
-from pipeline.gold.fold import Fold, of_first, of_last, sums
+from pipeline.gold.fold import Fold
+from pipeline.gold.grouping import divide, set_columns
 from pipeline.table import Table
 
 VELOCITY: Final = Table.declare(
@@ -32,34 +33,42 @@ VELOCITY: Final = Table.declare(
 )
 
 
-_COLUMNS: Final = (
-    *PARTITION_OF_GROUP, "minute", *COUNTERS, "advance", "elapsed_ms", "first_log_offset", "last_log_offset",
-    "last_offset",
-)  # fmt: skip
-
 MINUTES: Final = Fold(
-    "minutes",
-    (*PARTITION_OF_GROUP, "minute"),
-    lambda cells: of_commits(cells).select(*_COLUMNS),
-    lambda: [
-        *sums(*COUNTERS, "advance", "elapsed_ms"),
-        *of_first("first_log_offset"),
-        *of_last("last_log_offset", "last_offset"),
-    ],
+    Table.declare(
+        "minutes",
+        """
+        log_partition int
+        group string
+        topic string
+        partition int
+        minute timestamp
+        commits bigint
+        unmoved_commits bigint
+        rewinds bigint
+        transactional_commits bigint
+        advance bigint
+        elapsed_ms bigint
+        first_log_offset bigint
+        last_log_offset bigint
+        last_offset bigint
+        """,
+    ),
+    keys=(*PARTITION_OF_GROUP, "minute"),
+    rows=live_commits,
+    sums=(*COUNTERS, "advance", "elapsed_ms"),
+    least=("first_log_offset",),
+    last={"last_log_offset": ("last_offset",)},
 )
+"""By group, partition and minute of the commit's time: commits, and the progress of the offset."""
 
 
-def velocity(minutes: DataFrame) -> DataFrame:
-    """By group, partition and minute of the commit's time: commits, and how far the offset went.
+def velocity(minutes: pa.Table) -> pa.Table:
+    """Return for each group, partition and minute of the commit's time: commits, and the progress of the offset.
 
-    In: the fold MINUTES. The advance is the sum of the steps from each commit to the next, so that minutes
-    add up and a rewind inside a minute counts as negative.
+    In: the fold MINUTES. The advance is the sum of the steps from each commit to the next: minutes add up,
+    and a rewind within a minute counts as negative.
     """
-    per_minute = (
-        minutes.withColumn("advance", sf.coalesce("advance", sf.lit(0)))
-        .withColumn("elapsed_s", sf.col("elapsed_ms") / 1000)
-        .withColumn(
-            "offsets_per_s", sf.when(sf.col("elapsed_s") > 0, sf.col("advance") / sf.col("elapsed_s"))
-        )
-    )
-    return VELOCITY.shape(per_minute)
+    advance = minutes.column("advance").fill_null(0)
+    elapsed_s = pc.divide(minutes.column("elapsed_ms").cast(pa.float64()), 1000.0)
+    rate = divide(advance, elapsed_s)
+    return VELOCITY.select(set_columns(minutes, advance=advance, elapsed_s=elapsed_s, offsets_per_s=rate))

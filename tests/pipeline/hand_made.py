@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-
-from pipeline.silver.schemas import SILVER
-from pipeline.warehouse import Warehouse
+from pipeline.silver.schemas import INGEST_BATCHES, SILVER
+from pipeline.warehouse import BATCH_FILE, Warehouse, parquet_file
 
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 Partitions = Sequence[tuple[str, int]]
@@ -22,8 +20,7 @@ class HandMade:
     """A log of one partition; every call appends a record, and `seconds` is its time. Member `a@i` has the
     member id `a` and the instance id `i`; the client id is the member id without digits."""
 
-    def __init__(self, spark: SparkSession, log_partition: int = 7) -> None:
-        self.spark = spark
+    def __init__(self, log_partition: int = 7) -> None:
         self._log_partition = log_partition
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SILVER}
         self.next_offset = 0
@@ -124,39 +121,34 @@ class HandMade:
 
     def piece(self, first_offset: int, next_offset: int) -> "HandMade":
         """The records from one offset up to another."""
-        cut = HandMade(self.spark, self._log_partition)
+        cut = HandMade(self._log_partition)
         for name, rows in self._rows.items():
             cut._rows[name] = [
                 row for row in rows if first_offset <= row.get("log_offset", first_offset) < next_offset
             ]
         return cut
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The silver tables that it has."""
-        return frozenset({"commits", "group_generations", "members", "assignments", "ingest_findings"})
-
-    def table(self, name: str) -> DataFrame:
-        """A silver table."""
-        table = SILVER[name]
-        rows = [tuple(row.get(column) for column, _ in table.columns) for row in self._rows[name]]
-        return self.spark.createDataFrame(rows, table.ddl)
+    def columns(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Those of a silver table, with their types."""
+        return SILVER[name].columns
 
 
 def together(histories: Sequence[HandMade]) -> HandMade:
     """Several histories, each in a partition of its own, as one."""
-    whole = HandMade(histories[0].spark)
+    whole = HandMade()
     for made in histories:
         whole.add_rows(made)
     return whole
 
 
-def fill(spark: SparkSession, warehouse: Warehouse, made: HandMade, ingest_batch: int = 1) -> None:
+def fill(warehouse: Warehouse, made: HandMade, ingest_batch: int = 1) -> None:
     """Puts a history into a warehouse as one batch of an ingest."""
     if ingest_batch == 1:
         warehouse.create()
         warehouse.prepare()
     for name, table in SILVER.items():
-        frame = made.table(name) if name in made.names else table.empty(spark)
-        warehouse.add_batch(name, ingest_batch, frame)
+        rows = [{"ingested_ts": at(0), "n_records": 0}] if name == INGEST_BATCHES.name else made.rows(name)
+        staging = warehouse.stage(name, ingest_batch)
+        warehouse.directory.write(f"{staging}/{BATCH_FILE}", parquet_file(table, rows))
+        warehouse.publish(name, ingest_batch, staging, [BATCH_FILE])
     assert ingest_batch in warehouse.complete_batches()

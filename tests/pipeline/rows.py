@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 Row = dict[str, Any]
 
 
-def rows(frame: DataFrame, *columns: str) -> list[Any]:
+def rows(frame: DataFrame | pa.Table, *columns: str) -> list[Any]:
     """All rows in the order of these columns: tuples of their values, or the values of a single column.
 
     Times come with their zone, whatever that of this process is.
     """
-    values = in_order_of(frame.select(*columns).toArrow().to_pylist(), columns)
+    values = in_order_of(_arrow(frame).select(list(columns)).to_pylist(), columns)
     return [row[0] for row in values] if len(columns) == 1 else values
 
 
@@ -24,8 +25,12 @@ def in_order_of(found: list[Row], columns: Sequence[str]) -> list[Any]:
     return values
 
 
-def one(frame: DataFrame) -> Row:
+def _arrow(frame: DataFrame | pa.Table) -> pa.Table:
+    return frame if isinstance(frame, pa.Table) else frame.toArrow()
+
+
+def one(frame: DataFrame | pa.Table) -> Row:
     """The only row."""
-    found: list[Row] = frame.toArrow().to_pylist()
+    found: list[Row] = _arrow(frame).to_pylist()
     assert len(found) == 1, found
     return found[0]

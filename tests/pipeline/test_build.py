@@ -51,9 +51,9 @@ def test_tables_are_of_the_whole_history_and_of_the_log_ends_that_were_asked_for
 def test_log_ends_that_cannot_be_had_leave_the_tables_as_they_were(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    made = HandMade(spark)
+    made = HandMade()
     made.commit("g", "t", 0, 1, 0)
-    fill(spark, warehouse, made)
+    fill(warehouse, made)
 
     def fail(*_: object) -> list[LogEnd]:
         raise BadInput("broker:9092: cannot be reached")
@@ -67,12 +67,12 @@ def test_log_ends_that_cannot_be_had_leave_the_tables_as_they_were(
 def test_a_stopped_build_leaves_the_tables_that_it_finished(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    made = HandMade(spark)
+    made = HandMade()
     made.generation("g", 1, {"a1": [("t", 0)]}, 0)
     for seconds in range(3):
         made.commit("g", "t", 0, seconds, seconds)
     made.commit("g", "t", 1, 7, 3)
-    fill(spark, warehouse, made)
+    fill(warehouse, made)
     ends = [LogEnd("t", partition, ms(3), 0, 8, "file") for partition in (0, 1)]
 
     def stop_after_lag(table: Built) -> None:

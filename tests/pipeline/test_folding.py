@@ -36,10 +36,10 @@ def gold(warehouse: Warehouse) -> Tables:
     return {name: in_order(rows) for name, rows in found.items()}
 
 
-def history(spark: SparkSession) -> HandMade:
+def history() -> HandMade:
     """Everything that may happen to commits, in an order and at times of chance. Later records are further apart,
     so that the steps of the plots grow."""
-    made, generations, seconds = HandMade(spark), dict.fromkeys("ghi", 0), 0.0
+    made, generations, seconds = HandMade(), dict.fromkeys("ghi", 0), 0.0
     for number in range(RECORDS):
         group, partition = random.choice("ghij"), random.randrange(3)
         seconds += random.random() * (2 if number < RECORDS / 2 else 300)
@@ -72,16 +72,16 @@ def log_ends(partitions: Collection[TopicPartition], period: Period, _: Snapshot
 def test_builds_in_between_change_nothing_wherever_the_log_was_cut_or_they_were_killed(
     spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, cut = history(spark), random.randrange(100, RECORDS - 50)
+    made, cut = history(), random.randrange(100, RECORDS - 50)
     settings = BuildSettings(measure=log_ends, keep_from=0)
 
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    fill(spark, warehouse, made.piece(0, cut), 1)
+    fill(warehouse, made.piece(0, cut), 1)
     with pytest.raises(KeyboardInterrupt):  # all commits are folded, no table is there
         build(spark, warehouse, BuildSettings(measure=log_ends, on_table=fail, keep_from=0))
-    fill(spark, warehouse, made.piece(cut, RECORDS), 2)
+    fill(warehouse, made.piece(cut, RECORDS), 2)
     with monkeypatch.context() as patched:
         patched.setattr(warehouse.directory, "write", fail)  # what says which folds count
         with pytest.raises(KeyboardInterrupt):

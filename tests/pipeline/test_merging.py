@@ -19,7 +19,7 @@ pytest.importorskip("pyspark")
 
 from pipeline import merging
 from pipeline.directory import LocalDirectory
-from pipeline.kept import CURRENT, VERSION, Kept
+from pipeline.fold_checkpoint import CURRENT, VERSION, FoldCheckpoint
 from pipeline.lock import reading
 from pipeline.merging import Batch, due, merge
 from pipeline.silver.schemas import SILVER
@@ -102,7 +102,7 @@ class Ingesting:
     def folds(self) -> None:
         """A build goes up to here."""
         self.warehouse.directory.create(f"{FOLDS}/one")
-        said = Kept(VERSION, f"{FOLDS}/one", self.last, 5)
+        said = FoldCheckpoint(VERSION, f"{FOLDS}/one", self.last, 5)
         self.warehouse.directory.write(CURRENT, json.dumps(said._asdict()).encode())
 
     def begins_again(self) -> None:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -138,8 +139,8 @@ def test_little_makes_a_sane_report_and_a_later_build_replaces_the_tables(
     assert table("lag", "lag") == [None]
     assert sum(table("velocity", "commits")) == 2
     assert table("rebalance_stats", "group") == ["waiting"]
-    older = told.warehouse.gold(spark, "velocity").drop("transactional_commits")
-    told.warehouse.replace_gold("velocity", older)
+    file = told.warehouse.path(told.warehouse.gold_file("velocity"))
+    pq.write_table(pq.read_table(file).drop_columns(["transactional_commits"]), file)
     with pytest.raises(BadInput, match="transactional_commits: build the tables anew"):
         gather(spark, told.warehouse, Selection())
 

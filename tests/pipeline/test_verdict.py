@@ -30,14 +30,14 @@ SCREEN = 844
 
 def told(spark: SparkSession, directory: Path, fates: dict[str, Fate]) -> tuple[Gathered, Path]:
     """The report. Each history has a log partition of its own, as groups have."""
-    made = [HandMade(spark, number) for number in range(len(fates))]
+    made = [HandMade(number) for number in range(len(fates))]
     ends = [
         measured
         for (name, fate), one in zip(fates.items(), made, strict=True)
         for measured in play(one, {name: fate})
     ]
     warehouse = Warehouse(str(directory / "warehouse"))
-    fill(spark, warehouse, together(made))
+    fill(warehouse, together(made))
     build(spark, warehouse, BuildSettings(measure=lambda *_: ends))
     out = directory / "report.html"
     return write_report(spark, warehouse, str(out), Selection(n_groups=N_SHOWN)), out

@@ -9,7 +9,10 @@ from pyspark.sql import SparkSession
 from pipeline.directory import Directory, HadoopDirectory, LocalDirectory, directory_at
 from pipeline.errors import BadInput
 from pipeline.silver.schemas import SILVER
-from pipeline.warehouse import MARKER, SCRATCH, Warehouse
+from pipeline.table import Table
+from pipeline.table_files import TableFiles
+from pipeline.warehouse import MARKER, Warehouse
+from tests.pipeline.rows import rows
 
 
 @pytest.fixture(params=["path", "Hadoop"])
@@ -51,20 +54,32 @@ def test_a_url_needs_a_running_spark_only_when_it_is_used() -> None:
     assert Warehouse("hdfs://name:9000/tables").path("commits") == "hdfs://name:9000/tables/commits"
 
 
-def test_gold_is_replaced_whole(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["path", "Hadoop"])
+def test_gold_is_replaced_whole(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    table = Table.declare("lag", "lag bigint")
     warehouse = Warehouse(str(tmp_path / "warehouse"))
+    if kind == "Hadoop":
+        warehouse.directory = HadoopDirectory(f"file://{warehouse.root}")
     warehouse.create()
+
+    def replace(count: int) -> int:
+        with TableFiles(warehouse) as files:
+            for number in range(count):
+                files.append(table, table.from_rows([{"lag": number}]))
+            return files.publish(table, warehouse.gold_file("lag"))
+
     with pytest.raises(BadInput, match="build the tables first"):
         warehouse.gold(spark, "lag")
+    place = tmp_path / "warehouse" / "lag"
     for count in (10, 3, 0):
-        warehouse.replace_gold("lag", spark.range(count))
-        assert warehouse.gold(spark, "lag").count() == count
-        assert pq.read_table(warehouse.path("lag")).num_rows == count
-        assert len(list(Path(warehouse.path("lag")).iterdir())) == 1
-    with open(next(Path(warehouse.path("lag")).iterdir()), "rb") as opened_before:
-        warehouse.replace_gold("lag", spark.range(7))
+        assert replace(count) == count
+        assert rows(warehouse.gold(spark, "lag"), "lag") == list(range(count))
+        assert pq.read_table(place).num_rows == count
+        assert len([file for file in place.iterdir() if file.suffix == ".parquet"]) == 1
+    with open(place / "lag.parquet", "rb") as opened_before:
+        replace(7)
         assert pq.read_table(opened_before).num_rows == 0
-    assert list(Path(warehouse.path(SCRATCH)).iterdir()) == []
+    assert not list(tmp_path.rglob("pass-*"))
 
 
 def test_a_new_warehouse_says_what_its_columns_are(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.kept import VERSION
+from pipeline.fold_checkpoint import VERSION
 from pipeline.workload import (
     LITTLE_BYTES,
     MODERATE_BYTES,

@@ -50,16 +50,16 @@ class Told:
         self.file = directory / "report.html"
         self.asked: list[tuple[set[TopicPartition], Period]] = []
         self.built: list[Built] = []
-        self._made = HandMade(spark)
+        self._made = HandMade()
         self._batches = 0
 
     def goes_on(self, history: Fill, ends: Collection[LogEnd] = ()) -> Gathered:
         """What a report says of the whole after one more piece of history."""
-        later = HandMade(self.spark)
+        later = HandMade()
         later.next_offset = self._made.next_offset
         history(later)
         self._made, self._batches = later, self._batches + 1
-        fill(self.spark, self.warehouse, later, self._batches)
+        fill(self.warehouse, later, self._batches)
 
         def measure(
             partitions: Collection[TopicPartition], period: Period, _: Snapshot

@@ -3,93 +3,89 @@
 A group that is empty between two runs of a batch is none: it has come back from absences as long as this one.
 """
 
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
-
-from pipeline.gold.anomalies.anomaly import anomaly
-from pipeline.gold.group_records import EMPTIED, GROUP
+from pipeline.gold.group_records import EMPTIED, Row, group_key
 
 MIN_ALONE_S: Final = 60
 _RETURNED: Final = "rebalance"
-_PARTITION: Final = (*GROUP, "topic", "partition")
+
+
+class MeasuredEnds:
+    """Measured log ends of each partition. In: the rows of `log_end_offsets`."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._ends: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+        for row in sorted(rows, key=itemgetter("at_ts")):
+            self._ends[row["topic"], row["partition"]].append((row["at_ts"], row["log_end_offset"]))
+
+    def end_at(self, topic: str, partition: int, at_us: int) -> int | None:
+        """Return the end that was measured last up to a time, None without a measurement."""
+        measured = self._ends.get((topic, partition), [])
+        number = bisect_right(measured, at_us, key=itemgetter(0))
+        return measured[number - 1][1] if number else None
 
 
 def abandoned_group(
-    rebalance_stats: DataFrame, lag: DataFrame, log_end_offsets: DataFrame, as_of: Column
-) -> DataFrame:
-    """One row for each group that has had no member for MIN_ALONE_S and longer than it ever had before coming
-    back, whose lag has grown meanwhile. `amount`: messages that wait now; `previous_offset`: how many waited then,
-    NULL where nobody knows.
+    rebalances: Sequence[Row], lag: Iterable[Row], log_ends: MeasuredEnds, as_of_us: int
+) -> list[Row]:
+    """Return a row for a group without members for MIN_ALONE_S and longer than it ever was before it came
+    back, if its lag has grown meanwhile. `amount`: messages that wait now; `previous_offset`: how many waited
+    then, NULL where that is unknown.
 
-    In: gold `rebalance_stats`, `lag`, `log_end_offsets`, the time that counts as now. A commit
-    after the last member had gone (a reset) shows that somebody looks after the group: then the time counts from
-    there. Where no end was measured before the group was empty, how much of the lag is new is not known, and all
-    of it counts.
+    In: the rows of a group of `rebalance_stats`, in log order, and of `lag`; log ends; the time that counts
+    as now. A commit after the last member left (a reset) shows that an operator looks after the group: the
+    time counts from there. Without a log end from before the group was empty, all of the lag counts as new.
     """
-    empty = _empty(rebalance_stats, as_of)
-    behind = (
-        lag.where(sf.col("lag") > 0)
-        .join(empty.select(*GROUP, "emptied_ts"), list(GROUP))
-        .select(*_PARTITION, "offset", "lag", "emptied_ts", "commit_ts")
+    last = rebalances[-1] if rebalances else None
+    if last is None or last["kind"] != EMPTIED or last["ended_by"] or last["record_ts"] > as_of_us:
+        return []
+    emptied_us = last["record_ts"]
+    behind = [row for row in lag if row["lag"]]
+    waiting = [
+        _waiting_then(row, log_ends.end_at(row["topic"], row["partition"], emptied_us)) for row in behind
+    ]
+    now, then = sum(row["lag"] for row in behind), sum(one or 0 for one in waiting)
+    if now <= then:
+        return []
+    ts = max([emptied_us, *(row["commit_ts"] for row in behind if row["commit_ts"] is not None)])
+    alone_ms = as_of_us // 1000 - ts // 1000
+    if alone_ms < MIN_ALONE_S * 1000 or alone_ms <= _longest_absence_ms(rebalances):
+        return []
+    is_known = None not in waiting
+    before = (
+        f"lag rose from {then} to {now}"
+        if is_known
+        else f"lag is {now}, how much when the last left is not known"
     )
-    then = (
-        behind.join(
-            log_end_offsets.select("topic", "partition", "at_ts", "log_end_offset"), ["topic", "partition"]
-        )
-        .where(sf.col("at_ts") <= sf.col("emptied_ts"))
-        .groupBy(*_PARTITION)
-        .agg(sf.max_by("log_end_offset", "at_ts").alias("end_then"))
-    )
-    waits_then = sf.greatest(sf.col("end_then") - sf.col("offset"), sf.lit(0))
-    grown = (
-        behind.join(then, list(_PARTITION), "left")
-        .withColumn("lag_then", sf.when(sf.col("end_then").isNotNull(), sf.least(waits_then, sf.col("lag"))))
-        .groupBy(*GROUP)
-        .agg(
-            sf.sum("lag").alias("amount"),
-            sf.sum(sf.coalesce("lag_then", sf.lit(0))).alias("lag_then"),
-            (sf.count("lag_then") == sf.count("*")).alias("is_known"),
-            sf.max("commit_ts").alias("last_commit_ts"),
-        )
-        .where(sf.col("amount") > sf.col("lag_then"))
-    )
-    found = (
-        empty.join(grown, list(GROUP))
-        .withColumn("ts", sf.greatest("emptied_ts", "last_commit_ts"))
-        .withColumn("alone_ms", sf.unix_millis(as_of) - sf.unix_millis("ts"))
-        .where(
-            (sf.col("alone_ms") >= MIN_ALONE_S * 1000)
-            & (sf.col("alone_ms") > sf.coalesce("longest_absence_ms", sf.lit(0)))
-        )
-    )
-    before = sf.when(
-        sf.col("is_known"), sf.concat(sf.lit("lag rose from "), "lag_then", sf.lit(" to "), "amount")
-    ).otherwise(sf.concat(sf.lit("lag is "), "amount", sf.lit(", how much when the last left is not known")))
-    detail = sf.concat(sf.lit("no member; "), before, sf.lit(" messages"))
-    known = sf.when(sf.col("is_known"), sf.col("lag_then"))
-    return anomaly("abandoned_group", found, until_ts=as_of, detail=detail, previous_offset=known)
+    return [
+        group_key(last)
+        | {
+            "ts": ts,
+            "until_ts": as_of_us,
+            "generation": last["generation"],
+            "amount": now,
+            "previous_offset": then if is_known else None,
+            "detail": f"no member; {before} messages",
+            "log_offset": last["log_offset"],
+        }
+    ]
 
 
-def _empty(rebalance_stats: DataFrame, as_of: Column) -> DataFrame:
-    """The groups that are there without members at the end, and the longest time after which one came back."""
-    is_empty = sf.col("kind") == EMPTIED
-    absence_ms = sf.unix_millis("ended_ts") - sf.unix_millis("record_ts")
-    last = (
-        sf.max_by(sf.col(name), "log_offset").alias(alias)
-        for name, alias in (("kind", "kind"), ("record_ts", "emptied_ts"), ("generation", "generation"))
-    )
-    return (
-        rebalance_stats.groupBy(*GROUP)
-        .agg(
-            *last,
-            sf.max_by(sf.coalesce("ended_by", sf.lit("")), "log_offset").alias("ended_by"),
-            sf.max(sf.when(is_empty & (sf.col("ended_by") == _RETURNED), absence_ms)).alias(
-                "longest_absence_ms"
-            ),
-            sf.max("log_offset").alias("log_offset"),
-        )
-        .where(is_empty & (sf.col("ended_by") == "") & (sf.col("emptied_ts") <= as_of))
-        .drop("kind", "ended_by")
-    )
+def _waiting_then(row: Row, end_then: int | None) -> int | None:
+    if end_then is None:
+        return None
+    return int(min(max(end_then - row["offset"], 0), row["lag"]))
+
+
+def _longest_absence_ms(rebalances: Iterable[Row]) -> int:
+    absences_ms = [
+        row["ended_ts"] // 1000 - row["record_ts"] // 1000
+        for row in rebalances
+        if row["kind"] == EMPTIED and row["ended_by"] == _RETURNED
+    ]
+    return max(absences_ms, default=0)

@@ -1,18 +1,21 @@
-"""Giving the rows of one kind of anomaly the columns of all."""
+"""Give the rows of one kind of anomaly the columns of all kinds."""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
 
 from pipeline.gold.anomalies.anomaly_schema import ANOMALIES
+from pipeline.gold.group_records import Row
+from pipeline.gold.grouping import set_columns
 
 
-def anomaly(kind: str, frame: DataFrame, **columns: Column | str) -> DataFrame:
-    """In: rows with at least `log_partition` and `group`; columns by name, those left out are taken from the
-    frame where it has them and are NULL otherwise."""
-    chosen = {"kind": sf.lit(kind), **columns}
-    result = []
-    for name, spark_type in ANOMALIES.columns:
-        value = chosen.get(name, name if name in frame.columns else sf.lit(None))
-        column = sf.col(value) if isinstance(value, str) else value
-        result.append(column.cast(spark_type).alias(name))
-    return frame.select(*result)
+def anomalies(kind: str, rows: pa.Table, **columns: Any) -> pa.Table:
+    """Return ANOMALIES of a kind. In: their columns as far as `rows` has them; further columns by name."""
+    names = pa.array([kind] * len(rows), pa.string())
+    return ANOMALIES.select(set_columns(rows, **columns, kind=names))
+
+
+def anomaly_rows(kind: str, rows: Iterable[Row]) -> pa.Table:
+    """Return ANOMALIES of a kind. In: rows with some of the columns, times in microseconds."""
+    return ANOMALIES.from_rows([row | {"kind": kind} for row in rows])

@@ -1,34 +1,46 @@
-"""Finding stretches in which something happens too often."""
+"""Find stretches of time in which something happens too often."""
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
 
-from pipeline.gold.group_records import GROUP
+from pipeline.gold.group_records import Row, group_key
+
+_MILLIS: Final = 1000
 
 
-def crowded(events: DataFrame, count: int, within_s: int) -> DataFrame:
-    """The stretches of a group's events in which any `count` in a row lie within `within_s` seconds.
+def crowded(events: Sequence[Row], count: int, within_s: int) -> list[Row]:
+    """Return the stretches of a group's events in which any `count` in a row lie within `within_s` seconds.
 
-    In: rows with `log_partition`, `group`, `log_offset`, `record_ts`, `generation`. Out, one row a stretch: `ts`,
-    `until_ts`, `amount` (its events), `log_offset` of the last and `previous_log_offset` of the first event,
-    `generation` of the last. Stretches that share an event are one.
+    In: rows with `log_partition`, `group`, `log_offset`, `record_ts`, `generation`, in log order. Out, for
+    each stretch: `ts`, `until_ts`, `amount` (its events), `log_offset` of the last and `previous_log_offset`
+    of the first event, `generation` of the last. Stretches that share an event are one.
     """
-    order = Window.partitionBy(*GROUP).orderBy("log_offset")
-    span_ms = sf.unix_millis(sf.lead("record_ts", count - 1).over(order)) - sf.unix_millis("record_ts")
-    in_stretch = sf.max("starts").over(order.rowsBetween(-(count - 1), 0)) == 1
-    return (
-        events.withColumn("starts", sf.coalesce((span_ms <= within_s * 1000).cast("int"), sf.lit(0)))
-        .withColumn("n", sf.row_number().over(order))
-        .withColumn("in_stretch", in_stretch)
-        .where("in_stretch")
-        .withColumn("stretch", sf.col("n") - sf.row_number().over(order))
-        .groupBy(*GROUP, "stretch")
-        .agg(
-            sf.min_by("record_ts", "log_offset").alias("ts"),
-            sf.max_by("record_ts", "log_offset").alias("until_ts"),
-            sf.count("*").alias("amount"),
-            sf.max("log_offset").alias("log_offset"),
-            sf.min("log_offset").alias("previous_log_offset"),
-            sf.max_by("generation", "log_offset").alias("generation"),
-        )
-    )
+    is_in_stretch = [False] * len(events)
+    for first in range(len(events) - count + 1):
+        span_ms = events[first + count - 1]["record_ts"] // _MILLIS - events[first]["record_ts"] // _MILLIS
+        if span_ms <= within_s * 1000:
+            is_in_stretch[first : first + count] = [True] * count
+    found = []
+    for is_crowded, members in groupby(range(len(events)), is_in_stretch.__getitem__):
+        if is_crowded:
+            stretch = [events[number] for number in members]
+            found.append(_row(stretch))
+    return found
+
+
+def _row(stretch: list[Row]) -> Row:
+    first, last = stretch[0], stretch[-1]
+    return group_key(first) | {
+        "ts": first["record_ts"],
+        "until_ts": last["record_ts"],
+        "amount": len(stretch),
+        "log_offset": last["log_offset"],
+        "previous_log_offset": first["log_offset"],
+        "generation": last["generation"],
+    }
+
+
+def seconds_between(begin_us: int, end_us: int) -> int:
+    """Return whole seconds between two times in microseconds, of which only milliseconds count."""
+    return int((end_us // _MILLIS - begin_us // _MILLIS) / 1000)

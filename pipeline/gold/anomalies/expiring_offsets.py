@@ -8,94 +8,113 @@ without. Other offsets do not expire.
 Source: KIP-211, Kafka's `OffsetExpirationCondition`.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
-
-from pipeline.gold.anomalies.anomaly import anomaly
-from pipeline.gold.group_records import ASSIGNED, CREATED, EMPTIED, GROUP, group_records
+from pipeline.gold.group_records import ASSIGNED, DELETED, GroupRecords, Row, group_key
 
 WARN_S: Final = 86400
-_CONSUMER: Final = "consumer group"
+_COMMIT_SAYS: Final = "the commit itself says when"
+_NOT_SUBSCRIBED: Final = "no member subscribes to the topic"
+_NO_MEMBERS: Final = "the group has no members"
+_NEVER_MEMBERS: Final = "the group never had members"
+_MICROS: Final = 1_000_000
 
 
-def _standing(group_generations: DataFrame, members: DataFrame, consumer_standing: DataFrame) -> DataFrame:
-    """How each group stands at the end, of whichever kind it is then."""
-    classic = _classic_standing(group_generations, members)
-    consumer = consumer_standing.withColumns({"state": sf.lit(_CONSUMER), "is_simple": sf.lit(False)})
-    latest = Window.partitionBy(*GROUP).orderBy(sf.desc("group_log_offset"))
-    return (
-        classic.unionByName(consumer, allowMissingColumns=True)
-        .withColumn("place", sf.row_number().over(latest))
-        .where(sf.col("place") == 1)
-        .drop("place")
+@dataclass(frozen=True, slots=True)
+class GroupStanding:
+    """A group at the end of the log, of whichever protocol it is then."""
+
+    has_members: bool
+    """As far as expiry goes: a consumer group of KIP-848 counts as one with members, always."""
+    was_simple: bool = False
+    """It never had members of a protocol, or is deleted."""
+    is_deleted: bool = False
+    state_us: int | None = None
+    topics: frozenset[str] | None = None
+    """The subscribed ones, None where they are unreadable."""
+    group_log_offset: int | None = None
+    generation: int | None = None
+
+
+def group_standing(history: GroupRecords, consumer: Row | None) -> GroupStanding | None:
+    """Return how a group stands at the end, None without a record. In: its records, `consumer_standing`."""
+    last = history.classic[-1] if history.classic else None
+    if consumer is not None and (last is None or consumer["log_offset"] > last["log_offset"]):
+        topics = frozenset(consumer["topics"])
+        place = {"group_log_offset": consumer["log_offset"], "generation": consumer["epoch"]}
+        return GroupStanding(has_members=True, topics=topics, **place)
+    if last is None:
+        return None
+    return GroupStanding(
+        has_members=last["kind"] == ASSIGNED,
+        was_simple=not last["protocol_type"],
+        is_deleted=last["kind"] == DELETED,
+        state_us=last["state_ts"],
+        topics=_subscribed_topics(last, history),
+        group_log_offset=last["log_offset"],
+        generation=last["generation"],
     )
 
 
-def _classic_standing(group_generations: DataFrame, members: DataFrame) -> DataFrame:
-    """How each group stands at the end: the last of its records, and the topics subscribed there."""
-    last = group_records(group_generations).where(sf.col("next_log_offset").isNull())
-    topics = members.groupBy("log_partition", "log_offset").agg(
-        sf.flatten(sf.collect_list("subscribed_topics")).alias("topics"),
-        sf.max(sf.col("subscribed_topics").isNull()).alias("is_unreadable"),
-    )
-    return last.join(topics, ["log_partition", "log_offset"], "left").select(
-        *GROUP,
-        sf.col("log_offset").alias("group_log_offset"),
-        sf.col("kind").alias("state"),
-        "state_ts",
-        "generation",
-        sf.when((sf.col("protocol_type") == "consumer") & ~sf.col("is_unreadable"), sf.col("topics")).alias(
-            "topics"
-        ),
-        (sf.coalesce("protocol_type", sf.lit("")) == "").alias("is_simple"),
-    )
+def _subscribed_topics(record: Row, history: GroupRecords) -> frozenset[str] | None:
+    members = history.members[record["log_offset"]]
+    is_unreadable = any(row["subscribed_topics"] is None for row in members)
+    if record["protocol_type"] != "consumer" or not members or is_unreadable:
+        return None
+    return frozenset(topic for row in members for topic in row["subscribed_topics"])
 
 
 def expiring_offsets(
-    latest_offsets: DataFrame,
-    group_generations: DataFrame,
-    members: DataFrame,
-    consumer_standing: DataFrame,
-    retention_minutes: int,
-    as_of: Column,
-) -> DataFrame:
-    """One row for each group and topic with offsets that expire within a day of `as_of`, or should have.
-    `amount`: its partitions; `until_ts`: the first expiry.
+    latest_offsets: Iterable[Row], standing: GroupStanding | None, retention_minutes: int, as_of_us: int
+) -> list[Row]:
+    """Return one row for each topic of a group with offsets that expire within a day of now, or should have
+    expired. `amount`: its partitions; `until_ts`: the first expiry.
 
-    In: gold `latest_offsets`, silver tables, `consumer_standing`, `offsets.retention.minutes` of the cluster.
+    In: the rows of a group of `latest_offsets`; its standing; `offsets.retention.minutes` of the cluster; the
+    time that counts as now.
     """
-    state = sf.col("state")
-    base = (
-        sf.when(state.isNull() | state.isin("deleted") | sf.col("is_simple"), sf.col("commit_ts"))
-        .when(state.isin(EMPTIED, CREATED), sf.coalesce("state_ts", "commit_ts"))
-        .when(
-            state.isin(ASSIGNED, _CONSUMER) & ~sf.array_contains("topics", sf.col("topic")),
-            sf.col("commit_ts"),
-        )
-    )
-    retention = sf.make_interval(mins=sf.lit(retention_minutes))
-    expires = sf.when(base.isNotNull(), sf.coalesce("expire_ts", base + retention))
-    why = (
-        sf.when(sf.col("expire_ts").isNotNull(), "the commit itself says when")
-        .when(state.isin(ASSIGNED, _CONSUMER), "no member subscribes to the topic")
-        .when(state.isin(EMPTIED, CREATED) & ~sf.col("is_simple"), "the group has no members")
-        .otherwise("the group never had members")
-    )
-    due = (
-        latest_offsets.join(_standing(group_generations, members, consumer_standing), list(GROUP), "left")
-        .withColumn("expires_ts", expires)
-        .withColumn("detail", why)
-        .where(sf.col("expires_ts") <= as_of + sf.make_interval(secs=sf.lit(WARN_S)))
-        .groupBy(*GROUP, "topic", "detail", "group_log_offset", "generation")
-        .agg(
-            sf.count("*").alias("amount"),
-            sf.min("expires_ts").alias("until_ts"),
-            sf.min_by("log_offset", "expires_ts").alias("log_offset"),
-            sf.min_by("partition", "expires_ts").alias("partition"),
-            sf.min_by("offset", "expires_ts").alias("offset"),
-            sf.min_by("commit_ts", "expires_ts").alias("ts"),
-        )
-    )
-    return anomaly("expiring_offsets", due)
+    due: dict[tuple[str, str], list[tuple[int, Row]]] = {}
+    for row in latest_offsets:
+        base_us = _retained_since(row, standing)
+        if base_us is None:
+            continue
+        is_own = row["expire_ts"] is not None
+        expires_us = row["expire_ts"] if is_own else base_us + retention_minutes * 60 * _MICROS
+        if expires_us <= as_of_us + WARN_S * _MICROS:
+            why = _COMMIT_SAYS if is_own else _reason(standing)
+            due.setdefault((row["topic"], why), []).append((expires_us, row))
+    return [_row(rows, why, standing) for (_, why), rows in due.items()]
+
+
+def _retained_since(row: Row, standing: GroupStanding | None) -> int | None:
+    """The time from which the retention counts, None for an offset that does not expire."""
+    commit_us: int | None = row["commit_ts"]
+    if standing is None or standing.is_deleted or standing.was_simple:
+        return commit_us
+    if not standing.has_members:
+        return commit_us if standing.state_us is None else standing.state_us
+    return None if standing.topics is None or row["topic"] in standing.topics else commit_us
+
+
+def _reason(standing: GroupStanding | None) -> str:
+    if standing is None or standing.is_deleted:
+        return _NEVER_MEMBERS
+    if standing.has_members:
+        return _NOT_SUBSCRIBED
+    return _NEVER_MEMBERS if standing.was_simple else _NO_MEMBERS
+
+
+def _row(due: list[tuple[int, Row]], why: str, standing: GroupStanding | None) -> Row:
+    expires_us, first = min(due, key=lambda found: found[0])
+    return group_key(first) | {
+        "topic": first["topic"],
+        "detail": why,
+        "group_log_offset": None if standing is None else standing.group_log_offset,
+        "generation": None if standing is None else standing.generation,
+        "amount": len(due),
+        "until_ts": expires_us,
+        "ts": first["commit_ts"],
+        **{name: first[name] for name in ("log_offset", "partition", "offset")},
+    }

@@ -1,19 +1,22 @@
 """A group that empties again and again: all of it restarts, or it never stays up."""
 
+from collections.abc import Iterable
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
-
-from pipeline.gold.anomalies.anomaly import anomaly
 from pipeline.gold.anomalies.crowding import crowded
+from pipeline.gold.group_records import EMPTIED, Row
 
 TIMES: Final = 3
 WITHIN_S: Final = 3600
 
 
-def flapping_group(rebalance_stats: DataFrame) -> DataFrame:
-    """Stretches in which a group became empty TIMES or more within WITHIN_S seconds. `amount`: how often."""
-    events = rebalance_stats.where(sf.col("kind") == "emptied")
-    detail = sf.concat(sf.lit("lost its last member "), sf.col("amount"), sf.lit(" times"))
-    return anomaly("flapping_group", crowded(events, TIMES, WITHIN_S), detail=detail)
+def flapping_group(rebalances: Iterable[Row]) -> list[Row]:
+    """Return stretches in which a group became empty TIMES or more within WITHIN_S seconds. `amount`: how often.
+
+    In: the rows of a group of `rebalance_stats`, in log order.
+    """
+    events = [row for row in rebalances if row["kind"] == EMPTIED]
+    return [
+        row | {"detail": f"lost its last member {row['amount']} times"}
+        for row in crowded(events, TIMES, WITHIN_S)
+    ]

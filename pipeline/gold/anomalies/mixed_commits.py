@@ -7,49 +7,73 @@ each group; here aborted transactions are none, as everywhere in these tables.
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.gold.anomalies.anomaly import anomaly
-from pipeline.gold.fold import Fold, of_first, of_last, sums
+from pipeline.gold.anomalies.anomaly import anomalies
+from pipeline.gold.fold import Fold
 from pipeline.gold.group_records import GROUP
-
-_OF_THE_FIRST: Final = (
-    "topic", "partition", "offset", "previous_offset", "previous_log_offset", "member", "previous_member",
-    "group_log_offset", "producer_id",
-)  # fmt: skip
+from pipeline.gold.grouping import set_columns
+from pipeline.table import Table
 
 
-def _rows(history: DataFrame) -> DataFrame:
-    return history.where("is_mixed").select(
-        *GROUP,
-        *_OF_THE_FIRST,
-        sf.lit(1).cast("bigint").alias("amount"),
-        "log_offset",
-        sf.col("log_offset").alias("last_log_offset"),
-        sf.col("commit_ts").alias("ts"),
-        sf.col("commit_ts").alias("until_ts"),
+def _rows(commits: pa.Table) -> pa.Table:
+    mixed = commits.filter(commits.column("is_mixed"))
+    return set_columns(
+        mixed,
+        amount=np.ones(len(mixed), np.int64),
+        last_log_offset=mixed.column("log_offset"),
+        ts=mixed.column("commit_ts"),
+        until_ts=mixed.column("commit_ts"),
     )
 
 
 MIXTURES: Final = Fold(
-    "mixtures",
-    GROUP,
-    _rows,
-    lambda: [
-        *sums("amount"),
-        *of_first("log_offset", *_OF_THE_FIRST, "ts"),
-        *of_last("last_log_offset", "until_ts"),
-    ],
-)
+    Table.declare(
+        "mixtures",
+        """
+        log_partition int
+        group string
+        topic string
+        partition int
+        ts timestamp
+        until_ts timestamp
+        member string
+        previous_member string
+        offset bigint
+        previous_offset bigint
+        amount bigint
+        log_offset bigint
+        previous_log_offset bigint
+        group_log_offset bigint
+        last_log_offset bigint
+        producer_id bigint
+        """,
+    ),
+    keys=GROUP,
+    rows=_rows,
+    sums=("amount",),
+    first={
+        "log_offset": (
+            "topic", "partition", "ts", "member", "previous_member", "offset", "previous_offset",
+            "previous_log_offset", "group_log_offset", "producer_id",
+        )
+    },
+    last={"last_log_offset": ("until_ts",)},
+)  # fmt: skip
+"""By group: commits of another kind than the one before, and the first of them."""
 
 
-def mixed_commits(mixtures: DataFrame) -> DataFrame:
-    """One row for each group. `amount`: commits of another kind than the one before; the evidence is the first.
+def mixed_commits(mixtures: pa.Table) -> pa.Table:
+    """Return one row for each group. `amount`: commits of another kind than the one before; the evidence is
+    the first.
 
     In: the fold MIXTURES.
     """
-    detail = sf.when(
-        sf.col("producer_id").isNull(), "first a plain one after one of a transaction"
-    ).otherwise("first one of a transaction after a plain one")
-    return anomaly("mixed_commits", mixtures, detail=detail)
+    detail = pc.if_else(
+        pc.is_null(mixtures.column("producer_id")),
+        "first a plain one after one of a transaction",
+        "first one of a transaction after a plain one",
+    )
+    return anomalies("mixed_commits", mixtures, detail=detail)

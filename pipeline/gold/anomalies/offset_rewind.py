@@ -2,41 +2,61 @@
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.gold.anomalies.anomaly import anomaly
+from pipeline.gold.anomalies.anomaly import anomalies
 from pipeline.gold.fold import Fold
-from pipeline.gold.group_records import GROUP
+from pipeline.table import Table
 
-_COLUMNS: Final = (
-    *GROUP, "topic", "partition", "commit_ts", "member", "previous_member", "offset", "previous_offset",
-    "log_offset", "previous_log_offset", "group_log_offset",
-)  # fmt: skip
-
-REWINDS: Final = Fold("rewinds", (), lambda history: history.where("is_rewind").select(*_COLUMNS))
+REWINDS: Final = Fold(
+    Table.declare(
+        "rewinds",
+        """
+        log_partition int
+        group string
+        topic string
+        partition int
+        commit_ts timestamp
+        member string
+        previous_member string
+        offset bigint
+        previous_offset bigint
+        log_offset bigint
+        previous_log_offset bigint
+        group_log_offset bigint
+        """,
+    ),
+    keys=(),
+    rows=lambda commits: commits.filter(commits.column("is_rewind")),
+)
 """The commits that are below the one before."""
 
 
-def offset_rewind(rewinds: DataFrame) -> DataFrame:
-    """Each commit below the one before it, with both presumed writers. `amount`: offsets gone back.
+def offset_rewind(rewinds: pa.Table) -> pa.Table:
+    """Return each commit below the one before it, with both presumed writers. `amount`: offsets gone back.
 
     In: the fold REWINDS.
     """
-    detail = (
-        sf.when(sf.col("member").isNull() & sf.col("previous_member").isNull(), "neither writer is known")
-        .when(
-            sf.col("member").isNull(),
-            "by nobody who owned the partition: a reset, or a consumer outside the group",
-        )
-        .when(sf.col("previous_member").isNull(), "the commit before was by nobody who owned the partition")
-        .when(sf.col("member") == sf.col("previous_member"), "the same member went back")
-        .otherwise("another member owned the partition before")
+    member, previous = rewinds.column("member"), rewinds.column("previous_member")
+    is_unknown, was_unknown = pc.is_null(member), pc.is_null(previous)
+    detail = pc.case_when(
+        pc.make_struct(
+            pc.and_(is_unknown, was_unknown),
+            is_unknown,
+            was_unknown,
+            pc.equal(member, previous).fill_null(False),
+        ),
+        "neither writer is known",
+        "by nobody who owned the partition: a reset, or a consumer outside the group",
+        "the commit before was by nobody who owned the partition",
+        "the same member went back",
+        "another member owned the partition before",
     )
-    return anomaly(
+    return anomalies(
         "offset_rewind",
         rewinds,
-        ts="commit_ts",
-        amount=sf.col("previous_offset") - sf.col("offset"),
+        ts=rewinds.column("commit_ts"),
+        amount=pc.subtract(rewinds.column("previous_offset"), rewinds.column("offset")),
         detail=detail,
     )

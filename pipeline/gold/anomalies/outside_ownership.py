@@ -5,71 +5,87 @@ owner therefore came from a member that did not own it, or through a transaction
 Commits of one member for a partition of another leave no trace in the log.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
-from pipeline.gold.anomalies.anomaly import anomaly
-from pipeline.gold.cells import of_commits
-from pipeline.gold.fold import Fold, of_first, sums
-from pipeline.gold.group_records import GROUP
-
-_OF_THE_FIRST: Final = ("offset", "previous_offset", "previous_log_offset", "previous_member", "ts")
+from pipeline.gold.commit_aggregates import live_commits
+from pipeline.gold.fold import Fold
+from pipeline.gold.group_records import GROUP, GroupRecords, Row
+from pipeline.gold.grouping import are_valid, integers, set_columns
+from pipeline.table import Table
 
 
-def _rows(cells: DataFrame) -> DataFrame:
-    is_unowned = sf.col("n_owners").isNull() & sf.col("group_log_offset").isNotNull()
-    return (
-        of_commits(cells)
-        .where(is_unowned)
-        .select(
-            *GROUP,
-            "group_log_offset",
-            "topic",
-            "partition",
-            sf.col("commits").alias("amount"),
-            (sf.col("transactional_commits") > 0).alias("is_transactional"),
-            sf.col("first_log_offset").alias("log_offset"),
-            *(sf.col(f"first_{name}").alias(name) for name in ("offset", "ts")),
-            *("previous_offset", "previous_log_offset", "previous_member"),
-            sf.col("latest_ts").alias("until_ts"),
-        )
+def _rows(aggregates: pa.Table) -> pa.Table:
+    live = live_commits(aggregates)
+    is_unowned = ~are_valid(live.column("n_owners")) & are_valid(live.column("group_log_offset"))
+    live = live.filter(pa.array(is_unowned))
+    return set_columns(
+        live,
+        amount=live.column("commits"),
+        is_transactional=integers(live.column("transactional_commits")) > 0,
+        log_offset=live.column("first_log_offset"),
+        offset=live.column("first_offset"),
+        ts=live.column("first_ts"),
+        until_ts=live.column("latest_ts"),
     )
 
 
 UNOWNED: Final = Fold(
-    "unowned",
-    (*GROUP, "group_log_offset", "topic", "partition"),
-    _rows,
-    lambda: [
-        *sums("amount"),
-        *(sf.max(name).alias(name) for name in ("is_transactional", "until_ts")),
-        *of_first("log_offset", *_OF_THE_FIRST),
-    ],
+    Table.declare(
+        "unowned",
+        """
+        log_partition int
+        group string
+        group_log_offset bigint
+        topic string
+        partition int
+        amount bigint
+        is_transactional boolean
+        ts timestamp
+        until_ts timestamp
+        offset bigint
+        previous_offset bigint
+        previous_member string
+        log_offset bigint
+        previous_log_offset bigint
+        """,
+    ),
+    keys=(*GROUP, "group_log_offset", "topic", "partition"),
+    rows=_rows,
+    sums=("amount",),
+    first={"log_offset": ("offset", "previous_offset", "previous_log_offset", "previous_member", "ts")},
+    greatest=("is_transactional", "until_ts"),
 )
-"""Commits for partitions that nobody owned, of groups that have records."""
+"""Commits for partitions without an owner, of groups that have records."""
 
 
-def outside_ownership(unowned: DataFrame, group_generations: DataFrame, members: DataFrame) -> DataFrame:
-    """One row for each group record and partition. `amount`: such commits; the evidence is the first. In: the fold
-    UNOWNED, silver tables.
+def outside_ownership(unowned: Iterable[Row], history: GroupRecords) -> list[Row]:
+    """Return one row for each group record and partition. `amount`: such commits; the evidence is the first.
 
-    Only records are judged whose assignments can all be read: those of consumers.
+    In: the rows of a group of the fold UNOWNED, and its records. It judges only records with
+    readable assignments: those of consumers.
     """
-    readable = (
-        members.groupBy("log_partition", "log_offset")
-        .agg(sf.max(sf.col("n_partitions").isNull()).alias("is_unreadable"))
-        .where(~sf.col("is_unreadable"))
-        .select("log_partition", sf.col("log_offset").alias("group_log_offset"))
-    )
-    records = group_generations.where((sf.col("protocol_type") == "consumer") & (sf.col("n_members") > 0))
-    judged = records.select(
-        *GROUP, sf.col("log_offset").alias("group_log_offset"), "generation", "n_members"
-    ).join(readable, ["log_partition", "group_log_offset"], "left_semi")
-    detail = sf.when(
-        sf.col("is_transactional"), "in a transaction, which need not come from a member"
-    ).otherwise(
-        sf.concat(sf.lit("by one of "), sf.col("n_members"), sf.lit(" members, none of which owned it"))
-    )
-    return anomaly("outside_ownership", unowned.join(judged, [*GROUP, "group_log_offset"]), detail=detail)
+    records = {row["log_offset"]: row for row in history.classic if _is_readable(row, history)}
+    return [
+        row
+        | {
+            "generation": records[row["group_log_offset"]]["generation"],
+            "detail": _detail(row, records[row["group_log_offset"]]["n_members"]),
+        }
+        for row in unowned
+        if row["group_log_offset"] in records
+    ]
+
+
+def _is_readable(record: Row, history: GroupRecords) -> bool:
+    members = history.members[record["log_offset"]]
+    is_of_consumers = record["protocol_type"] == "consumer" and bool(record["n_members"])
+    return is_of_consumers and bool(members) and all(row["n_partitions"] is not None for row in members)
+
+
+def _detail(unowned: Row, n_members: int) -> str:
+    if unowned["is_transactional"]:
+        return "in a transaction, which need not come from a member"
+    return f"by one of {n_members} members, none of which owned it"

@@ -1,24 +1,22 @@
 """One rebalance chases the next: members that do not keep their session, or restarts one by one."""
 
+from collections.abc import Iterable
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
-
-from pipeline.gold.anomalies.anomaly import anomaly
-from pipeline.gold.anomalies.crowding import crowded
+from pipeline.gold.anomalies.crowding import crowded, seconds_between
+from pipeline.gold.group_records import Row
 
 REBALANCES: Final = 5
 WITHIN_S: Final = 600
 
 
-def rebalance_storm(rebalance_stats: DataFrame) -> DataFrame:
-    """Stretches of REBALANCES or more generations with members in WITHIN_S seconds. `amount`: generations."""
-    events = rebalance_stats.where(sf.col("kind") == "rebalance")
-    seconds = _seconds_between("ts", "until_ts")
-    detail = sf.concat(sf.col("amount"), sf.lit(" rebalances in "), seconds, sf.lit(" s"))
-    return anomaly("rebalance_storm", crowded(events, REBALANCES, WITHIN_S), detail=detail)
+def rebalance_storm(rebalances: Iterable[Row]) -> list[Row]:
+    """Return stretches of REBALANCES or more generations with members in WITHIN_S seconds. `amount`: generations.
 
-
-def _seconds_between(start: str, end: str) -> Column:
-    return ((sf.unix_millis(end) - sf.unix_millis(start)) / 1000).cast("bigint")
+    In: the rows of a group of `rebalance_stats`, in log order.
+    """
+    events = [row for row in rebalances if row["kind"] == "rebalance"]
+    return [
+        row | {"detail": f"{row['amount']} rebalances in {seconds_between(row['ts'], row['until_ts'])} s"}
+        for row in crowded(events, REBALANCES, WITHIN_S)
+    ]

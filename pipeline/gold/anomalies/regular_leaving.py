@@ -4,13 +4,12 @@ A consumer that works longer on what one poll gave than that time leaves by itse
 works on the same messages again. People and schedulers restart less regularly, and not only one client.
 """
 
+from collections.abc import Iterable
+from itertools import pairwise
+from statistics import fmean, pstdev
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
-
-from pipeline.gold.anomalies.anomaly import anomaly
-from pipeline.gold.group_records import GROUP
+from pipeline.gold.group_records import Row, group_key
 
 TIMES: Final = 4
 """It takes so many to see that they are regular."""
@@ -20,37 +19,47 @@ MOST_SPREAD: Final = 0.15
 """Standard deviation of the distances, to their mean."""
 
 
-def regular_leaving(rebalance_causes: DataFrame) -> DataFrame:
-    """One row for each client that went, or came back under another member id, TIMES or more at much the same
-    distance. `amount`: the distance in seconds; `member`: the client id and host. In: gold `rebalance_causes`."""
-    gone = rebalance_causes.select(
-        *GROUP,
-        "record_ts",
-        "generation",
-        "log_offset",
-        sf.explode(sf.array_distinct(sf.concat("went", "came_back"))).alias("member"),
-    )
-    order = Window.partitionBy(*GROUP, "member").orderBy("log_offset")
-    ms = sf.unix_millis("record_ts") - sf.unix_millis(sf.lag("record_ts").over(order))
-    found = (
-        gone.withColumn("ms", ms)
-        .groupBy(*GROUP, "member")
-        .agg(
-            sf.count("*").alias("n"),
-            sf.avg("ms").alias("mean_ms"),
-            sf.stddev_pop("ms").alias("spread_ms"),
-            sf.min_by("record_ts", "log_offset").alias("ts"),
-            sf.max_by("record_ts", "log_offset").alias("until_ts"),
-            sf.max_by("generation", "log_offset").alias("generation"),
-            sf.min("log_offset").alias("previous_log_offset"),
-            sf.max("log_offset").alias("log_offset"),
-        )
-        .where(
-            (sf.col("n") >= TIMES)
-            & (sf.col("mean_ms") >= LEAST_S * 1000)
-            & (sf.col("spread_ms") <= MOST_SPREAD * sf.col("mean_ms"))
-        )
-    )
-    seconds = sf.round(sf.col("mean_ms") / 1000).cast("bigint")
-    detail = sf.concat(sf.lit("went "), "n", sf.lit(" times, every "), seconds, sf.lit(" s"))
-    return anomaly("regular_leaving", found, amount=seconds, detail=detail)
+def regular_leaving(causes: Iterable[Row]) -> list[Row]:
+    """Return one row for each client that went, or came back under another member id, TIMES or more at much
+    the same distance. `amount`: the distance in seconds; `member`: the client id and host.
+
+    In: the rows of a group of `rebalance_causes`, in log order.
+    """
+    gone: dict[str, list[Row]] = {}
+    for row in causes:
+        for client in dict.fromkeys([*row["went"], *row["came_back"]]):
+            gone.setdefault(client, []).append(row)
+    found = []
+    for client, rows in gone.items():
+        mean_s = _regular_distance_s(rows)
+        if mean_s is not None:
+            seconds = round_half_up(mean_s)
+            found.append(
+                group_key(rows[0])
+                | {
+                    "member": client,
+                    "ts": rows[0]["record_ts"],
+                    "until_ts": rows[-1]["record_ts"],
+                    "generation": rows[-1]["generation"],
+                    "previous_log_offset": rows[0]["log_offset"],
+                    "log_offset": rows[-1]["log_offset"],
+                    "amount": seconds,
+                    "detail": f"went {len(rows)} times, every {seconds} s",
+                }
+            )
+    return found
+
+
+def _regular_distance_s(rows: list[Row]) -> float | None:
+    if len(rows) < TIMES:
+        return None
+    times_ms = [row["record_ts"] // 1000 for row in rows]
+    distances_ms = [after - before for before, after in pairwise(times_ms)]
+    mean_ms = fmean(distances_ms)
+    is_regular = mean_ms >= LEAST_S * 1000 and pstdev(distances_ms) <= MOST_SPREAD * mean_ms
+    return mean_ms / 1000 if is_regular else None
+
+
+def round_half_up(seconds: float) -> int:
+    """Return the nearest whole number of seconds, which are not negative."""
+    return int(seconds + 0.5)

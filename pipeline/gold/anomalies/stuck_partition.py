@@ -10,96 +10,154 @@ Without a measured log end, what any other group has committed for the same part
 at least that far.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
-from pipeline.gold.anomalies.anomaly import anomaly
-from pipeline.gold.cells import of_commits
+from pipeline.gold.commit_aggregates import live_commits
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
-from pipeline.gold.fold import Fold, of_first, of_last, sums
+from pipeline.gold.fold import Fold
+from pipeline.gold.group_records import Row
+from pipeline.gold.grouping import integers, set_columns
+from pipeline.table import Table
 
 WINDOW_COMMITS: Final = 10
 MIN_SILENCE_S: Final = 60
 
 
-_COLUMNS: Final = (
-    *PARTITION_OF_GROUP, "group_log_offset", "moved_log_offset", "moved_ts", "moved_number", "first_log_offset",
-    "first_ts", "last_log_offset", "last_ts", "last_number",
-)  # fmt: skip
+def _rows(aggregates: pa.Table) -> pa.Table:
+    live = live_commits(aggregates)
+    return set_columns(live, n=live.column("commits"))
+
 
 HABITS: Final = Fold(
-    "habits",
-    PARTITION_OF_GROUP,
-    lambda cells: of_commits(cells).select(*_COLUMNS, sf.col("commits").alias("n")),
-    lambda: [
-        *sums("n"),
-        *of_last("moved_log_offset", "moved_ts", "moved_number"),
-        *of_first("first_log_offset", "first_ts"),
-        *of_last("last_log_offset", "last_ts", "last_number", "group_log_offset"),
-    ],
+    Table.declare(
+        "habits",
+        """
+        log_partition int
+        group string
+        topic string
+        partition int
+        n bigint
+        group_log_offset bigint
+        moved_log_offset bigint
+        moved_ts timestamp
+        moved_number bigint
+        first_log_offset bigint
+        first_ts timestamp
+        last_log_offset bigint
+        last_ts timestamp
+        last_number bigint
+        """,
+    ),
+    keys=PARTITION_OF_GROUP,
+    rows=_rows,
+    sums=("n",),
+    first={"first_log_offset": ("first_ts",)},
+    last={
+        "moved_log_offset": ("moved_ts", "moved_number"),
+        "last_log_offset": ("last_ts", "last_number", "group_log_offset"),
+    },
 )
-"""For each group and partition: how often it commits, and since when the offset is what it is."""
+"""For each group and partition: how often it commits, and since when its offset has not changed."""
 
 
-def _habits(habits: DataFrame) -> DataFrame:
-    first_ms, last_ms = (sf.unix_millis(f"{name}_ts") for name in ("first", "last"))
-    return (
-        habits.withColumn("n_same", sf.col("last_number") - sf.col("moved_number") + 1)
-        .withColumn("interval_ms", sf.when(sf.col("n") > 1, (last_ms - first_ms) / (sf.col("n") - 1)))
-        .drop("n", "last_number", "moved_number", "first_ts", "first_log_offset", "last_log_offset")
-    )
-
-
-def _reach(lag: DataFrame) -> DataFrame:
-    """For each topic partition: how far its log is known to reach."""
-    return lag.groupBy("topic", "partition").agg(
-        sf.max("log_end_offset").alias("measured_end"), sf.max("offset").alias("committed_end")
-    )
-
-
-def _seconds(time: Column) -> Column:
-    return (sf.unix_millis(time) / 1000).cast("bigint")
-
-
-def stuck_partition(habits: DataFrame, lag: DataFrame, ownership: DataFrame, as_of: Column) -> DataFrame:
-    """One row for each partition stuck at the end of the history. `amount`: offsets still to read, at least.
-
-    In: the fold HABITS, gold `lag` and `ownership`, the time that counts as now.
+STANDSTILLS: Final = Table.declare(
+    "standstills",
     """
-    end = sf.greatest("measured_end", "committed_end")
-    key = list(PARTITION_OF_GROUP)
-    held = (
-        ownership.where(sf.col("to_log_offset").isNull())
-        .groupBy(*key)
-        .agg(sf.max("member").alias("member"), sf.max("to_generation").alias("generation"))
+    log_partition int
+    group string
+    topic string
+    partition int
+    offset bigint
+    log_offset bigint
+    group_log_offset bigint
+    moved_ts timestamp
+    moved_log_offset bigint
+    n_same bigint
+    silent_s bigint
+    is_stalled boolean
+    """,
+)
+"""The partitions that are stuck if there is something to read (and, unless `is_stalled`, a member owns them)."""
+
+REACHES: Final = Fold(
+    Table.declare(
+        "reaches",
+        """
+        topic string
+        partition int
+        measured_end bigint
+        committed_end bigint
+        """,
+    ),
+    keys=("topic", "partition"),
+    rows=lambda lag: set_columns(
+        lag, measured_end=lag.column("log_end_offset"), committed_end=lag.column("offset")
+    ),
+    greatest=("measured_end", "committed_end"),
+)
+"""How far each log is known to reach. In: gold `lag`."""
+
+
+def standstills(habits: pa.Table, lag: pa.Table, as_of_us: int) -> pa.Table:
+    """Return STANDSTILLS. In: the fold HABITS, gold `lag`, the time that counts as now."""
+    places = lag.select([*PARTITION_OF_GROUP, "offset", "log_offset"])
+    rows = places.join(habits, list(PARTITION_OF_GROUP), join_type="inner", use_threads=False)
+    n_same = integers(rows.column("last_number")) - integers(rows.column("moved_number")) + 1
+    first_ms, last_ms = (integers(rows.column(f"{name}_ts")) // 1000 for name in ("first", "last"))
+    intervals = integers(rows.column("n")) - 1
+    silent_s = as_of_us // 1_000_000 - last_ms // 1000
+    is_stalled = n_same >= WINDOW_COMMITS
+    is_silent = (
+        (silent_s >= MIN_SILENCE_S)
+        & (intervals > 0)
+        & (silent_s * 1000 * intervals > (last_ms - first_ms) * WINDOW_COMMITS)
     )
-    behind = (
-        lag.select(*key, "offset", "log_offset")
-        .join(_reach(lag), ["topic", "partition"])
-        .withColumn("amount", end - sf.col("offset"))
-        .where(sf.col("amount") > 0)
-        .join(_habits(habits), key)
-        .join(held, key, "left")
-    )
-    silent_s = _seconds(as_of) - _seconds(sf.col("last_ts"))
-    is_stalled = sf.col("n_same") >= WINDOW_COMMITS
-    is_stopped = (
-        sf.col("member").isNotNull()
-        & (silent_s >= MIN_SILENCE_S)
-        & (silent_s * 1000 > sf.col("interval_ms") * WINDOW_COMMITS)
-    )
-    known = sf.when(sf.col("measured_end").isNull(), ", seen from another group's commits").otherwise("")
-    detail = sf.when(
-        is_stalled,
-        sf.concat(sf.lit("stalled: "), sf.col("n_same"), sf.lit(" commits of the same offset"), known),
-    ).otherwise(sf.concat(sf.lit("stopped: no commit for "), silent_s, sf.lit(" s"), known))
-    return anomaly(
-        "stuck_partition",
-        behind.where(is_stalled | is_stopped),
-        ts="moved_ts",
-        until_ts=as_of,
-        detail=detail,
-        previous_log_offset="moved_log_offset",
-    )
+    rows = set_columns(rows, n_same=n_same, silent_s=silent_s, is_stalled=is_stalled)
+    return STANDSTILLS.select(rows.filter(pa.array(is_stalled | is_silent)))
+
+
+def stuck_partition(
+    standstills: Iterable[Row], reaches: Iterable[Row], ownership: Iterable[Row], as_of_us: int
+) -> list[Row]:
+    """Return one row for each partition stuck at the end of the history. `amount`: offsets still to read, at least.
+
+    In: the rows of STANDSTILLS, REACHES and gold `ownership` of all groups, the time that counts as now.
+    """
+    ends = {(row["topic"], row["partition"]): row for row in reaches}
+    owners: dict[tuple[object, ...], list[Row]] = {}
+    for row in ownership:
+        if row["to_log_offset"] is None:
+            owners.setdefault(_place(row), []).append(row)
+    found = []
+    for row in standstills:
+        reach, held = ends[row["topic"], row["partition"]], owners.get(_place(row), [])
+        measured = reach["measured_end"]
+        amount = max(reach["committed_end"], measured or 0) - row["offset"]
+        if amount > 0 and (row["is_stalled"] or held):
+            found.append(
+                row
+                | {
+                    "member": max((one["member"] for one in held), default=None),
+                    "generation": max((one["to_generation"] for one in held), default=None),
+                    "amount": amount,
+                    "ts": row["moved_ts"],
+                    "until_ts": as_of_us,
+                    "detail": _detail(row, is_measured=measured is not None),
+                    "previous_log_offset": row["moved_log_offset"],
+                }
+            )
+    return found
+
+
+def _place(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in PARTITION_OF_GROUP)
+
+
+def _detail(row: Row, *, is_measured: bool) -> str:
+    known = "" if is_measured else ", seen from another group's commits"
+    if row["is_stalled"]:
+        return f"stalled: {row['n_same']} commits of the same offset{known}"
+    return f"stopped: no commit for {row['silent_s']} s{known}"

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
-
-from pipeline.gold.anomalies.abandoned_group import abandoned_group
+from pipeline.gold.anomalies.abandoned_group import MeasuredEnds, abandoned_group
+from pipeline.gold.anomalies.anomaly import anomaly_rows
 from pipeline.gold.lag import lag
-from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
-from tests.pipeline.gold.silver import latest_offsets, rebalance_stats
+from pipeline.gold.rebalance_stats import COMMITS_AFTER, rebalance_stats
+from pipeline.table import rows_of
+from tests.pipeline.gold.silver import histories, latest_offsets, log_ends, micros, of_fold
 from tests.pipeline.hand_made import HandMade, at
 
 NOW_S = 1000
@@ -100,20 +99,26 @@ HEALTHY: Final[tuple[Callable[[HandMade, str], Measured], ...]] = (
 )  # fmt: skip
 
 
-def test_only_groups_that_lost_everybody_while_more_came_are_abandoned(spark: SparkSession) -> None:
-    made = HandMade(spark)
+def test_only_groups_that_lost_everybody_while_more_came_are_abandoned() -> None:
+    made = HandMade()
     measured = [
         (history.__name__, 0, at(second), 0, end, "file")
         for history in ABANDONED + HEALTHY
         for second, end in history(made, history.__name__)
     ]
-    ends = spark.createDataFrame(measured, LOG_END_OFFSETS.ddl)
-    now = sf.timestamp_millis(sf.lit(int(at(NOW_S).timestamp() * 1000)))
-    behind = lag(latest_offsets(made), ends)
-    found = {
-        row["group"]: row
-        for row in abandoned_group(rebalance_stats(made), behind, ends, now).toArrow().to_pylist()
-    }
+    ends = log_ends(measured)
+    behind = rows_of(lag(latest_offsets(made), ends))
+    abandoned = [
+        row
+        for group in histories(made)
+        for row in abandoned_group(
+            rebalance_stats(group, of_fold(made, COMMITS_AFTER, group)),
+            [row for row in behind if row["group"] == group.group],
+            MeasuredEnds(rows_of(ends)),
+            micros(at(NOW_S)),
+        )
+    ]
+    found = {row["group"]: row for row in anomaly_rows("abandoned_group", abandoned).to_pylist()}
     assert set(found) == {history.__name__ for history in ABANDONED}
     row = found["measured_before"]
     assert (row["amount"], row["ts"], row["until_ts"]) == (29_776, at(200), at(NOW_S))

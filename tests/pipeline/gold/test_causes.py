@@ -16,7 +16,7 @@ TWO = {"a1": [("t", 0), ("t", 1)], "b1": [("t", 2), ("t", 3)]}
 
 def told(fill: Fill) -> list[Row]:
     """The rebalances of the only group of a history."""
-    made = HandMade(None)  # type: ignore[arg-type]  # nothing is asked of Spark
+    made = HandMade()
     fill(made)
     rows = []
     for source in ("group_generations", "members", "assignments"):

@@ -1,15 +1,14 @@
 """Tables of group records: rebalances and ownership.
 
-Every history has a partition of the offsets log to itself, so that Spark computes the tables once for all of them.
+Every history has a partition of the offsets log to itself, so that the tables are computed once for all of them.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from tests.pipeline.gold.silver import ownership, rebalance_stats
+from tests.pipeline.gold.silver import ownership_of, rebalances_of
 from tests.pipeline.hand_made import HandMade, at, together
 from tests.pipeline.rows import Row, in_order_of
 
@@ -26,13 +25,13 @@ def history(fill: History) -> History:
 class Told:
     """The tables, a history's part at a time."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        made = [HandMade(spark, number) for number in range(len(HISTORIES))]
+    def __init__(self) -> None:
+        made = [HandMade(number) for number in range(len(HISTORIES))]
         for fill, one in zip(HISTORIES, made, strict=True):
             fill(one)
         whole = together(made)
-        self._rebalances: list[Row] = rebalance_stats(whole).toArrow().to_pylist()
-        self._ownership: list[Row] = ownership(whole).toArrow().to_pylist()
+        self._rebalances: list[Row] = rebalances_of(whole).to_pylist()
+        self._ownership: list[Row] = ownership_of(whole).to_pylist()
 
     def rebalances(self, of: History, *columns: str) -> list[Any]:
         """Rows in the order of these columns, as tuples of them."""
@@ -48,8 +47,8 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession) -> Told:
-    return Told(spark)
+def told() -> Told:
+    return Told()
 
 
 @history

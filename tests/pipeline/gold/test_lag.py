@@ -2,46 +2,44 @@
 
 from datetime import datetime
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.gold.lag import lag
-from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
 from pipeline.gold.progress import (
     CONSUMED,
     MAX_STEPS,
     POSITIONS,
     STEPS_S,
     grain_s,
-    in_longer_steps,
+    lengthen_steps,
     progress,
     step_length_s,
 )
-from tests.pipeline.gold.silver import cells, latest_offsets
+from tests.pipeline.gold.silver import aggregates, latest_offsets, log_ends
 from tests.pipeline.hand_made import HandMade, at
 from tests.pipeline.rows import one, rows
 
 End = tuple[str, int, datetime, int | None, int, str]
 
 
-def ends(spark: SparkSession, *measured: End) -> DataFrame:
-    return spark.createDataFrame(list(measured), LOG_END_OFFSETS.ddl)
+def ends(*measured: End) -> pa.Table:
+    return log_ends(measured)
 
 
-def in_steps(made: HandMade, measured: DataFrame, step_s: int) -> DataFrame:
+def in_steps(made: HandMade, measured: pa.Table, step_s: int) -> pa.Table:
     """Progress, from folds as fine as a build keeps them."""
-    commits = cells(made, grain_s(step_s))
-    consumed, positions = (in_longer_steps(one, one.of(commits), step_s) for one in (CONSUMED, POSITIONS))
+    commits = aggregates(made, grain_s(step_s))
+    consumed, positions = (lengthen_steps(one, one.of(commits), step_s) for one in (CONSUMED, POSITIONS))
     return progress(consumed, positions, measured, step_s)
 
 
-def test_lag_is_counted_from_the_last_measurement(spark: SparkSession) -> None:
-    made = HandMade(spark)
+def test_lag_is_counted_from_the_last_measurement() -> None:
+    made = HandMade()
     made.commit("g", "t", 0, 40, 5)
     made.commit("g", "t", 1, 40, 5)
     made.commit("g", "u", 0, 40, 5)
     measured = ends(
-        spark,
         ("t", 0, at(4), 0, 30, "file"),
         ("t", 0, at(9), 0, 45, "file"),
         ("t", 0, at(20), 0, 100, "file"),
@@ -55,14 +53,13 @@ def test_lag_is_counted_from_the_last_measurement(spark: SparkSession) -> None:
     ]
 
 
-def test_lag_over_time_follows_both_sides(spark: SparkSession) -> None:
-    made = HandMade(spark)
+def test_lag_over_time_follows_both_sides() -> None:
+    made = HandMade()
     made.commit("g", "t", 0, 10, 0)
     made.commit("g", "t", 1, 0, 1)
     made.commit("g", "t", 0, 20, 20)
     made.commit("g", "t", 1, None, 41)
     measured = ends(
-        spark,
         ("t", 0, at(0), 0, 10, "file"),
         ("t", 1, at(10), 0, 7, "file"),
         ("t", 0, at(15), 0, 50, "file"),
@@ -78,11 +75,11 @@ def test_lag_over_time_follows_both_sides(spark: SparkSession) -> None:
     ]
 
 
-def test_without_measurements_progress_has_no_lag(spark: SparkSession) -> None:
-    made = HandMade(spark)
+def test_without_measurements_progress_has_no_lag() -> None:
+    made = HandMade()
     made.commit("g", "t", 0, 10, 0)
     made.commit("g", "t", 0, 70, 30)
-    table = in_steps(made, ends(spark), 60)
+    table = in_steps(made, ends(), 60)
     row = one(table)
     assert (row["commits"], row["advance"], row["offsets_per_s"], row["lag"]) == (2, 60, 1.0, None)
 
