@@ -4,8 +4,8 @@
 unstable: the test has a race, or groupd has one, and its developers have to find it. But it does not stop a change
 that has nothing to do with it. More than `MAX_REPEATED` failures are not repeated.
 
-The exit status is 0 if all of them pass now. It is 1 if one fails again, if there are too many, or if FILE is empty:
-then the tier failed for another reason.
+The exit status is 0 if all of them pass now. It is 1 if one fails again, if there are too many, or if FILE is
+empty: then the tier failed for another reason.
 """
 
 import re
