@@ -23,7 +23,7 @@ def recorded() -> RecordingFile:
 
 def test_a_rule_of_time_that_is_another(recorded: RecordingFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """After so long a rebalance says whom it waits for: from the first one that starts on it is otherwise."""
-    name = "coordinator.group.classic.classic_group.FIRST_REPORT_MS"
+    name = "coordinator.group.classic.classic_member.FIRST_REPORT_MS"
     monkeypatch.setattr(name, FIRST_REPORT_MS - 1)
     different = compare_recording(recorded).different
     assert different is not None
