@@ -64,22 +64,30 @@ class GuardedHandler:
         result = self._guard(request, self._create_helper(context))
         if result is PASS:
             return self._handler(request, context)
-        return self._apply_result(result, request, context, self._tasks.create_budget())
+        return self._apply_result(result, request, context, None)
 
     def _handle_in_steps(self, request: object, context: RequestContext) -> object:
         budget = self._tasks.create_budget()
-
-        def finish(result: GuardResult, reply: Reply | None) -> object:
-            behind_guard = context if reply is None else context.with_reply(reply)
-            if result is PASS:
-                return self._handler(request, behind_guard)
-            return self._apply_result(result, request, behind_guard, budget)
-
         guard = self._guard(request, self._create_helper(context), budget)
-        return self._tasks.run(guard, context.defer, budget, finish)
+        on_result = partial(self._on_guard_result, request, context, budget)
+        return self._tasks.run(guard, context.defer, budget, on_result)
+
+    def _on_guard_result(
+        self,
+        request: object,
+        context: RequestContext,
+        budget: TimeBudget,
+        result: GuardResult,
+        reply: Reply | None,
+    ) -> object:
+        if reply is not None:
+            context = context.with_reply(reply)
+        if result is PASS:
+            return self._handler(request, context)
+        return self._apply_result(result, request, context, budget)
 
     def _apply_result(
-        self, result: GuardResult, request: object, context: RequestContext, budget: TimeBudget
+        self, result: GuardResult, request: object, context: RequestContext, budget: TimeBudget | None
     ) -> object:
         """Refuse the request, or pass the rest of it to the handler."""
         if isinstance(result, AuthorizationDenied):
@@ -92,6 +100,7 @@ class GuardedHandler:
         response = self._handler(request, self._finish_deferred(finish, context), *result.arguments)
         if isinstance(response, DeferredResponse | NoResponse):
             return response
+        budget = budget or self._tasks.create_budget()
         return self._tasks.run(finish(response, budget), context.defer, budget)
 
     def _finish_deferred(self, finish: FinishResponse, context: RequestContext) -> RequestContext:
@@ -125,13 +134,8 @@ class ApiAuthorization:
 
     def __init__(self, authorizer: Authorizer, catalogue: Catalogue, config: Config) -> None:
         self._authorizer = authorizer
-        self._audit = AuditLog()
-        self._catalogue = catalogue
+        self._create_helper: CreateAuthHelper = partial(AuthHelper, authorizer, AuditLog(), catalogue)
         self._config = config
-
-    def create_helper(self, context: RequestContext) -> AuthHelper:
-        """What the sender of the request at hand may do."""
-        return AuthHelper(self._authorizer, self._audit, self._catalogue, context)
 
     def allows(
         self,
@@ -140,8 +144,8 @@ class ApiAuthorization:
         resource_type: ResourceType,
         resource_name: str,
     ) -> bool:
-        """Whether it may do one thing: for handlers that check authorization themselves."""
-        return self.create_helper(context).allows(operation, resource_type, resource_name)
+        """Return whether the client of a request has a right, for handlers that check it themselves."""
+        return self._create_helper(context).allows(operation, resource_type, resource_name)
 
     def guard_handlers(self, handlers: Mapping[int, Handler], tasks: RequestTasks) -> dict[int, Handler]:
         """Return the handlers with their guards in front."""
@@ -149,7 +153,7 @@ class ApiAuthorization:
         for key, handler in handlers.items():
             guard = self._create_guard(ApiKey(key))
             if guard is not None:
-                handler = GuardedHandler(guard, handler, self.create_helper, tasks).handle
+                handler = GuardedHandler(guard, handler, self._create_helper, tasks).handle
             guarded[key] = handler
         return guarded
 

@@ -29,6 +29,7 @@ from protocol.error_response import Entry, build_error_entry, build_error_respon
 
 _LOG: Final = logging.getLogger("kafka.authorizer.logger")
 
+_DEBUG: Final = logging.DEBUG
 _TOPIC: Final = ResourceType.TOPIC  # a member of an enum is looked up each time that it is named
 
 _RESOURCE_NAMES: Final = {
@@ -46,11 +47,6 @@ class AuditLog:
     def __init__(self) -> None:
         self._limit = LogLineLimit()
 
-    @property
-    def logs_allowed(self) -> bool:
-        """Whether the audit log has lines for allowed operations."""
-        return _LOG.isEnabledFor(logging.DEBUG)
-
     def log_decision(
         self,
         decision: Decision,
@@ -62,7 +58,7 @@ class AuditLog:
         api_name: str,
     ) -> None:
         """Log a decision: a denied operation at INFO, an allowed one at DEBUG."""
-        if not _LOG.isEnabledFor(logging.DEBUG if decision.allowed else logging.INFO):
+        if not _LOG.isEnabledFor(_DEBUG if decision.allowed else logging.INFO):
             return
         count = 1
         if not decision.allowed:
@@ -105,12 +101,12 @@ class AuthHelper:
     __slots__ = (
         "_audit",
         "_authorizer",
+        "_context",
         "_decisions",
         "_host",
         "_logs_allowed",
         "_operations",
         "_principal",
-        "api_name",
         "api_version",
         "catalogue",
     )
@@ -120,14 +116,15 @@ class AuthHelper:
     ) -> None:
         self._authorizer = authorizer
         self._audit = audit
-        self._logs_allowed = audit.logs_allowed
-        self._principal = context.client.principal
-        self._host = format_java_address(context.client.host)
+        self._context = context
+        self._logs_allowed = _LOG.isEnabledFor(_DEBUG)
+        client = context.client
+        self._principal = client.principal
+        self._host = format_java_address(client.host)
         self._decisions: dict[tuple[AclOperation, ResourceType, str], Decision] = {}
         self._operations: dict[tuple[ResourceType, str], int] = {}
         self.catalogue = catalogue
         """Finds the names of topics that a request gives by id."""
-        self.api_name = context.api_name
         self.api_version = context.api_version
 
     def allows(
@@ -146,8 +143,9 @@ class AuthHelper:
             decision = self._authorizer.decide(self._principal, self._host, operation, resource_type, name)
             self._decisions[key] = decision
             if (logs_allowed and self._logs_allowed) if decision.allowed else logs_denied:
+                api_name = self._context.api_name
                 self._audit.log_decision(
-                    decision, self._principal, self._host, operation, resource_type, name, self.api_name
+                    decision, self._principal, self._host, operation, resource_type, name, api_name
                 )
         return decision.allowed
 

@@ -8,6 +8,8 @@ Source: Kafka's `KafkaApis`, `ControllerApis`, and `getErrorResponse` of its req
 """
 
 from collections.abc import Mapping
+from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator.apis.auth_helper import AuthHelper
@@ -18,7 +20,6 @@ from coordinator.apis.authorization_rules import (
     PerElement,
     PerEntry,
     Require,
-    RequireEach,
     Right,
     Rule,
     WholeRequest,
@@ -26,6 +27,8 @@ from coordinator.apis.authorization_rules import (
     failed_first_and_merged,
     in_place,
     in_request_order,
+    in_steps,
+    list_allowed,
     refused_first,
     refused_last,
 )
@@ -107,8 +110,8 @@ async def _show_consumer_group(
         for assignment in (member.assignment, member.target_assignment):
             names.update(dict.fromkeys([topic.topic_name for topic in assignment.topic_partitions]))
         await budget.checkpoint()
-    for name in names:
-        if not helper.allows(DESCRIBE, TOPIC, name):
+    for step in in_steps(list(names)):
+        if not all(helper.allows(DESCRIBE, TOPIC, name) for name in step):
             return helper.build_denied_entry(
                 ConsumerGroupDescribeResponseGroup,
                 group.group_id,
@@ -125,12 +128,8 @@ async def _show_transaction(
     state: DescribeTransactionsTransactionState, _: Any, helper: AuthHelper, budget: Budget
 ) -> DescribeTransactionsTransactionState:
     """Omit the topics that the client may not describe."""
-    shown = []
-    for topic in state.topics:
-        if helper.allows(DESCRIBE, TOPIC, topic.topic):
-            shown.append(topic)
-        await budget.checkpoint()
-    state.topics = shown
+    allows = partial(helper.allows, DESCRIBE, TOPIC)
+    state.topics = await list_allowed(state.topics, allows, attrgetter("topic"), budget)
     return state
 
 
@@ -141,7 +140,7 @@ _GROUPS: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.HEARTBEAT: WholeRequest((_READ_GROUP,)),
     ApiKey.LEAVE_GROUP: WholeRequest((_READ_GROUP,)),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: WholeRequest(
-        (_READ_GROUP, RequireEach(DESCRIBE, TOPIC, "subscribed_topic_names")), lends_description=True
+        (_READ_GROUP, Require(DESCRIBE, TOPIC, "subscribed_topic_names", each=True)), lends_description=True
     ),
     ApiKey.FIND_COORDINATOR: CustomGuard(
         guard_find_coordinator, (Right(DESCRIBE, GROUP), Right(DESCRIBE, TRANSACTIONAL_ID))

@@ -9,8 +9,9 @@ Source: Kafka's `KafkaApis.handleProduceRequest`, `handleFetchRequest`, `handleI
 
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from coordinator.apis import authorization_rules
 from coordinator.apis.auth_helper import AuthHelper, AuthorizationDenied
 from coordinator.apis.authorization_rules import (
     DENIED,
@@ -19,7 +20,11 @@ from coordinator.apis.authorization_rules import (
     GuardResult,
     KeyOf,
     SplitElements,
+    allows_few,
+    allows_known_topic,
     in_place,
+    in_steps,
+    list_allowed,
     partition_by_authorized,
     separate_failed_topics,
 )
@@ -169,15 +174,16 @@ async def guard_add_partitions_to_txn(
     if not helper.allows(_WRITE, _TRANSACTIONAL_ID, request.v3_and_below_transactional_id):
         return helper.deny_request(request, _TRANSACTION_DENIED)
     is_refused = False
-    for topic in topics:
-        if not is_internal(topic.name) and not helper.allows_on_topic(_WRITE, topic.name):
-            is_refused = True
+    for step in in_steps(topics):
+        for topic in step:
+            if not is_internal(topic.name) and not helper.allows_on_topic(_WRITE, topic.name):
+                is_refused = True
         await budget.checkpoint()
     if not is_refused:
         return PASS
     results = []
-    for topic in topics:
-        results.append(_refuse_to_add(topic, helper))
+    for step in in_steps(topics):
+        results += [_refuse_to_add(topic, helper) for topic in step]
         await budget.checkpoint()
     return AuthorizationDenied(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
 
@@ -213,8 +219,20 @@ class _GroupSplit(NamedTuple):
     """None: the request reads all topics of the group."""
     find_key: KeyOf
 
+    @property
+    def may_change_response(self) -> bool:
+        """Return whether the guard has topics to add, to omit or to move in the response.
 
-_SINGLE_GROUP_KEY: Final[KeyOf] = attrgetter("name")
+        A handler looks up many topic ids in steps. A topic that is deleted meanwhile has to follow the others.
+        """
+        if self.topics is None or self.topics.refused:
+            return True
+        is_large = len(self.topics.elements) > authorization_rules.ELEMENTS_PER_STEP
+        return is_large and self.find_key is _find_id
+
+
+_find_name: Final = attrgetter("name")
+_find_id: Final = attrgetter("topic_id")
 
 
 async def guard_offset_fetch(request: OffsetFetchRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
@@ -235,7 +253,7 @@ async def guard_offset_fetch(request: OffsetFetchRequest, helper: AuthHelper, bu
             await _show_offsets(group, split, helper, finish_budget)
             for group, split in zip(response.groups, splits, strict=True)
         ]
-        response.groups = await in_place(shown, groups, _SINGLE_GROUP_KEY, finish_budget)
+        response.groups = await in_place(shown, groups, str, finish_budget)
         return response
 
     groups = SplitElements(request.groups, [], [], [])
@@ -250,9 +268,9 @@ async def guard_offset_fetch(request: OffsetFetchRequest, helper: AuthHelper, bu
     request.groups = groups.allowed
     if not groups.allowed:
         return AuthorizationDenied(OffsetFetchResponse(groups=groups.refused))
-    if groups.refused or any(split.topics is None or split.topics.refused for split in splits):
+    if groups.refused or any(split.may_change_response for split in splits):
         return GuardPassed(finish)
-    return GuardPassed(finish) if helper.api_version >= _FETCH_BY_ID_SINCE else PASS
+    return PASS
 
 
 async def _split_topics(group: OffsetFetchRequestGroup, helper: AuthHelper, budget: Budget) -> _GroupSplit:
@@ -261,48 +279,39 @@ async def _split_topics(group: OffsetFetchRequestGroup, helper: AuthHelper, budg
     The handler could find an unknown id later, without a decision.
     """
     by_id = helper.api_version >= _FETCH_BY_ID_SINCE
-    find_key: KeyOf = attrgetter("topic_id") if by_id else attrgetter("name")
     if group.topics is None:
-        return _GroupSplit(None, find_key)
+        return _GroupSplit(None, _find_name)
 
     def find_name(topic: OffsetFetchRequestTopics) -> str | None:
-        return helper.find_topic_name(topic.topic_id) if by_id else topic.name
-
-    def allows(topic: OffsetFetchRequestTopics) -> bool:
-        name = find_name(topic)
-        return name is not None and helper.allows_on_topic(_DESCRIBE, name)
+        return helper.find_topic_name(topic.topic_id)
 
     def refuse(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-        error = ErrorCode.UNKNOWN_TOPIC_ID if find_name(topic) is None else _TOPIC_DENIED
+        error = ErrorCode.UNKNOWN_TOPIC_ID if by_id and find_name(topic) is None else _TOPIC_DENIED
         return helper.build_denied_entry(OffsetFetchResponseTopics, topic, error)
 
-    split = await partition_by_authorized(group.topics, allows, refuse, budget)
+    if by_id:
+        allows = partial(allows_known_topic, helper, _DESCRIBE)
+        split = await partition_by_authorized(group.topics, allows, refuse, budget, find_name)
+    else:
+        allows = partial(helper.allows_on_topic, _DESCRIBE)
+        split = await partition_by_authorized(group.topics, allows, refuse, budget, _find_name)
     group.topics = split.allowed
-    return _GroupSplit(split, find_key)
+    return _GroupSplit(split, _find_id if by_id else _find_name)
 
 
 async def _show_offsets(
     group: OffsetFetchResponseGroup, split: _GroupSplit, helper: AuthHelper, budget: Budget
 ) -> OffsetFetchResponseGroup:
     """Return the entry of a group as the client may see it."""
-    if group.error_code != ErrorCode.NONE:
+    if group.error_code != ErrorCode.NONE or not split.may_change_response:
         return group
     if split.topics is None:
-        topics = await _list_described(group.topics, helper, budget)
+        allows = partial(helper.allows_on_topic, _DESCRIBE)
+        topics = await list_allowed(group.topics, allows, _find_name, budget)
     else:
         failed, others = await separate_failed_topics(group.topics, split.topics, split.find_key, budget)
         topics = others + failed
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
-
-
-async def _list_described(topics: list[Any], helper: AuthHelper, budget: Budget) -> list[Any]:
-    """Return the topics that the client may describe."""
-    described = []
-    for topic in topics:
-        if helper.allows_on_topic(_DESCRIBE, topic.name):
-            described.append(topic)
-        await budget.checkpoint()
-    return described
 
 
 async def _guard_single_group(request: OffsetFetchRequest, helper: AuthHelper, budget: Budget) -> GuardResult:
@@ -310,23 +319,21 @@ async def _guard_single_group(request: OffsetFetchRequest, helper: AuthHelper, b
     if not helper.allows(_DESCRIBE, _GROUP, request.group_id):
         return helper.deny_request(request, _GROUP_DENIED)
 
-    def allows(topic: OffsetFetchRequestTopic) -> bool:
-        return helper.allows_on_topic(_DESCRIBE, topic.name)
-
     def refuse(topic: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
         return helper.build_denied_entry(OffsetFetchResponseTopic, topic, _TOPIC_DENIED)
 
     async def finish(response: OffsetFetchResponse, finish_budget: Budget) -> OffsetFetchResponse:
         if response.error_code == ErrorCode.NONE:
             if split is None:
-                response.topics = await _list_described(response.topics, helper, finish_budget)
+                response.topics = await list_allowed(response.topics, allows, _find_name, finish_budget)
             else:
                 response.topics = response.topics + split.refused
         return response
 
+    allows = partial(helper.allows_on_topic, _DESCRIBE)
     split: SplitElements | None = None
     if request.topics is not None:
-        split = await partition_by_authorized(request.topics, allows, refuse, budget)
+        split = await partition_by_authorized(request.topics, allows, refuse, budget, _find_name)
         request.topics = split.allowed
         if not split.refused:
             return PASS
@@ -356,9 +363,6 @@ async def guard_find_coordinator(
             return PASS
         return helper.deny_request(request, error)
 
-    def allows(key: str) -> bool:
-        return helper.allows(_DESCRIBE, resource, key)
-
     def refuse(key: str) -> Coordinator:
         return helper.build_denied_entry(Coordinator, key, error, message="")
 
@@ -366,6 +370,9 @@ async def guard_find_coordinator(
         response.coordinators = await in_place(response.coordinators, split, str, finish_budget)
         return response
 
+    allows = partial(helper.allows, _DESCRIBE, resource)
+    if allows_few(request.coordinator_keys, allows):
+        return PASS
     split = await partition_by_authorized(request.coordinator_keys, allows, refuse, budget)
     if not split.refused:
         return PASS

@@ -14,7 +14,7 @@ Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, `DescribeTopicPartitions
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +24,9 @@ from coordinator.apis.authorization_rules import (
     CoroutineGuard,
     GuardPassed,
     GuardResult,
+    allows_few,
     in_place,
+    in_steps,
     partition_by_authorized,
 )
 from coordinator.core.time_budget import Budget
@@ -99,12 +101,13 @@ def create_metadata_guard(creates_topics: bool) -> CoroutineGuard:
         async def finish(response: MetadataResponse, finish_budget: Budget) -> MetadataResponse:
             shown: list[MetadataResponseTopic] = []
             not_created: list[MetadataResponseTopic] = []
-            for topic in () if shows_none else response.topics:
-                if not is_all or helper.allows_on_topic(_DESCRIBE, topic.name or "", is_silent=True):
-                    # A topic that was deleted since the guard, and that the client may not create, is denied.
-                    (not_created if topic.error_code == _DENIED else shown).append(topic)
-                    if with_operations:
-                        _show_operations(topic, helper)
+            for step in in_steps([] if shows_none else response.topics):
+                for topic in step:
+                    if not is_all or helper.allows_on_topic(_DESCRIBE, topic.name or "", is_silent=True):
+                        # A topic that was deleted since the guard, and that the client may not create, is denied.
+                        (not_created if topic.error_code == _DENIED else shown).append(topic)
+                        if with_operations:
+                            _show_operations(topic, helper)
                 await finish_budget.checkpoint()
             response.topics = shown + not_created + refused
             if request.include_cluster_authorized_operations:
@@ -212,11 +215,12 @@ async def guard_describe_topic_partitions(
         response: DescribeTopicPartitionsResponse, finish_budget: Budget
     ) -> DescribeTopicPartitionsResponse:
         shown = []
-        for topic in response.topics:
-            # A topic that was deleted since its step is not one of all topics.
-            if not is_all or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                _show_operations(topic, helper)
-                shown.append(topic)
+        for step in in_steps(response.topics):
+            for topic in step:
+                # A topic that was deleted since its step is not one of all topics.
+                if not is_all or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    _show_operations(topic, helper)
+                    shown.append(topic)
             await finish_budget.checkpoint()
         response.topics = shown + refused
         return response
@@ -230,12 +234,12 @@ async def guard_describe_topic_partitions(
 
 
 async def _count_names(
-    topics: Iterable[CreatableTopic | CreatePartitionsTopic], budget: Budget
+    topics: Sequence[CreatableTopic | CreatePartitionsTopic], budget: Budget
 ) -> Counter[str]:
     """Return how often a request names each topic."""
     counts: Counter[str] = Counter()
-    for topic in topics:
-        counts[topic.name] += 1
+    for step in in_steps(topics):
+        counts.update([topic.name for topic in step])
         await budget.checkpoint()
     return counts
 
@@ -249,25 +253,24 @@ async def guard_create_topics(
     """
     counts = await _count_names(request.topics, budget)
     covers = helper.allows_on_cluster(AclOperation.CREATE, logs_denied=False)
+    may_describe = partial(helper.allows_on_topic, AclOperation.DESCRIBE_CONFIGS, is_silent=True)
 
     def allows(topic: CreatableTopic) -> bool:
         if counts[topic.name] > 1:
             return True  # the handler refuses a repeated topic
-        helper.allows_on_topic(AclOperation.DESCRIBE_CONFIGS, topic.name, is_silent=True)
+        may_describe(topic.name)
         return covers or helper.allows_on_topic(AclOperation.CREATE, topic.name)
 
     def refuse(topic: CreatableTopic) -> CreatableTopicResult:
         return helper.build_denied_entry(CreatableTopicResult, topic, _DENIED, "Authorization failed.")
 
     async def finish(response: CreateTopicsResponse, finish_budget: Budget) -> CreateTopicsResponse:
-        for topic in response.topics:
-            is_created = topic.error_code == ErrorCode.NONE
-            if is_created and not helper.allows_on_topic(
-                AclOperation.DESCRIBE_CONFIGS, topic.name, is_silent=True
-            ):
-                topic.topic_config_error_code = _DENIED
-                topic.num_partitions = topic.replication_factor = -1
-                topic.configs = []
+        for step in in_steps(response.topics):
+            for topic in step:
+                if topic.error_code == ErrorCode.NONE and not may_describe(topic.name):
+                    topic.topic_config_error_code = _DENIED
+                    topic.num_partitions = topic.replication_factor = -1
+                    topic.configs = []
             await finish_budget.checkpoint()
         response.topics = response.topics + split.refused
         return response
@@ -351,6 +354,8 @@ async def guard_describe_configs(
         response.results = response.results + split.refused
         return response
 
+    if allows_few(request.resources, allows):
+        return PASS
     split = await partition_by_authorized(request.resources, allows, refuse, budget)
     request.resources = split.allowed
     return GuardPassed(finish) if split.refused else PASS
@@ -388,6 +393,8 @@ async def _guard_alteration(
         response.responses = await in_place(response.responses, split, str, finish_budget)
         return response
 
+    if allows_few(request.resources, allows):
+        return PASS
     split = await partition_by_authorized(request.resources, allows, refuse, budget)
     request.resources = split.allowed
     return GuardPassed(finish) if split.refused else PASS

@@ -19,6 +19,7 @@ from itertools import combinations
 from typing import Any, Final, NamedTuple, cast
 from unittest.mock import patch
 
+from coordinator.apis import authorization_rules
 from coordinator.apis.api_authorization import ApiAuthorization
 from coordinator.apis.request_task import RequestTasks
 from coordinator.config.properties import Config, parse_config
@@ -221,7 +222,7 @@ async def play_case(
 
     Args:
         granted: the rights of the client, as in `Case.granted`.
-        in_steps: whether the guard waits at each of its checkpoints, and the handler answers later.
+        in_steps: whether the guard waits after each element, and the handler answers later.
 
     Returns:
         the case, and the rights on which the guard decided.
@@ -250,7 +251,10 @@ async def play_case(
     log = logging.getLogger("kafka.authorizer.logger")
     log.addHandler(audit)
     try:
-        with patch.object(time_budget, "SLICE_NS", -1 if in_steps else 1 << 62):
+        with (
+            patch.object(time_budget, "SLICE_NS", -1 if in_steps else 1 << 62),
+            patch.object(authorization_rules, "ELEMENTS_PER_STEP", 1 if in_steps else 1 << 30),
+        ):
             response = guarded(request, context)
             if isinstance(response, DeferredResponse):
                 response = await asyncio.wait_for(answered, 60)

@@ -86,7 +86,8 @@ _VARIANTS: Final[Mapping[ApiKey, tuple[Variant, ...]]] = {
     ),
     ApiKey.FETCH: (
         Variant("a consumer", {"replica_id": -1, "replica_state": None}),
-        Variant("a replica", {"replica_id": 2, "replica_state": ReplicaState(replica_id=2)}),
+        Variant("a replica", {"replica_id": 2}),
+        Variant("a replica with a state", {"replica_state": ReplicaState(replica_id=2)}),
     ),
     ApiKey.METADATA: (
         Variant("topics"),

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from coordinator.apis import authorization_rules
 from coordinator.core import time_budget
 from coordinator.security.core.acl import AclOperation
 from protocol.error_codes import ErrorCode
@@ -21,6 +22,7 @@ NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 @pytest.fixture(autouse=True)
 def _a_step_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_budget, "SLICE_NS", 0)
+    monkeypatch.setattr(authorization_rules, "ELEMENTS_PER_STEP", 1)
 
 
 async def test_answers_keep_their_order_and_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:

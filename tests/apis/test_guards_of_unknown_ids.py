@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.apis import authorization_rules
 from coordinator.apis.auth_helper import AuditLog, AuthHelper, AuthorizationDenied
 from coordinator.apis.authorization_table import RULES
 from coordinator.network.request_context import ApiCounts, RequestContext, ResponseEncoder
@@ -105,7 +106,10 @@ def topic_ids(request: Any) -> set[bytes]:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-async def test_a_topic_that_becomes_known_later_does_not_reach_the_handler(name: str) -> None:
+async def test_a_topic_that_becomes_known_later_does_not_reach_the_handler(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(authorization_rules, "ELEMENTS_PER_STEP", 1)
     key, version, create = REQUESTS[name]
     request = create()
     allowed = [

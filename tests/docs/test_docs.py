@@ -12,6 +12,7 @@ from docs import (
     generate_kafka_tools,
     generate_log_lines,
     generate_metrics,
+    generate_permissions,
     generate_protocol,
 )
 
@@ -176,6 +177,10 @@ def test_the_page_of_metrics_is_fresh() -> None:
 
 def test_the_page_of_log_lines_is_fresh() -> None:
     assert generate_log_lines.PAGE.read_text() == generate_log_lines.page()
+
+
+def test_the_table_of_permissions_is_generated() -> None:
+    assert generate_permissions.PAGE.read_text() == generate_permissions.page()
 
 
 def test_the_table_of_kafkas_tools_is_generated() -> None:
