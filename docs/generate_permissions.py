@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from coordinator.apis.authorization_rules import PerElement, PerEntry, Require, Right, Rule, WholeRequest
+from coordinator.apis.authorization_rules import PerElement, PerEntry, Require, Rule, WholeRequest
 from coordinator.apis.authorization_table import RULES
 from coordinator.security.core.acl import ResourceType
 from protocol.apis import APIS, ApiKey
@@ -76,10 +76,10 @@ def _format_needs(rule: Rule) -> str:
     if isinstance(rule, WholeRequest) and rule.covered_by is not None:
         return _cover(rule.covered_by, _join(rule.requires))
     if isinstance(rule, PerElement):
-        own = Right(rule.operation, rule.resource)
+        own = Require(rule.operation, rule.resource)
         return _cover(rule.covered_by, _join([*rule.before, own, *rule.shown_rights]))
     if isinstance(rule, PerEntry):
-        own = Right(rule.operation, rule.resource)
+        own = Require(rule.operation, rule.resource)
         return _cover(rule.covered_by, f"{_join([own])}, else the response omits it")
     return _join(rule.list_rights()) or "no permission"
 
@@ -88,7 +88,7 @@ def _cover(covered_by: Require | None, needs: str) -> str:
     return needs if covered_by is None else f"{_join([covered_by])}, or {needs}"
 
 
-def _join(rights: Iterable[Right | Require]) -> str:
+def _join(rights: Iterable[Require]) -> str:
     return ", ".join(f"{right.operation.name} of {_RESOURCES[right.resource]}" for right in rights)
 
 

@@ -6,7 +6,7 @@ and adds their entries to the response of the handler. `authorization_table.py` 
 - `WholeRequest`: the request needs each of some rights; without them it has an error response.
 - `PerElement`: the request needs a right for each element of an array. The others are refused.
 - `PerEntry`: the response omits entries for which the client lacks a right.
-- `CustomGuard`: a function checks the rights.
+- `CustomGuard`: a function checks the rights. `NoGuard`: the handler checks them, or the request needs none.
 
 Error responses come from the declared messages (`protocol/error_response.py`).
 """
@@ -69,12 +69,12 @@ checks after its last checkpoint, because the handler follows without another on
 
 
 class Require(NamedTuple):
-    """A right that a request needs as a whole."""
+    """A right that a request needs."""
 
     operation: AclOperation
     resource: ResourceType
     field: str = ""
-    """The field of the request that names the resource; empty for the cluster."""
+    """The field of the request that names the resource. It is empty for the cluster, and in lists of rights."""
     each: bool = False
     """Whether the field lists several resources, or is null. They are checked in one step: 130,000 take 18 ms."""
 
@@ -100,20 +100,13 @@ def is_covered(covered_by: Require, helper: AuthHelper) -> bool:
     return helper.allows_on_cluster(covered_by.operation, logs_denied=False)
 
 
-class Right(NamedTuple):
-    """An operation on a type of resource, for the documentation."""
-
-    operation: AclOperation
-    resource: ResourceType
-
-
 class Rule(Protocol):
     """The rule of one API."""
 
     def create_guard(self, api: Api) -> Guard | CoroutineGuard | None:
         """Return the guard of an API, or None for a request without one."""
 
-    def list_rights(self) -> Iterator[Right]:
+    def list_rights(self) -> Iterator[Require]:
         """Return the rights that the rule checks."""
 
 
@@ -148,11 +141,11 @@ class WholeRequest(Struct, frozen=True):
 
         return guard
 
-    def list_rights(self) -> Iterator[Right]:
+    def list_rights(self) -> Iterator[Require]:
         """Return the rights that the rule checks."""
-        yield from _list_rights(self.covered_by, *self.requires)
+        yield from filter(None, (self.covered_by, *self.requires))
         if self.lends_description:
-            yield Right(AclOperation.DESCRIBE, ResourceType.TOPIC)
+            yield Require(AclOperation.DESCRIBE, ResourceType.TOPIC)
 
 
 def in_steps(elements: Sequence[Element]) -> Iterable[Sequence[Element]]:
@@ -226,7 +219,7 @@ async def list_allowed(
     find_name: Callable[[Element], Any],
     budget: Budget,
 ) -> list[Element]:
-    """Return the entries of a response for whose names the client has a right, in steps."""
+    """Return the entries of a response that the client may see, in steps. In: as for `partition_by_authorized`."""
     if len(entries) <= ELEMENTS_PER_STEP:
         return [entry for entry in entries if allows(find_name(entry))]
     allowed: list[Element] = []
@@ -378,18 +371,18 @@ class PerElement(Struct, frozen=True):
     """Whether the handler gets a request of which no element is left."""
     show: ShowEntry | None = None
     show_if: str = ""
-    """The field of the request without which entries are shown as they are; empty: there is none."""
-    shown_rights: tuple[Right, ...] = ()
+    """The field of the request that must be true for it; empty: it applies always."""
+    shown_rights: tuple[Require, ...] = ()
     """The rights that `show` checks."""
 
     def create_guard(self, api: Api) -> CoroutineGuard:
         """Return the guard of an API."""
         return partial(self._guard, api.response)
 
-    def list_rights(self) -> Iterator[Right]:
+    def list_rights(self) -> Iterator[Require]:
         """Return the rights that the rule checks."""
-        yield from _list_rights(*self.before, self.covered_by)
-        yield Right(self.operation, self.resource)
+        yield from filter(None, (*self.before, self.covered_by))
+        yield Require(self.operation, self.resource)
         yield from self.shown_rights
 
     async def _guard(
@@ -469,7 +462,7 @@ class PerElement(Struct, frozen=True):
 
 
 class PerEntry(Struct, frozen=True):
-    """A request without names, whose response omits the entries for which its client lacks a right."""
+    """A request without names. Its response omits the entries for which the client lacks a right."""
 
     array: str
     """The field of the response with the entries."""
@@ -502,55 +495,35 @@ class PerEntry(Struct, frozen=True):
 
         return guard
 
-    def list_rights(self) -> Iterator[Right]:
+    def list_rights(self) -> Iterator[Require]:
         """Return the rights that the rule checks."""
-        yield from _list_rights(self.covered_by)
-        yield Right(self.operation, self.resource)
+        yield from filter(None, (self.covered_by,))
+        yield Require(self.operation, self.resource)
 
 
 class CustomGuard(Struct, frozen=True):
-    """A request whose rights a function checks."""
+    """A request with a function that checks its rights."""
 
     guard: Guard | CoroutineGuard
-    rights: tuple[Right, ...]
+    rights: tuple[Require, ...]
 
     def create_guard(self, _: Api) -> Guard | CoroutineGuard:
         """Return the function."""
         return self.guard
 
-    def list_rights(self) -> Iterator[Right]:
+    def list_rights(self) -> Iterator[Require]:
         """Return the rights that the function checks."""
         return iter(self.rights)
 
 
-class CheckedByHandler(Struct, frozen=True):
-    """A request whose handler checks the rights."""
+class NoGuard(Struct, frozen=True):
+    """A request that passes without a guard: it needs no right, or its handler checks the rights."""
 
-    rights: tuple[Right, ...]
+    rights: tuple[Require, ...] = ()
 
     def create_guard(self, _: Api) -> None:
         """Return None."""
 
-    def list_rights(self) -> Iterator[Right]:
+    def list_rights(self) -> Iterator[Require]:
         """Return the rights that the handler checks."""
         return iter(self.rights)
-
-
-class _Open:
-    """A request for which a client needs no right."""
-
-    def create_guard(self, _: Api) -> None:
-        """Return None."""
-
-    def list_rights(self) -> Iterator[Right]:
-        """Return no right."""
-        return iter(())
-
-
-OPEN: Final = _Open()
-
-
-def _list_rights(*requires: Require | None) -> Iterator[Right]:
-    for each in requires:
-        if each is not None:
-            yield Right(each.operation, each.resource)

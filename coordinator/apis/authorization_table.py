@@ -14,13 +14,11 @@ from typing import Any, Final
 
 from coordinator.apis.auth_helper import AuthHelper
 from coordinator.apis.authorization_rules import (
-    OPEN,
-    CheckedByHandler,
     CustomGuard,
+    NoGuard,
     PerElement,
     PerEntry,
     Require,
-    Right,
     Rule,
     WholeRequest,
     failed_first,
@@ -143,7 +141,7 @@ _GROUPS: Final[Mapping[ApiKey, Rule]] = {
         (_READ_GROUP, Require(DESCRIBE, TOPIC, "subscribed_topic_names", each=True)), lends_description=True
     ),
     ApiKey.FIND_COORDINATOR: CustomGuard(
-        guard_find_coordinator, (Right(DESCRIBE, GROUP), Right(DESCRIBE, TRANSACTIONAL_ID))
+        guard_find_coordinator, (Require(DESCRIBE, GROUP), Require(DESCRIBE, TRANSACTIONAL_ID))
     ),
     ApiKey.LIST_GROUPS: PerEntry(
         "groups", DESCRIBE, GROUP, "group_id", covered_by=_DESCRIBE_CLUSTER, logs_denied=False
@@ -162,7 +160,7 @@ _GROUPS: Final[Mapping[ApiKey, Rule]] = {
         GROUP,
         order=refused_first,
         show=_show_consumer_group,
-        shown_rights=(Right(DESCRIBE, TOPIC),),
+        shown_rights=(Require(DESCRIBE, TOPIC),),
     ),
     ApiKey.DELETE_GROUPS: PerElement("groups_names", DELETE, GROUP, is_distinct=True),
     ApiKey.OFFSET_COMMIT: PerElement(
@@ -174,7 +172,9 @@ _GROUPS: Final[Mapping[ApiKey, Rule]] = {
         order=failed_first_and_merged,
         topic_ids_since=10,
     ),
-    ApiKey.OFFSET_FETCH: CustomGuard(guard_offset_fetch, (Right(DESCRIBE, GROUP), Right(DESCRIBE, TOPIC))),
+    ApiKey.OFFSET_FETCH: CustomGuard(
+        guard_offset_fetch, (Require(DESCRIBE, GROUP), Require(DESCRIBE, TOPIC))
+    ),
     # The group gets the request in any case: its error takes precedence.
     ApiKey.OFFSET_DELETE: PerElement(
         "topics",
@@ -189,11 +189,11 @@ _GROUPS: Final[Mapping[ApiKey, Rule]] = {
 _TRANSACTIONS: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.INIT_PRODUCER_ID: CustomGuard(
         guard_init_producer_id,
-        (Right(WRITE, TRANSACTIONAL_ID), Right(WRITE, TOPIC), Right(IDEMPOTENT_WRITE, CLUSTER)),
+        (Require(WRITE, TRANSACTIONAL_ID), Require(WRITE, TOPIC), Require(IDEMPOTENT_WRITE, CLUSTER)),
     ),
     ApiKey.ADD_PARTITIONS_TO_TXN: CustomGuard(
         guard_add_partitions_to_txn,
-        (Right(WRITE, TRANSACTIONAL_ID), Right(WRITE, TOPIC), Right(CLUSTER_ACTION, CLUSTER)),
+        (Require(WRITE, TRANSACTIONAL_ID), Require(WRITE, TOPIC), Require(CLUSTER_ACTION, CLUSTER)),
     ),
     ApiKey.ADD_OFFSETS_TO_TXN: WholeRequest((_WRITE_TRANSACTION, _READ_GROUP)),
     ApiKey.TXN_OFFSET_COMMIT: PerElement(
@@ -213,13 +213,13 @@ _TRANSACTIONS: Final[Mapping[ApiKey, Rule]] = {
         TRANSACTIONAL_ID,
         order=in_place,
         show=_show_transaction,
-        shown_rights=(Right(DESCRIBE, TOPIC),),
+        shown_rights=(Require(DESCRIBE, TOPIC),),
     ),
     ApiKey.LIST_TRANSACTIONS: PerEntry("transaction_states", DESCRIBE, TRANSACTIONAL_ID, "transactional_id"),
 }
 _RECORDS: Final[Mapping[ApiKey, Rule]] = {
-    ApiKey.PRODUCE: CustomGuard(guard_produce, (Right(WRITE, TRANSACTIONAL_ID), Right(WRITE, TOPIC))),
-    ApiKey.FETCH: CustomGuard(guard_fetch, (Right(READ, TOPIC), Right(CLUSTER_ACTION, CLUSTER))),
+    ApiKey.PRODUCE: CustomGuard(guard_produce, (Require(WRITE, TRANSACTIONAL_ID), Require(WRITE, TOPIC))),
+    ApiKey.FETCH: CustomGuard(guard_fetch, (Require(READ, TOPIC), Require(CLUSTER_ACTION, CLUSTER))),
     ApiKey.LIST_OFFSETS: PerElement("topics", DESCRIBE, TOPIC, "name"),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: PerElement(
         "topics", DESCRIBE, TOPIC, "topic", covered_by=_CLUSTER_ACTION
@@ -232,35 +232,47 @@ _RECORDS: Final[Mapping[ApiKey, Rule]] = {
 _TOPICS: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.METADATA: CustomGuard(
         create_metadata_guard(creates_topics=True),
-        (Right(DESCRIBE, TOPIC), Right(CREATE, CLUSTER), Right(CREATE, TOPIC), Right(DESCRIBE, CLUSTER)),
+        (
+            Require(DESCRIBE, TOPIC),
+            Require(CREATE, CLUSTER),
+            Require(CREATE, TOPIC),
+            Require(DESCRIBE, CLUSTER),
+        ),
     ),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: CustomGuard(guard_describe_topic_partitions, (Right(DESCRIBE, TOPIC),)),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: CustomGuard(
+        guard_describe_topic_partitions, (Require(DESCRIBE, TOPIC),)
+    ),
     ApiKey.CREATE_TOPICS: CustomGuard(
-        guard_create_topics, (Right(CREATE, CLUSTER), Right(CREATE, TOPIC), Right(DESCRIBE_CONFIGS, TOPIC))
+        guard_create_topics,
+        (Require(CREATE, CLUSTER), Require(CREATE, TOPIC), Require(DESCRIBE_CONFIGS, TOPIC)),
     ),
-    ApiKey.CREATE_PARTITIONS: CustomGuard(guard_create_partitions, (Right(ALTER, TOPIC),)),
+    ApiKey.CREATE_PARTITIONS: CustomGuard(guard_create_partitions, (Require(ALTER, TOPIC),)),
     ApiKey.DELETE_TOPICS: CustomGuard(
-        guard_delete_topics, (Right(DELETE, CLUSTER), Right(DESCRIBE, TOPIC), Right(DELETE, TOPIC))
+        guard_delete_topics, (Require(DELETE, CLUSTER), Require(DESCRIBE, TOPIC), Require(DELETE, TOPIC))
     ),
     ApiKey.DESCRIBE_CONFIGS: CustomGuard(
         guard_describe_configs,
-        (Right(DESCRIBE_CONFIGS, TOPIC), Right(DESCRIBE_CONFIGS, GROUP), Right(DESCRIBE_CONFIGS, CLUSTER)),
+        (
+            Require(DESCRIBE_CONFIGS, TOPIC),
+            Require(DESCRIBE_CONFIGS, GROUP),
+            Require(DESCRIBE_CONFIGS, CLUSTER),
+        ),
     ),
     ApiKey.ALTER_CONFIGS: CustomGuard(
         guard_alter_configs,
-        (Right(ALTER_CONFIGS, TOPIC), Right(ALTER_CONFIGS, GROUP), Right(ALTER_CONFIGS, CLUSTER)),
+        (Require(ALTER_CONFIGS, TOPIC), Require(ALTER_CONFIGS, GROUP), Require(ALTER_CONFIGS, CLUSTER)),
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: CustomGuard(
         guard_incremental_alter_configs,
-        (Right(ALTER_CONFIGS, TOPIC), Right(ALTER_CONFIGS, GROUP), Right(ALTER_CONFIGS, CLUSTER)),
+        (Require(ALTER_CONFIGS, TOPIC), Require(ALTER_CONFIGS, GROUP), Require(ALTER_CONFIGS, CLUSTER)),
     ),
     ApiKey.LIST_CONFIG_RESOURCES: WholeRequest((_DESCRIBE_CLUSTER_CONFIGS,)),
 }
 _CLUSTER: Final[Mapping[ApiKey, Rule]] = {
-    ApiKey.API_VERSIONS: OPEN,
-    ApiKey.SASL_HANDSHAKE: OPEN,
-    ApiKey.SASL_AUTHENTICATE: OPEN,
-    ApiKey.DESCRIBE_CLUSTER: CustomGuard(guard_describe_cluster, (Right(DESCRIBE, CLUSTER),)),
+    ApiKey.API_VERSIONS: NoGuard(),
+    ApiKey.SASL_HANDSHAKE: NoGuard(),
+    ApiKey.SASL_AUTHENTICATE: NoGuard(),
+    ApiKey.DESCRIBE_CLUSTER: CustomGuard(guard_describe_cluster, (Require(DESCRIBE, CLUSTER),)),
     # Versions below 3 have no error field: their response lists no directories.
     ApiKey.DESCRIBE_LOG_DIRS: WholeRequest((_DESCRIBE_CLUSTER,)),
     ApiKey.ELECT_LEADERS: WholeRequest((_ALTER_CLUSTER,), has_message=True),
@@ -269,9 +281,9 @@ _CLUSTER: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.DESCRIBE_CLIENT_QUOTAS: WholeRequest((_DESCRIBE_CLUSTER_CONFIGS,), has_message=True),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: WholeRequest((_DESCRIBE_CLUSTER,)),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: WholeRequest((_ALTER_CLUSTER,), has_message=True),
-    ApiKey.DESCRIBE_ACLS: CheckedByHandler((Right(DESCRIBE, CLUSTER),)),
-    ApiKey.CREATE_ACLS: CheckedByHandler((Right(ALTER, CLUSTER),)),
-    ApiKey.DELETE_ACLS: CheckedByHandler((Right(ALTER, CLUSTER),)),
+    ApiKey.DESCRIBE_ACLS: NoGuard((Require(DESCRIBE, CLUSTER),)),
+    ApiKey.CREATE_ACLS: NoGuard((Require(ALTER, CLUSTER),)),
+    ApiKey.DELETE_ACLS: NoGuard((Require(ALTER, CLUSTER),)),
 }
 RULES: Final[Mapping[ApiKey, Rule]] = _GROUPS | _TRANSACTIONS | _RECORDS | _TOPICS | _CLUSTER  # type: ignore[operator]
 """The rule of every API that is served."""

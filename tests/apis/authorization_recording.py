@@ -70,7 +70,7 @@ class Case(NamedTuple):
     version: int
     variant: str
     granted: str
-    """The rights of the client, or, after "all but", those that it lacks."""
+    """The rights of the client, or the rights that it lacks after "all but"."""
     handled: str
     """The request that the handler gets, in hexadecimal digits, if any of its elements is left."""
     rights: str
