@@ -5,7 +5,7 @@ A release is final until the partition is opened again. What was acknowledged is
 that cannot serve them get Kafka's errors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any, Final
 
@@ -25,8 +25,9 @@ from protocol.error_codes import ErrorCode
 from storage.log import PartitionLog
 from tests.runtime.lifecycle_world import World, find_commit_error
 
-SEEDS: Final = 100
-EXTENDED_SEEDS: Final = 2_000
+SEEDS: Final = (74, *range(12), 20, 26, 40, 52, 55)
+"""These reach every transition, and notice every planted fault."""
+EXTENDED_SEEDS: Final = range(12, 2_000)
 STEPS: Final = 400
 RECOVERY_S: Final = 6
 FAILING_CALLS: Final = ("write", "open", "pread", "truncate", "fsync_directory")
@@ -199,7 +200,7 @@ class Model:
         assert world.fetch() == (ErrorCode.NONE, world.last_offset)
 
 
-def play(seeds: range) -> None:
+def play(seeds: Iterable[int]) -> None:
     for seed in seeds:
         try:
             Model(seed).run(STEPS)
@@ -210,7 +211,7 @@ def play(seeds: range) -> None:
 
 @pytest.mark.extended
 def test_a_partition_keeps_the_laws_for_long() -> None:
-    play(range(SEEDS, EXTENDED_SEEDS))
+    play(EXTENDED_SEEDS)
 
 
 def world_with_one_commit() -> World:
@@ -270,7 +271,7 @@ def test_a_partition_keeps_the_laws_at_every_transition(monkeypatch: pytest.Monk
         apply(lifecycle, event)
 
     monkeypatch.setattr(PartitionLifecycle, "apply", record)
-    play(range(SEEDS))
+    play(SEEDS)
     expected = {
         (stage, event)
         for stage, event in TRANSITIONS
@@ -366,7 +367,7 @@ PLANTED: Final[dict[str, Callable[[pytest.MonkeyPatch], None]]] = {
 def test_a_faulty_driver_breaks_a_law(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTED[stage](monkeypatch)
     with pytest.raises(AssertionError):
-        play(range(SEEDS))
+        play(SEEDS)
 
 
 def test_an_illegal_event_changes_nothing() -> None:
