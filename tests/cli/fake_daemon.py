@@ -1,4 +1,4 @@
-"""An HTTP server that answers what a test says, as a daemon's API would, and remembers what it was asked."""
+"""An HTTP server that answers like the API of a daemon, with responses of the test, and keeps the requests."""
 
 import asyncio
 import json

@@ -35,7 +35,7 @@ Variables = Mapping[str, str]
 
 
 def environment(columns: int = 100, more: Variables = NOTHING) -> dict[str, str]:
-    """That of a person at a terminal of so many columns who has asked for nothing special but this."""
+    """Return the environment of a terminal with a number of columns and default settings."""
     inherited = {name: value for name, value in clean_environment().items() if name not in _OF_OUTPUT}
     return inherited | {"TERM": "xterm-256color", "COLUMNS": str(columns), **more}
 

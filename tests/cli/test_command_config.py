@@ -1,4 +1,4 @@
-"""Commands that speak Kafka's protocol to listeners with TLS and SASL, told by a client's properties file."""
+"""Commands that connect to TLS and SASL listeners with a client properties file."""
 
 import re
 import subprocess
@@ -126,7 +126,7 @@ def test_a_ping_connects_and_logs_in(daemon: SecuredDaemon) -> None:
 REFUSALS = {
     "no file for TLS": ("SSL", None, 3, "--command-config"),
     "no file for SASL": ("SASL_PLAINTEXT", None, 3, "--command-config"),
-    "nobody, where nobody has to say who he is": ("PLAINTEXT", None, 1, "CLUSTER_AUTHORIZATION_FAILED"),
+    "anonymous client without authentication": ("PLAINTEXT", None, 1, "CLUSTER_AUTHORIZATION_FAILED"),
     "a wrong password": (
         "SASL_PLAINTEXT",
         jaas("SCRAM-SHA-512").replace(SECRET, "mistake"),
@@ -135,8 +135,8 @@ REFUSALS = {
     ),
     "no certificate": ("SSL", TRUST, 3, "certificate"),
     "a broker that is not trusted": ("SSL", KEY, 3, "ssl.truststore.location"),
-    "TLS where there is none": ("SASL_PLAINTEXT", TRUST + jaas("PLAIN") + "#TLS", 3, "TLS"),
-    "SASL where there is none": ("PLAINTEXT", jaas("PLAIN") + "#SASL", 1, "no SASL"),
+    "TLS at a listener without TLS": ("SASL_PLAINTEXT", TRUST + jaas("PLAIN") + "#TLS", 3, "TLS"),
+    "SASL at a listener without SASL": ("PLAINTEXT", jaas("PLAIN") + "#SASL", 1, "no SASL"),
 }
 
 

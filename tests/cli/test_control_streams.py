@@ -1,4 +1,4 @@
-"""Commands that go on: what happens in groups as it happens, across lost connections and restarts."""
+"""Commands that follow events across lost connections and restarts."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def daemon() -> Iterator[FakeDaemon]:
 
 
 class Command:
-    """`groupd …` that goes on, and whose lines are read as they come."""
+    """A running `groupd …` command with its lines of output."""
 
     def __init__(self, daemon: FakeDaemon, *arguments: str) -> None:
         self.process = subprocess.Popen(

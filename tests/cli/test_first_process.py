@@ -19,7 +19,7 @@ def test_a_stop_during_the_start_ends_the_process(tmp_path: Path) -> None:
         lacking("unshare is not installed")
     if can.returncode:
         lacking(f"no process can be the first of a namespace: {can.stderr.decode()}")
-    # Its start waits for what is in this file.
+    # The start waits for the content of this file.
     properties = tmp_path / "server.properties"
     os.mkfifo(properties)
     command = [*AS_FIRST, sys.executable, "-m", "coordinator", "serve", "--config", str(properties)]

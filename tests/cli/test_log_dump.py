@@ -1,4 +1,4 @@
-"""`groupd log dump`: what was written is what is printed, in every form that logs come in."""
+"""`groupd log dump`: the printed records equal the written ones, for every form of logs."""
 
 import json
 import subprocess

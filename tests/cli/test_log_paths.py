@@ -1,4 +1,4 @@
-"""What `groupd log` makes of paths where there is no log."""
+"""`groupd log` with paths that are not logs."""
 
 import errno
 import os

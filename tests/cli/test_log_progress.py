@@ -1,4 +1,4 @@
-"""`groupd log` at long work: what it tells meanwhile, and how it ends when it is interrupted or nobody reads on."""
+"""`groupd log` during long work: progress, interruption, and a closed output."""
 
 import os
 import signal

@@ -1,7 +1,7 @@
-"""`groupd log recover`, and what the other commands say before it, of a machine that lost its power.
+"""`groupd log recover`, and other commands before it, after a loss of power.
 
-A daemon is killed under commits; then the segments are cut back to what may have been on the disk: the journal has
-the rest, and was synced before each answer.
+The test kills a daemon under commits. Then it cuts the segments back to the part that may have been on the
+disk. The journal has the rest, because groupd synced it before each response.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ def data(left_by_kill: Path, tmp_path: Path) -> Path:
 
 
 def lose_power(data: Path, share: float = 1.0) -> None:
-    """Cuts from every log a share of what was not on record as synced."""
+    """Cut a share of the unsynced bytes from every log."""
     points = read_offsets(OsFiles(), f"{data}/{RECOVERY_POINTS}")
     for name in LOGS:
         segment = segments(data, name)[-1]
@@ -177,7 +177,7 @@ async def test_a_directory_in_use_is_refused_and_keeps_its_journal(
         assert refused.exit_code == 2
         assert f"in use by process {process.process_id}" in refused.stderr
         assert list((tmp_path / "data" / "journal").iterdir())
-        # Its journal is written over while others read; nothing is said of it.
+        # The daemon overwrites its journal meanwhile, so there is no finding about it.
         (tmp_path / "data" / "journal" / "strange").write_text("")
         assert log("verify", tmp_path / "data").exit_code == 0
         assert log("stats", tmp_path / "data").stderr == ""

@@ -132,7 +132,7 @@ async def test_nothing_is_repaired_under_a_running_daemon(tmp_path: Path) -> Non
             assert refused.exit_code == 2
             assert str(tmp_path) in refused.stderr
         assert (await client.call(commit({"orders": [0]}, group=GROUP), 8)).topics
-        # Reading is no harm to it.
+        # Reading does not change it.
         assert findings(tmp_path, 0) == []
         (line,) = json_lines(log("dump", "--json", "--group", GROUP, tmp_path))
         assert line["value"]["offset"] == 10

@@ -1,4 +1,4 @@
-"""`groupd log stats`: counts held against what was written, and against what Kafka's tool counted."""
+"""`groupd log stats`: counts compared with the written records and with Kafka's tool."""
 
 from pathlib import Path
 

@@ -43,7 +43,7 @@ def groupd(*arguments: str, given: str = "", **environment: str) -> subprocess.C
 
 
 class Daemon:
-    """A daemon that has said that it is ready."""
+    """A daemon that has printed its ready line."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self.process = subprocess.Popen(

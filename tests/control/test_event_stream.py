@@ -1,4 +1,4 @@
-"""What happens is followed as it happens: from a number on, in part, and by those who read slowly."""
+"""The event stream: resuming from a number, filters, and slow readers."""
 
 import asyncio
 import tracemalloc

@@ -61,7 +61,7 @@ async def advance(control: ControlPlane, by_ms: int) -> None:
 
 
 async def removal(control: ControlPlane, reason: RemovalReason, *words: str) -> None:
-    """Checks what is said of the group, which was removed for this reason, in these words."""
+    """Check the texts about a group that was removed for a reason."""
     explained = control.waits.explain_group(GROUP)
     assert explained.removed is not None
     assert explained.removed.reason is reason

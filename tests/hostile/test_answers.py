@@ -1,4 +1,4 @@
-"""Short requests whose answers are long."""
+"""Short requests with long responses."""
 
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,7 @@ SESSION_TIMEOUT_MS: Final = 300_000
 
 
 async def fatten(attacker: Attacker) -> None:
-    """A group whose description is large."""
+    """Create a group with a large description."""
     request = JoinGroupRequest(
         group_id="fat",
         session_timeout_ms=SESSION_TIMEOUT_MS,

@@ -87,7 +87,7 @@ async def test_large_bodies_and_slow_ones(tmp_path: Path) -> None:
     limits = ("-o", f"http.request.timeout.ms={TIMEOUT_MS}", "--topic", "orders:3")
     async with besieged(tmp_path, limits) as siege, AsyncExitStack() as stack:
         port = siege.daemon.http_port
-        # What the first request of all imports (18 MB) is no part of the toll.
+        # The imports of the first request (18 MB) do not count.
         assert (await asked(port, get("/v1/groups")))[0] == 200
         await siege.begin()
         for _ in range(100):

@@ -1,7 +1,7 @@
-"""Strangers at a listener that asks who they are: how many there may be, how slowly they may come, how often
-they may guess, and what all that may cost those who are in.
+"""Unauthenticated clients: limits of their number, their delays and their attempts, and their effect on other
+clients.
 
-STRANGERS=10000 in the environment sends as many as that, where the system gives descriptors for them.
+STRANGERS=10000 in the environment uses so many clients, if the system has enough file descriptors.
 """
 
 import asyncio

@@ -40,7 +40,7 @@ def batch_of(section: bytes, count: int, codec: int = ZSTD) -> bytes:
 
 
 def record_of(body: bytes, offset_delta: int = 0) -> bytes:
-    """A record without key and value, whose headers are `body`."""
+    """Return a record without key and value and with the headers `body`."""
     fields = b"\0\0" + encode_varint(offset_delta) + encode_varint(-1) + encode_varint(-1) + body
     return encode_varint(len(fields)) + fields
 

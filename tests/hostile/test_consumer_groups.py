@@ -1,4 +1,4 @@
-"""Members of consumer groups that do not do what they should, or are far too many: others go on as before."""
+"""Misbehaving or very many members of consumer groups: other clients work as before."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.hostile.siege.attacker import Hostile, frame, read
 from tests.hostile.siege.siege import Siege, besieged
 
 AT_ONCE: Final = ("-o", "group.consumer.assignment.interval.ms=0", "-o", "group.initial.rebalance.delay.ms=0")
-"""Targets are computed when they are due, and nobody is waited for."""
+"""Targets are computed at once, without waiting for further members."""
 NOW_AND_THEN: Final = ("-o", "group.consumer.assignment.interval.ms=5000")
 """Targets, which a thread computes from 1,000 members with 20 partitions on."""
 PATIENT: Final = (
@@ -60,7 +60,7 @@ def classic_join(member_id: str) -> JoinGroupRequest:
 
 
 def owned(answer: ConsumerGroupHeartbeatResponse) -> list[int]:
-    """The partitions of the one topic that a member was told."""
+    """Return the assigned partitions of the single topic."""
     assert answer.assignment is not None
     return [number for topic in answer.assignment.topic_partitions for number in topic.partitions]
 
@@ -163,7 +163,7 @@ async def test_as_many_members_as_there_may_be_and_no_more(tmp_path: Path) -> No
 
 
 async def joined_by(siege: Siege, joins: Sequence[bytes]) -> list[int]:
-    """Sends what was made before, some at once; what each is told."""
+    """Send prepared requests, some at a time, and return the response codes."""
     client = await siege.attacker.connect()
     errors = []
     for some in chunks(joins):

@@ -23,7 +23,7 @@ FIRST_EPOCH: Final = 2
 TAGS: Final = 2_000_000
 SESSIONS: Final = 6
 OF_A_SESSION: Final = 40_000
-"""Partitions: the one session that is kept takes a part of what may be kept of an attack, all of them far more."""
+"""The number of partitions: the one kept session takes a part of the allowed memory, all sessions far more."""
 KEPT: Final = ("-o", f"max.incremental.fetch.session.cache.partitions={OF_A_SESSION}")
 
 

@@ -128,7 +128,7 @@ async def test_offsets_are_read_while_commits_are_refused(caplog: pytest.LogCapt
 async def test_offsets_are_read_while_the_disk_syncs_nothing(
     error: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What was acknowledged is read, and nothing else; then all is well again, though nobody writes."""
+    """Only acknowledged offsets are read. Then the partition recovers, even without writes."""
     caplog.set_level(logging.INFO)
     files = FaultyFiles()
     server = await start(settings(DATA, FOUR, topics=[("orders", 1)], files=files))
@@ -237,7 +237,7 @@ async def test_a_disk_that_takes_a_trial_and_no_commit(
 
 @pytest.mark.parametrize("was_clean", [True, False], ids=["after a clean stop", "after a crash"])
 async def test_a_start_on_a_full_disk(was_clean: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """What is committed is read, `/ready` tells what is wrong, and with space commits are taken."""
+    """Committed offsets are read, `/ready` has the reason, and commits work when there is space."""
     files = FaultyFiles()
     small = {**FOUR, "offsets.topic.segment.bytes": "1500"}
     server = await start(settings(DATA, small, topics=[("orders", 1)], files=files))
@@ -307,7 +307,7 @@ async def test_records_of_the_journal_wait_for_space(caplog: pytest.LogCaptureFi
 async def test_a_start_that_cannot_finish_a_deletion(
     call: str, nth: int, error: int, leaves_files: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is left of a topic is named in a line and removed when that can be done; nobody meets it again."""
+    """A log line names the remains of a topic, and they are removed when possible. No client sees them."""
     files = FaultyFiles()
     # Nothing is synced in the background: the calls are counted.
     four = {**FOUR, "log.journal.file.bytes": "0"}
@@ -338,7 +338,7 @@ async def test_a_start_that_cannot_finish_a_deletion(
     async with serving(DATA, four, topics=[("doomed", 2)], files=files) as server:
         assert server.data_plane.list_failed_partitions() == {}
         assert [topic.name for topic in server.data_plane.catalogue if topic.hosted] == ["doomed", "orders"]
-    # What the servers that were killed had begun in their threads is nobody's to wait for.
+    # No test waits for the threads of killed servers.
     assert not [line for line in errors(caplog) if "was never retrieved" not in line]
     assert not [name for name in files.names if name.endswith("-delete")]
 

@@ -60,7 +60,7 @@ async def test_the_largest_request_gets_through_beside_those_that_stop(tmp_path:
         for _ in range(3):
             await (await siege.attacker.connect()).send(BEGUN)
         large = await siege.attacker.connect()
-        # Its body is no topics, acks 0, and much surplus: there is nothing to answer.
+        # Its body is an empty array of topics, acks 0, and many surplus bytes: it has no response.
         body = bytes(LARGEST + 4 - len(BEGUN))
         await large.send(BEGUN + body)
         await large.send(frame(ListGroupsRequest(), 0))

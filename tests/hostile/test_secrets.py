@@ -1,7 +1,7 @@
-"""Passwords, keys and what is made of them are in no output of the daemon and of its commands, whatever goes wrong.
+"""Passwords, keys and values derived from them are in no output of the daemon and its commands.
 
-A daemon that has one of each is started, logged in to, refused, changed and asked about everything; then all
-that it has said, and what the system shows of its commands, is searched.
+The test starts a daemon with one of each, logs in, gets refused, changes and queries everything. Then it
+searches all output, and the command lines that the system shows.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ NAMES: Final = (
     *("sasl.jaas.config", "listener.name.sasl_ssl.plain.sasl.jaas.config"),
     *("ssl.key.password", "nonsense"),
 )
-"""Of configs that somebody tries to set."""
+"""Values of configs that a client tries to set."""
 AUTHORITY: Final = Identity.authority()
 SERVER: Final = AUTHORITY.sign("CN=localhost", ("localhost", "127.0.0.1"))
 LISTENERS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
@@ -114,7 +114,7 @@ async def daemon(directory: Path, ports: dict[str, int]) -> AsyncIterator[Proces
 
 
 async def logins(ports: dict[str, int]) -> None:
-    """Right ones and wrong ones, of each mechanism, and what is sent at the wrong place."""
+    """Log in with correct and wrong credentials, by each mechanism, and send bytes to the wrong listeners."""
     tls = trusting(AUTHORITY)
     for name in ("SASL_PLAINTEXT", "SASL_SSL"):
         context = tls if name == "SASL_SSL" else None
@@ -193,7 +193,7 @@ async def changes(port: int) -> list[object]:
 
 
 def pages(port: int) -> list[str]:
-    """What HTTP tells, also of what is not there."""
+    """Return the pages of the HTTP port, also of unknown paths."""
     found = []
     for path in ("/", "/ready", "/metrics", "/v1", "/v1/groups", "/v1/groups/nobody", f"/{GUESS[:3]}"):
         try:
@@ -205,7 +205,7 @@ def pages(port: int) -> list[str]:
 
 
 def made_of(directory: Path) -> list[str]:
-    """What is kept of passwords, in the forms in which it might be told."""
+    """Return the stored forms of passwords, in all encodings in which output could contain them."""
     kept = json.loads((directory / "data" / "security.json").read_text())["scram"]
     assert {each["user"] for each in kept} == {"bob", "carol"}
     texts = [each[name] for each in kept for name in ("stored_key", "server_key", "salt")]

@@ -1,4 +1,4 @@
-"""Random sessions over the wire, and the second reading that judges them: it has to see what is wrong."""
+"""Random sessions over the wire, and tests that their checker detects errors."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The measure of the attacks: it has to see what is too much."""
+"""The measurement of attacks: it must detect excessive effects."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Requests about more topics and partitions than anybody needs at once, and more than there are descriptors for."""
+"""Requests about very many topics and partitions, and about more than there are file descriptors."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""Requests that are each allowed, and together more than anybody may ask for at once."""
+"""Requests that are each within the limits and together exceed a fair share."""
 
 from pathlib import Path
 from typing import Final

@@ -38,7 +38,7 @@ REQUEST_TIMEOUT_MS = 10_000
 READ_TIMEOUT_S = 60
 POLL_INTERVAL_S = 0.05
 GROUP, TRANSACTION = 0, 1
-"""What a coordinator is asked for."""
+"""The kinds of coordinators."""
 
 
 class Broker:
@@ -71,7 +71,7 @@ class Broker:
         return "" if self._daemon is None else self._daemon.http
 
     def is_alive(self) -> bool:
-        """Whether it can be asked; one that is not ours is believed to."""
+        """Return whether the broker runs. An external broker counts as running."""
         return self._daemon is None or self._daemon.is_alive()
 
     @property

@@ -36,7 +36,7 @@ MORE_PLACES = ("/usr/local/go/bin", "/usr/local/bin")
 
 
 class CannotBuild(Exception):
-    """A tool is missing, or what it needs could not be downloaded; the text says which."""
+    """A tool or a download is missing; the text names it."""
 
 
 def tool(name: str) -> str:
@@ -48,7 +48,7 @@ def tool(name: str) -> str:
 
 
 def run(command: list[str], directory: str) -> None:
-    """Run a step of a build; raise CannotBuild with the end of what it said when it fails."""
+    """Run a step of a build; on failure raise CannotBuild with the end of its output."""
     try:
         done = subprocess.run(
             command,

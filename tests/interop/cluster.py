@@ -23,7 +23,7 @@ class Cluster(Broker):
     replication_factor = 3
 
     def __init__(self, daemons: Groupds) -> None:
-        """In: those that run."""
+        """Create a cluster of running daemons."""
         super().__init__(daemons.bootstrap, None)
         self._daemons = daemons
 
@@ -79,7 +79,7 @@ class Cluster(Broker):
             self._daemons.restore()
 
     def violations(self) -> dict[str, int]:
-        """Of those that run, since each of them started."""
+        """Return the violations of running daemons since their start."""
         found: Counter[str] = Counter()
         for daemon in self._daemons.running.values():
             found.update(daemon.violations())

@@ -89,7 +89,7 @@ def command_of(driver: Driver) -> list[str]:
 
 @pytest.fixture
 def group(broker: Broker, driver: Driver, group_name: str, board: Board) -> Iterator[Group]:
-    """A group of the driver's members on the shared broker; all that it is told is played again."""
+    """A group of the driver's members on the shared broker. Its recording is replayed afterwards."""
     command = command_of(driver)
     with replayed(broker, group_name):
         yield Group(broker, driver, command, group_name, board)

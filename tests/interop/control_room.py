@@ -22,7 +22,7 @@ class ControlRoom:
     """The group `name` of a broker, as /v1 has it."""
 
     def __init__(self, broker: Broker, name: str) -> None:
-        """Skips where the broker is no groupd of the tests."""
+        """Skip the test if the broker is not a groupd of the tests."""
         if not broker.is_groupd:
             lacking("only groupd has a control room")
         self._base = f"http://{broker.http}/v1"
@@ -73,7 +73,7 @@ class ControlRoom:
         return {member["client_id"] for member in self.describe()["members"] if member["is_connected"]}
 
     def explain(self) -> str:
-        """What it waits for, and what is odd about it."""
+        """Return the explanation of the group."""
         return json.dumps(self.ask("GET", self._group + "/explain"))
 
     def entries(self, after: int) -> list[Answer]:

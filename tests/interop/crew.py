@@ -65,7 +65,7 @@ class Crew:
         self._records += 1
 
     def consumed(self) -> None:
-        """Waits until whoever owns a partition now was delivered the last record of it."""
+        """Wait until the owner of each partition has read its last record."""
         for member in self.members:
             self.group.consumed([member], {(*partition, self._records - 1) for partition in member.owned})
 
@@ -74,7 +74,7 @@ class Crew:
         return {f"{topic}-{number}": self._records for topic, number in partitions}
 
     def all_commit(self) -> None:
-        """Every member commits what it is delivered, in the end, and that is durable."""
+        """Wait until every member has durably committed its records."""
         self.produce()
         self.consumed()
         eventually(

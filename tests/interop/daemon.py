@@ -44,7 +44,7 @@ class Daemon:
         self._environment = {**os.environ, **environment}
         self.stderr: list[str] = []
         self._written = threading.Condition()
-        """Told of each line on standard error."""
+        """Notified of each line on standard error."""
         self.bootstrap = "127.0.0.1:0"
         self.http = "127.0.0.1:0"
         self._start()
@@ -152,7 +152,7 @@ class Daemon:
         """The number of violations and notices since the start by oracle, as /metrics says it."""
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=ANSWER_TIMEOUT_S) as answer:
             found = FINDINGS.findall(answer.read().decode())
-        assert found, "there is no metric of violations"
+        assert found, "the metric of violations is missing"
         counts: Counter[str] = Counter()
         for oracle, count in found:
             counts[oracle] += int(float(count))

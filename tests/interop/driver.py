@@ -43,7 +43,7 @@ class Driver:
 
 
 def python_program(module: str, *needs: str) -> list[str]:
-    """The command of a driver in Python. In: its module; what it imports. Raises CannotBuild."""
+    """Return the command of a driver in Python, which imports `needs`. Raises CannotBuild."""
     for name in needs:
         if importlib.util.find_spec(name) is None:
             raise build.CannotBuild(f"the Python package {name} is not installed")

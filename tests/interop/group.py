@@ -17,7 +17,7 @@ class Group:
     """Members of one group over one broker, all with the same settings."""
 
     def __init__(self, broker: Broker, driver: Driver, command: list[str], name: str, board: Board) -> None:
-        """Describe the group; nobody joins yet."""
+        """Describe the group, without members."""
         self.name = name
         self.broker = broker
         self.driver = driver
@@ -61,7 +61,7 @@ class Group:
         return Member(self.board, client_id or f"{self.driver.name}-{number}", [*self._command, *options])
 
     def configure(self) -> None:
-        """Give the group the times that members of the protocol consumer are told by the coordinator."""
+        """Set the session and heartbeat times of the group for members of the consumer protocol."""
         self._is_configured = True
         times = {
             "session.timeout": self.session_timeout_ms,
@@ -73,14 +73,14 @@ class Group:
         )
 
     def converge(self, members: list[Member], partitions: set[Partition], timeout_s: float = 60.0) -> None:
-        """Wait until these members share these partitions: all of them, none twice, nobody idle."""
+        """Wait until these members share all these partitions, each with one owner and no member idle."""
         names = ", ".join(member.name for member in members)
         self.board.wait(
             f"{names} to share {len(partitions)} partitions", lambda: covered(members, partitions), timeout_s
         )
 
     def settle(self, members: list[Member], partitions: set[Partition]) -> None:
-        """The same, and the coordinator says that nobody is going to get or give up any of them."""
+        """Wait as `converge` does, and until the coordinator plans no further change."""
         self.converge(members, partitions)
         found: list[tuple[str, str]] = []
 
@@ -108,7 +108,7 @@ class Group:
         self.broker.wait_committed(self.name, expected)
 
     def commit_in_the_end(self, members: list[Member], expected: dict[Partition, int]) -> None:
-        """The same for members that may be rejoining, whose commits may be refused: they commit again."""
+        """Wait for commits of members that may be rejoining: refused commits are repeated."""
 
         def committed() -> bool:
             return all(member.commit() for member in members) and self.broker.committed(self.name) == expected

@@ -19,8 +19,11 @@ AGAIN_S: Final = 0.2
 
 
 def make_leader(bootstrap: str, topic: str, partition: int, node_ids: Sequence[int]) -> None:
-    """Makes the first of its replicas the leader. In: HOST:PORT of any broker; the replicas, which may be those
-    that the partition has, in another order. Raises OSError."""
+    """Make the first replica the leader.
+
+    `bootstrap` is HOST:PORT of any broker. `node_ids` may have the current replicas in another order. Raises
+    OSError.
+    """
     part = ReassignablePartition(partition_index=partition, replicas=list(node_ids))
     reassign = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[part])])
     elect = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=topic, partitions=[partition])])

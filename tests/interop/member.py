@@ -1,4 +1,4 @@
-"""A running driver: a process, the events that it printed, and what it owns at this moment."""
+"""A running driver: a process, its events, and its current partitions."""
 
 import json
 import os
@@ -122,7 +122,7 @@ class Member:
         }
 
     def records(self) -> list[tuple[str, int, int]]:
-        """Return (topic, partition, offset) of what was delivered, in order."""
+        """Return (topic, partition, offset) of the delivered records, in order."""
         return [(event["topic"], event["partition"], event["offset"]) for event in self.of("record")]
 
     def say(self, command: str) -> None:
@@ -132,7 +132,7 @@ class Member:
         self._process.stdin.flush()
 
     def commit(self) -> bool:
-        """Commit what was delivered and wait for the client's word: whether it was accepted."""
+        """Commit the delivered records. Return whether the client reports a success."""
         accepted = len(self.of("committed"))
         before = accepted + len(self.of("error"))
         self.say("commit")
@@ -160,7 +160,7 @@ class Member:
             reader.join(HANG_S)
 
     def kill(self) -> None:
-        """SIGKILL: the sockets close, nothing is said to the broker."""
+        """Send SIGKILL: the sockets close without a LeaveGroup."""
         self._ending = True
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -201,6 +201,6 @@ class Member:
 
 
 def covered(members: Iterable[Member], partitions: set[Partition]) -> bool:
-    """Return whether these members own every partition, none of them twice, and nobody is idle."""
+    """Return whether these members own every partition exactly once and no member is idle."""
     owned = [member.owned for member in members]
     return all(owned) and sum(map(len, owned)) == len(partitions) and set().union(*owned) == partitions

@@ -169,7 +169,8 @@ def play(broker: Broker, driver: Driver, name: str, moves: int) -> Seen:
 
 
 def compare(places: Sequence[str], drivers: Sequence[Driver], moves: int) -> int:
-    """Prints what became of each group. Out: how many clients did worse than on Kafka, or did not go on."""
+    """Print the result of each group. Return the number of clients that did worse than with Kafka, or did not
+    recover."""
     seen: dict[tuple[str, str], Seen] = {}
     stuck = 0
     for place in places:

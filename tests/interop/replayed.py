@@ -1,4 +1,4 @@
-"""What the tests' groups were told is recorded, and played again in the tests' own process."""
+"""Records the groups of tests, and replays them in the process of the tests."""
 
 import urllib.request
 from collections.abc import Iterator
@@ -14,8 +14,7 @@ ANSWER_TIMEOUT_S = 60
 
 @contextmanager
 def replayed(broker: Broker, group_name: str) -> Iterator[None]:
-    """Records a group meanwhile. In the end the same comes of it here as there; nothing happens where the broker is
-    no groupd of the tests."""
+    """Record a group, and compare the replay at the end. Do nothing if the broker is not a groupd of the tests."""
     if not broker.is_groupd:
         yield
         return

@@ -1,8 +1,8 @@
-"""A broker with a listener for each way in, users, and ACLs: a groupd, or with GROUPD_TEST_SECURED=kafka an Apache
-Kafka, so that the tests which use it can be compared with one.
+"""A broker with a listener for each protocol, users and ACLs: a groupd, or with GROUPD_TEST_SECURED=kafka an Apache
+Kafka for comparison.
 
-alice may read and write topics and groups that begin with `open-`, by SASL or by her certificate; so may whoever
-comes in unasked (ANONYMOUS). Nobody but admin may use the topic `payroll` and the group `audit`.
+alice may read and write topics and groups that begin with `open-`, by SASL or with her certificate, and so may
+unauthenticated clients (ANONYMOUS). Only admin may use the topic `payroll` and the group `audit`.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ PROTOCOLS: Final = {
 """The listeners, and what each speaks."""
 PASSWORDS: Final = {"admin": "admin-secret", "alice": "alice-secret"}
 MISTAKE: Final = "alice-mistake"
-"""A password that is nobody's."""
+"""A wrong password."""
 FORBIDDEN_TOPIC: Final = "payroll"
 FORBIDDEN_GROUP: Final = "audit"
 OPEN: Final = "open-"
@@ -66,7 +66,7 @@ _TIMEOUT_S: Final = 60
 
 
 def _properties(files: SecuredFiles) -> dict[str, str]:
-    """What both brokers are told."""
+    """Return the properties of both brokers."""
     return {
         "listener.security.protocol.map": ",".join(f"{name}:{what}" for name, what in PROTOCOLS.items()),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -111,7 +111,7 @@ class SecuredBroker:
         self._broker = broker
 
     def is_alive(self) -> bool:
-        """Whether it can be asked; a Kafka is believed to."""
+        """Return whether the broker runs. A Kafka counts as running."""
         return not isinstance(self._broker, Daemon) or self._broker.is_alive()
 
     def counts(self) -> Counter[str]:

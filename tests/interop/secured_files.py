@@ -25,8 +25,8 @@ class Stores:
 
 
 class SecuredFiles:
-    """An authority, and by its word: a server; alice; alice with a certificate that has expired. And mallory, whom
-    nobody knows.
+    """An authority and its certificates: a server, alice, and an expired one of alice. mallory has a
+    certificate of an unknown authority.
     """
 
     def __init__(self, directory: str) -> None:

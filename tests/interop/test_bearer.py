@@ -1,5 +1,4 @@
-"""Clients of four code bases show tokens of OAUTHBEARER that nobody has signed, and such that an identity provider
-has; and are told when those are no good."""
+"""Clients of four code bases with OAUTHBEARER tokens, unsigned and of an identity provider, and refused tokens."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Transactions of stock producers over three daemons, whose coordinator dies between the records and the end."""
+"""Transactions of stock producers over three daemons. Their coordinator dies between the records and the end."""
 
 from collections.abc import Iterator
 

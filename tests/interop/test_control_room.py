@@ -111,7 +111,7 @@ def _assert_first_loss(crew: Crew, member: Member, since: int, callback: str, ow
 
 
 def test_a_coordinator_that_is_read_anew(crew: Crew) -> None:
-    """Some clients join again by themselves: then the ledger says whose doing it is."""
+    """Some clients rejoin by themselves; then the ledger names them."""
     before = crew.room.describe()
     owned = {member.name: set(member.owned) for member in crew.members}
     after = crew.room.wait(members=3)

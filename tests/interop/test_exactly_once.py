@@ -51,7 +51,7 @@ class Run:
         self.processor = Member(self._board, name, [*self._command, *self._hold()])
 
     def kill(self) -> None:
-        """Kill whose turn it is, when it is."""
+        """Kill the next process at its time."""
         who, _ = KILLS[self._kills]
         processor = self.processor
         self._board.wait(f"the turn of the {who}", lambda: len(processor.of("held")) > self._survived)
@@ -68,7 +68,8 @@ class Run:
 
 
 def test_every_record_exactly_once(mortal_broker: Broker, board: Board, topic: str) -> None:
-    """Consume, transform, produce: five processors and three brokers die by SIGKILL, and nobody can tell."""
+    """Consume, transform, produce: five processors and three brokers die by SIGKILL, without an effect on
+    results."""
     broker = mortal_broker
     if not broker.can_restart:
         lacking("GROUPD_TEST_RESTART names no program that restarts this broker")

@@ -118,7 +118,7 @@ async def test_a_rebalance_that_a_held_join_keeps_open(
 async def test_the_coordinator_moves_under_commits(
     server: Server, control: ControlPlane, consumers: list[Any]
 ) -> None:
-    """Nothing acknowledged is lost, and the members are back with what they had or after a rebalance."""
+    """No acknowledged commit is lost, and the members return with their partitions or after a rebalance."""
     acknowledged = 0
     async with asyncio.timeout(STORY_S):
         for number in range(5):

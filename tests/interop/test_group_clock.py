@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Clocked:
-    """A server and what may be done to its clocks, in a thread with a loop of its own."""
+    """A server and its clocks, in a thread with an event loop."""
 
     def __init__(self, server: Server, control: ControlPlane, loop: asyncio.AbstractEventLoop) -> None:
         self.control = control

@@ -15,8 +15,8 @@ pytestmark = [
 
 
 def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: str, driver: Driver) -> None:
-    """Whatever happens to the members, the partitions are shared and each record is delivered once. Where the
-    coordinator assigns them, nobody gives up one that it keeps."""
+    """In every change of members, the partitions are shared and each record is delivered once. In consumer
+    groups no member revokes a partition that it keeps."""
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
     one, two, three = (group.join(topic) for _ in range(3))
@@ -54,7 +54,7 @@ def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: 
 
 
 def test_new_group_members_resume_at_the_committed_offset(group: Group, topic: str, driver: Driver) -> None:
-    """A group that everyone left goes on where it stopped; what was not committed comes again."""
+    """An empty group resumes at its committed offsets; uncommitted records come again."""
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
     group.broker.produce(topic, PARTITIONS, RECORDS)

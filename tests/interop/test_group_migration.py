@@ -11,7 +11,7 @@ from tests.interop.member import Member
 PARTITIONS = 12
 SIZE = 6
 ASSIGNORS = {"confluent": "range", "java": "cooperative-sticky"}
-"""Of the classic members: one gives up everything in a rebalance, the other what it has to."""
+"""Assignors of the classic members: one revokes everything in a rebalance, the other only moved partitions."""
 AT_ONCE = {"confluent": 1, "java": 2}
 """How many are replaced at a time: a Java machine takes its time to start."""
 CASES = [

@@ -86,7 +86,7 @@ def test_partitions_keys_and_headers(broker: Broker, topic: str) -> None:
 
 
 def test_binary_output_and_tee(broker: Broker, topic: str, tmp_path: Path) -> None:
-    """-s unpacks binary keys and values, -T repeats what was sent, -F reads properties."""
+    """-s unpacks binary keys and values, -T repeats the sent records, -F reads properties."""
     broker.create_topic(topic, 1)
     config = tmp_path / "kcat.conf"
     config.write_text("compression.codec=gzip\n")

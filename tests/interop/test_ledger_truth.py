@@ -1,6 +1,6 @@
-"""The ledger names what was done, and by whom: members of several clients come, go, die and read something else.
+"""The ledger names each action and its actor: members of several clients join, leave, die and change subscriptions.
 
-GROUPD_LEDGER_STEPS=200 does so for longer; GROUPD_LEDGER_SEED=7 does other things."""
+GROUPD_LEDGER_STEPS=200 runs longer; GROUPD_LEDGER_SEED=7 runs other actions."""
 
 import itertools
 import os
@@ -38,7 +38,7 @@ pytestmark = [
 
 
 class Cast:
-    """The members of a group, what they do next, and what the ledger is to say of it."""
+    """The members of a group, their next actions, and the expected content of the ledger."""
 
     def __init__(self, broker: Broker, name: str, topics: tuple[str, str], board: Board) -> None:
         self.board = board
@@ -105,7 +105,7 @@ class Cast:
         return "leader rejoined" if leader == name else "metadata changed"
 
     def owned(self) -> list[str]:
-        """The topics that somebody reads."""
+        """Return the topics with subscribers."""
         return list(self.topics if any(self._subscribed.values()) else self.topics[:1])
 
     def _changeable(self) -> list[str]:

@@ -41,7 +41,7 @@ def test_members_survive_a_restart_of_the_broker(
     group.converge([one, two], everything)
     if not driver.commits_by_itself:
         group.commit_in_the_end([one, two], dict.fromkeys(everything, 2 * RECORDS))
-    # A member that has to rejoin may be delivered again what it had not committed, but nothing older.
+    # A member that must rejoin may get uncommitted records again, but nothing older.
     old = [record for record in one.records() + two.records() if record[2] < RECORDS]
     assert sorted(old) == sorted(records_of(topic, PARTITIONS, 0, RECORDS))
 

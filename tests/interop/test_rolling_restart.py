@@ -26,7 +26,7 @@ pytestmark = pytest.mark.interop
 
 @pytest.mark.parametrize(("driver", "assignor"), CASES, ids=[f"{d}-{a}" for d, a in CASES])
 def test_members_join_restart_and_leave_one_by_one(group: Group, topic: str, assignor: str) -> None:
-    """Everything is somebody's after each step."""
+    """Every partition has an owner after each step."""
     group.assignor = assignor
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
@@ -48,7 +48,7 @@ def test_members_join_restart_and_leave_one_by_one(group: Group, topic: str, ass
 
 @pytest.mark.parametrize("driver", STATIC, ids=str)
 def test_static_members_restart_one_by_one(group: Group, topic: str) -> None:
-    """Each is back within its session, with what it had."""
+    """Each member returns within its session, with its partitions."""
     group.session_timeout_ms = group.rebalance_timeout_ms = RESTART_MS
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)

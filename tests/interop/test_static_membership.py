@@ -1,4 +1,4 @@
-"""Static members (KIP-345): a restart inside the session timeout is nobody else's business."""
+"""Static members (KIP-345): a restart within the session timeout does not affect other members."""
 
 import pytest
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.interop
 def test_static_member_gets_its_partitions_back_without_a_rebalance(
     group: Group, topic: str, driver: Driver
 ) -> None:
-    """Ended and started again, it owns what it owned, and the other member never hears of it."""
+    """After a restart it has its partitions, and the other member does not notice."""
     group.session_timeout_ms = group.rebalance_timeout_ms = RESTART_MS
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
@@ -50,8 +50,8 @@ def test_static_member_gets_its_partitions_back_without_a_rebalance(
 
 
 def _settle(group: Group, members: list[Member], topic: str) -> None:
-    """Wait until every member knows that it is in the current generation, the last of those that the members'
-    coming brought about: then its commits are accepted."""
+    """Wait until every member knows that it is in the current generation, the last one of their joins. Then
+    its commits are accepted."""
     group.settle(members, partitions_of(topic, PARTITIONS))
     group.broker.produce(topic, PARTITIONS, 1)
     group.consumed(members, records_of(topic, PARTITIONS, 0, 1))

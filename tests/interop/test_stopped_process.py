@@ -18,7 +18,7 @@ pytestmark = pytest.mark.interop
 @pytest.mark.violates("zombie_commit")
 @pytest.mark.parametrize("driver", STOPPED, ids=str)
 def test_a_stopped_member_loses_its_partitions_and_rejoins(group: Group, topic: str) -> None:
-    """The other member gets what it owned; once it goes on, nothing that it knew is committed over that."""
+    """The other member gets its partitions. After its return, no old commit overwrites newer ones."""
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
     one, two = group.join(topic), group.join(topic)
@@ -39,11 +39,9 @@ def test_a_stopped_member_loses_its_partitions_and_rejoins(group: Group, topic: 
     group.commit([one], dict.fromkeys(everything, 3 * EACH))
 
     heard = len(two.events)
-    two.say(
-        "commit"
-    )  # said before it runs, so that it is asked for while it still believes in its old generation
+    two.say("commit")  # sent before it runs, so that it commits in its old generation
     two.resume()
-    group.board.wait(f"{two.name} to be told", lambda: taken <= _taken_from(two, heard))
+    group.board.wait(f"{two.name} to lose its partitions", lambda: taken <= _taken_from(two, heard))
     group.converge([one, two], everything)
     assert group.broker.committed(group.name) == dict.fromkeys(everything, 3 * EACH), group.board.report()
 

@@ -64,7 +64,7 @@ def test_a_consumer_waits_for_the_end_of_a_transaction(
         return [[record["value"] for record in member.of("record")] for member in (careful, curious)]
 
     everything = _values("aborted", "committed", "open") + plain
-    board.wait("what may be seen", lambda: delivered() == [_values("committed"), everything])
+    board.wait("visible records", lambda: delivered() == [_values("committed"), everything])
     producer.do("commit")
     committed = _values("committed", "open") + plain
     board.wait("the rest", lambda: delivered() == [committed, everything])
@@ -111,16 +111,14 @@ def test_offsets_count_after_the_commit(
     assert broker.committed(group_name) == {(topic, 0): 5}
     producer.do(f"offsets {topic} 0 9", "commit")
     broker.wait_committed(group_name, {(topic, 0): 9})
-    eventually(
-        "what was committed", lambda: read_to_end(broker, output, COMMITTED) == _values("one", "three")
-    )
+    eventually("committed records", lambda: read_to_end(broker, output, COMMITTED) == _values("one", "three"))
 
 
 @pytest.mark.parametrize("driver", PRODUCERS, ids=str)
 def test_transactions_go_on_after_restarts(
     mortal_broker: Broker, board: Board, topic: str, driver: Driver
 ) -> None:
-    """The same producer, after a restart by SIGTERM and another by SIGKILL: what was ended stays ended."""
+    """The same producer after a restart by SIGTERM and another by SIGKILL: ended transactions stay ended."""
     broker = mortal_broker
     if not broker.can_restart:
         lacking("GROUPD_TEST_RESTART names no program that restarts this broker")
@@ -133,7 +131,7 @@ def test_transactions_go_on_after_restarts(
         producer.do("begin", f"produce {topic} before-{how.name} {RECORDS}", "commit")
         broker.restart(how)
         seen.append(f"before-{how.name}")
-        eventually("what was committed", lambda: read_to_end(broker, topic, COMMITTED) == _values(*seen))
+        eventually("committed records", lambda: read_to_end(broker, topic, COMMITTED) == _values(*seen))
         producer.do("begin", f"produce {topic} after-{how.name} {RECORDS}", "commit")
         seen.append(f"after-{how.name}")
     eventually("all that was committed", lambda: read_to_end(broker, topic, COMMITTED) == _values(*seen))

@@ -1,4 +1,4 @@
-"""Waits with a stock client: they end when the group is ready, and name whoever is in the way when it is not."""
+"""Waits with a stock client: they end when the group is ready, and otherwise name the member in the way."""
 
 import asyncio
 import threading

@@ -8,7 +8,7 @@ STEP_TIMEOUT_S = 60.0
 
 
 class Transactor:
-    """A process with one transactional producer, which does what it is told, step by step."""
+    """A process with one transactional producer that executes commands."""
 
     def __init__(
         self,

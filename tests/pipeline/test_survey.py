@@ -364,7 +364,7 @@ def bad_places(root: Path) -> dict[str, tuple[Path, str]]:
         "another topic": (other, "is a partition of orders"),
         "another topic's segment": (other / segment_name(0), "is in no directory of"),
         "a partition without segments": (made.root / "__consumer_offsets-8", "holds no segment"),
-        "no segment": (made.partition(7) / "readme.txt", "segment"),
+        "no segment": (made.partition(7) / "readme.txt", "is no segment"),
     }
 
 

@@ -250,7 +250,7 @@ class _LogDump:
             warn(f"{bad.path}: byte {bad.position}: ends with {bad.length} bytes of an unfinished batch")
             return
         self._exit_code = FOUND
-        warn(f"{bad.path}: byte {bad.position}: {bad.length} bytes passed over: {bad.reason}")
+        warn(f"{bad.path}: byte {bad.position}: {bad.length} bytes skipped: {bad.reason}")
 
 
 def _skip_torn_tail(pieces: Iterator[Piece]) -> Iterator[Piece]:

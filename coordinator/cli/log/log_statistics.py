@@ -206,7 +206,7 @@ class LogStats:
     def _count_bad_bytes(self, count: BatchCount, path: str, position: int, length: int, reason: str) -> None:
         count.bad_bytes += length
         self.total.bad_bytes += length
-        warn(f"{path}: byte {position}: {length} bytes passed over: {reason}")
+        warn(f"{path}: byte {position}: {length} bytes skipped: {reason}")
 
     def fields(self) -> Fields:
         """Return all statistics as data for JSON."""

@@ -219,7 +219,7 @@ def decode_message(
 DUMP_EPILOG = """\
 FILE has one exchange a line, as JSON: "api" and "version", and "request", "response" or both, whole
 frames in hexadecimal digits with their header and without the size in front; "client" is printed where it is there.
-Lines without "api" are passed over. So the captures of tests/frames are kept."""
+Lines without "api" are skipped. So the captures of tests/frames are kept."""
 
 _APIS_BY_NAME: Final = {api.name: api for api in APIS.values()}
 

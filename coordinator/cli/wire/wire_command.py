@@ -30,7 +30,7 @@ def wire() -> None:
 
 
 def parse_hex(text: str) -> bytes:
-    """Bytes from hexadecimal digits; white space, colons and a leading 0x are passed over. Raises BadParameter."""
+    """Parse hexadecimal digits without white space, colons and a leading 0x. Raises BadParameter."""
     digits = "".join(text.replace(":", " ").split()).removeprefix("0x")
     try:
         return bytes.fromhex(digits)

@@ -1,4 +1,4 @@
-"""A coordinator that moves: what clients are told meanwhile, and what is there afterwards."""
+"""Moves of a coordinator: the responses during a move, and the state afterwards."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -156,7 +156,7 @@ async def test_impossible_failovers_are_refused(server: Server, control: Control
 
 
 async def test_a_hundred_moves_under_commits_lose_nothing(server: Server, control: ControlPlane) -> None:
-    """Many groups commit all the time, and believe only what was acknowledged."""
+    """Many groups commit all the time, and check only acknowledged commits."""
     groups = [f"group-{number}" for number in range(20)]
     acknowledged = dict.fromkeys(groups, 0)
     is_over = False
@@ -196,7 +196,7 @@ async def test_returned_members_are_counted_in_real_time(server: Server, control
         group = (await moving).group
         assert group is not None
         assert group.members_back == 1
-        # An hour ahead, a member that says nothing looks as if it had just been heard.
+        # In a clock that is an hour ahead, a silent member looks recently active.
         await control.clock_commands.advance_clock(
             GROUP, 3_600_000, silent=None, settle_ms=0, description="advance 1h", actor=None
         )

@@ -82,7 +82,7 @@ class Member:
 
 
 def findings(control: ControlPlane) -> list[str]:
-    """The kinds of what is said of members."""
+    """Return the kinds of the findings about members."""
     return [finding.kind for finding in control.waits.explain_group(GROUP).findings if finding.members]
 
 

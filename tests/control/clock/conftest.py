@@ -1,4 +1,4 @@
-"""A server whose groups may be given clocks."""
+"""A server with group clocks."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -35,6 +35,6 @@ def control(served: tuple[Server, ControlPlane]) -> ControlPlane:
 
 @pytest.fixture
 async def stack(served: tuple[Server, ControlPlane]) -> AsyncIterator[AsyncExitStack]:
-    """Ends what was entered before the server ends."""
+    """Exit the entered contexts before the server ends."""
     async with AsyncExitStack() as stack:
         yield stack

@@ -1,6 +1,6 @@
-"""A member that lives: it joins, brings an assignment where it leads, sends heartbeats, rejoins when it is told.
+"""A live member: it joins, assigns if it leads, sends heartbeats, and rejoins on request.
 
-It speaks the protocol by hand, over a real connection, and remembers what it was told."""
+It sends the requests itself over a real connection, and keeps the responses."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Time passes for a group: who is dead goes, who lives stays, and the answer says what came of it."""
+"""Advances of a group clock: dead members expire, live ones stay, and the answer reports the effects."""
 
 import asyncio
 import itertools

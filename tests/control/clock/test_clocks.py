@@ -1,4 +1,4 @@
-"""A group whose time stands still, or runs ahead, among others whose time does neither."""
+"""A group with a frozen or advanced clock, beside groups with a normal one."""
 
 import asyncio
 import itertools
@@ -43,7 +43,7 @@ async def pass_by(control: ControlPlane, by_ms: int, group_id: str | None = GROU
 
 
 async def iterations(count: int = 5) -> None:
-    """The loop does what is due."""
+    """Run some iterations of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0.002)
 
@@ -231,7 +231,7 @@ async def test_retention_uses_group_time(server: Server, control: ControlPlane) 
         )
         (fired,) = advanced.fired
         assert (fired.timer, fired.events) == ("retention", ["OffsetsExpired 1", "GroupDeleted"])
-        assert times_ms[-1] - times_ms[0] >= 8 * DAY_MS, "whoever listens is told the time of the group"
+        assert times_ms[-1] - times_ms[0] >= 8 * DAY_MS, "listeners get the time of the group"
         assert await committed(client, GROUP) == -1
         assert await committed(client, "audit") == 7
         assert (await control.group_client.request("audit", ExpireOffsets("audit"), 0)).partitions == {}

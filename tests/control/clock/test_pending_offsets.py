@@ -52,7 +52,7 @@ async def end(client: Client, producer: InitProducerIdResponse, *, commits: bool
 
 
 async def stable(client: Client) -> tuple[int, ErrorCode]:
-    """The offset of orders-0 for who wants none that is pending."""
+    """Return the stable committed offset of orders-0."""
     topic = OffsetFetchRequestTopic(name="orders", partition_indexes=[0])
     request = OffsetFetchRequest(group_id=GROUP, topics=[topic], require_stable=True)
     (part,) = (await client.call(request, 7)).topics[0].partitions

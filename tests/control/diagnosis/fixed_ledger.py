@@ -33,7 +33,7 @@ def entry(
     result: EntryResult = EntryResult.STABLE,
     generation_id: int = 1,
 ) -> LedgerEntry:
-    """A rebalance by somebody."""
+    """Return the entry of a rebalance."""
     actor = Actor(
         member_id=f"{client_id}-1",
         group_instance_id=None,

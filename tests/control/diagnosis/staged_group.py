@@ -80,7 +80,7 @@ class Consumer:
         self.joined: JoinGroupResponse | None = None
 
     def send_join(self, version: int | None = None) -> None:
-        """Sends a JoinGroup: of a version in which nobody is sent away with a member id first, unless told."""
+        """Send a JoinGroup. By default its version does not require a member id first."""
         if version is None:
             version = 3 if self.instance_id is None else 5
         protocols = [
@@ -134,13 +134,13 @@ class Consumer:
         return answer
 
     async def heartbeat(self) -> ErrorCode:
-        """What it is told."""
+        """Send a heartbeat and return its error code."""
         request = heartbeat_request(self.group, self.member_id, self.generation_id)
         request.group_instance_id = self.instance_id
         return ErrorCode((await self.client.call(request, 4)).error_code)
 
     async def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commits, and is told that it is durable."""
+        """Commit offsets and wait until they are durable."""
         topics = [
             OffsetCommitRequestTopic(
                 name=topic,
@@ -164,7 +164,7 @@ class Consumer:
         assert not any(codes), codes
 
     def forget(self) -> None:
-        """It knows no member id any more, as a client whose session has ended by its own count."""
+        """Forget the member id, like a client that counts its session as expired."""
         self.member_id, self.generation_id = "", -1
 
     async def die(self) -> None:
@@ -220,7 +220,7 @@ class Stage:
         await self.until(lambda view: sum(one.is_awaiting_join for one in view.members) >= count, group)
 
     async def joined(self, consumers: Sequence[Consumer]) -> Consumer:
-        """Has them join a group in which nobody else is, up to the sync phase; the leader."""
+        """Let consumers join an empty group up to the sync phase, and return the leader."""
         await self.joining(consumers)
         group = consumers[0].group
         while (view := self.view(group)) is not None and view.state == "PreparingRebalance":
@@ -232,7 +232,7 @@ class Stage:
         return next(consumer for consumer in consumers if consumer.leads)
 
     def shared_out(self, consumers: Sequence[Consumer]) -> dict[str, bytes]:
-        """Every partition of what they subscribe to, in turn to those who do."""
+        """Return an assignment that deals the subscribed partitions to the subscribers in turn."""
         parts: dict[str, dict[str, list[int]]] = {consumer.member_id: {} for consumer in consumers}
         for topic in sorted({topic for consumer in consumers for topic in consumer.topics}):
             readers = [consumer for consumer in consumers if topic in consumer.topics]
@@ -272,7 +272,7 @@ class Stage:
         return await self.waits.wait_for_conditions(group, GroupConditions(**conditions), within_ms)
 
     async def unmet(self, group: str = GROUP, within_ms: int = 0, **conditions: Any) -> Problem:
-        """It is not so: why."""
+        """Wait for a failure of the conditions and return it."""
         asked = self.wait(group, within_ms, **conditions) if within_ms else self.check(group, **conditions)
         with pytest.raises(Problem) as raised:
             await asked
@@ -280,7 +280,7 @@ class Stage:
         return raised.value
 
     def explain(self, group: str = GROUP) -> Explanation:
-        """What is said of it, which can be printed."""
+        """Return the explanation of a group, which must be printable."""
         explained = self.waits.explain_group(group)
         assert all(line.isprintable() for line in format_explanation(explained).splitlines())
         return explained
@@ -300,7 +300,7 @@ async def staged(
     files: FaultyFiles | None = None,
     ledger: RebalanceSource | None = None,
 ) -> AsyncIterator[Stage]:
-    """A server whose clock of groups stands still."""
+    """A server with a stopped clock of groups."""
     held = HeldClock(behind_ms=3_600_000)
     held.hold()
     texts = {"group.initial.rebalance.delay.ms": str(INITIAL_DELAY_MS), **(properties or {})}

@@ -150,7 +150,7 @@ async def test_reloaded_offsets_count_as_committed(tmp_path: Path) -> None:
 
 
 class Processor(Member):
-    """A member that commits what it has read in a transaction of its producer."""
+    """A member that commits its consumed offsets in a transaction of its producer."""
 
     def __init__(self, watch: Watched, client_id: str, transactional_id: str | None = None) -> None:
         super().__init__(watch, client_id)
@@ -250,7 +250,7 @@ async def test_an_offset_of_a_transaction_behind_the_end_is_found_with_its_write
 
 
 async def test_of_a_transaction_that_was_open_at_a_failover_no_writer_is_known(watch: Watched) -> None:
-    """So that nobody is said to have lowered an offset."""
+    """The oracle then attributes a lower offset to no writer."""
     async with Processor(watch, "alice") as alice:
         await generation({alice: ALL})
         await alice.write(0, 57)

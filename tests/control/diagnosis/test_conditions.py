@@ -1,4 +1,4 @@
-"""Bodies of waits: what is misspelt or means nothing is refused, and the field is named."""
+"""Bodies of waits: misspelt fields and invalid values are refused with the name of the field."""
 
 from typing import Any
 

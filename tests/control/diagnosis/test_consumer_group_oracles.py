@@ -1,6 +1,4 @@
-"""What the oracles say of consumer groups: nothing of one that works, and whose partition is two members' or
-nobody's where a group says so of itself.
-"""
+"""Oracles of consumer groups: no finding about a working group, and findings about contradictory views."""
 
 from collections.abc import Callable
 
@@ -45,7 +43,7 @@ class WatchedMembers(Members):
 
 
 def having(view: GroupView, **assigned: tuple[int, ...]) -> GroupView:
-    """A Stable group whose members have other partitions of foo."""
+    """Return a Stable group whose members have other partitions of foo."""
 
     def other(member: MemberView) -> MemberView:
         part = assigned.get(member.name.member_id)

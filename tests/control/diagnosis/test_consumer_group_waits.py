@@ -1,6 +1,5 @@
-"""What is said of consumer groups (KIP-848), and what may be waited for: who has what, who has
-yet to give up what, and who waits for that.
-"""
+"""Waits and explanations of consumer groups (KIP-848): owners, pending revocations, and members that wait for
+them."""
 
 from collections.abc import AsyncIterator
 
@@ -37,7 +36,7 @@ class Modern:
         self._client: Client | None = None
 
     async def beat(self, *, confirms: list[int] | None = None, topic: str = "orders") -> None:
-        """A heartbeat: the first one joins; takes what it is told."""
+        """Send a heartbeat and adopt the response. The first one joins."""
         if self._client is None:
             self._client = (await self._stage.consumer(self.name)).client
         is_first = self.epoch == 0
@@ -65,7 +64,7 @@ class Modern:
 
 
 async def handing_over(stage: Stage) -> tuple[Modern, Modern]:
-    """alice has all six partitions and was told to give up half of them, for which bob waits."""
+    """alice has all six partitions and must revoke half of them, for which bob waits."""
     alice, bob = Modern(stage, "alice"), Modern(stage, "bob")
     await alice.beat()
     await alice.beat(confirms=alice.owned)

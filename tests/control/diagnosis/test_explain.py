@@ -1,4 +1,4 @@
-"""What is said of a group that nobody waits for: what it is doing, and settings of its members that do not fit."""
+"""Explanations without a wait: the activity of a group, and contradictory settings of its members."""
 
 from collections.abc import AsyncIterator
 
@@ -81,11 +81,11 @@ async def test_assignors_that_differ(stage: Stage) -> None:
 async def test_client_ids_that_are_the_same(stage: Stage) -> None:
     await stage.stable("svc", "svc")
     names_all(stage.found("same_client_id"), "2 members have the client id svc")
-    assert "svc-" in stage.explain().detail, "they are told apart by their member ids"
+    assert "svc-" in stage.explain().detail, "member ids distinguish the members"
 
 
 async def test_instance_ids_that_change_at_each_start(stage: Stage) -> None:
-    """Pods whose instance id is their own random name: nobody ever comes back under it."""
+    """Pods use their random names as instance ids, so no instance id returns."""
     for number in range(3):
         pod = await stage.consumer("svc", instance_id=f"pod-{number}")
         if number == 0:
@@ -103,7 +103,7 @@ async def test_instance_ids_that_change_at_each_start(stage: Stage) -> None:
 
 
 async def test_a_ghost_at_rest(stage: Stage) -> None:
-    """The old id is still a member of a Stable group, with partitions that nobody reads."""
+    """The old id is still a member of a Stable group, and its partitions have no reader."""
     alice, bob = await stage.stable("alice", "bob")
     old_id = bob.member_id
     bob.forget()
@@ -116,7 +116,7 @@ async def test_a_ghost_at_rest(stage: Stage) -> None:
 
 
 async def test_names_that_would_steer_a_terminal(stage: Stage) -> None:
-    """Everything that clients and callers name is printable in whatever is said of it."""
+    """All names from clients and callers are printable in explanations."""
     evil = "\x1b[2J\n" + "x" * 500
     alice = await stage.consumer(evil, topics=[evil[:100]], group=evil, assignors=[evil[:20]])
     await stage.joined([alice])

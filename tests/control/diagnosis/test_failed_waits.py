@@ -1,6 +1,6 @@
-"""What a wait that fails says: in situations that were planted, its sentence names whose doing it is.
+"""Problems of failed waits: in each prepared situation the sentence names the responsible member.
 
-Members are raw connections that stop where a test wants; the time of groups is driven by hand.
+Members are raw connections that stop at any point. The tests drive the time of groups.
 """
 
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ def hinted(problem: Problem, *words: str) -> None:
 
 
 async def carol_joins(stage: Stage, *present: Consumer) -> Consumer:
-    """A new member makes a Stable group rebalance; those who are present are told, and rejoin."""
+    """Let a new member join a Stable group. The present members learn of it and rejoin."""
     carol = await stage.consumer("carol")
     await stage.joining([carol])
     for consumer in present:
@@ -283,7 +283,7 @@ async def test_dead_in_a_group_at_rest(stage: Stage) -> None:
 
 
 async def test_stopped_in_a_group_at_rest(stage: Stage) -> None:
-    """Nothing is wrong with the group yet, and what is waited for does not come."""
+    """The group has no problem yet, and the awaited state does not come."""
     alice, bob = await stage.stable("alice", "bob")
     stage.held.advance(20_000)
     assert await alice.heartbeat() is ErrorCode.NONE

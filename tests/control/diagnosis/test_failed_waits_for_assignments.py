@@ -131,13 +131,13 @@ async def test_loading() -> None:
 
 
 async def test_a_wait_for_absence_ends_after_the_load() -> None:
-    """Nothing happens to it then; who waits for its absence is told all the same."""
+    """The load has no event for the group, and a wait for its absence ends all the same."""
     async with staged(properties={"offsets.topic.num.partitions": "1"}) as stage:
         partition = stage.server.runtime.find_partition(GROUP)
         stage.server.runtime.lifecycle.release_partition(partition, 1, "it moves")
         waiting = asyncio.ensure_future(stage.wait(absent=["alice"]))
         await asyncio.sleep(0.01)
-        assert not waiting.done(), "nobody knows yet"
+        assert not waiting.done(), "the state is unknown before the load"
         stage.server.runtime.lifecycle.open_partition(partition, epoch=2)
         met = await asyncio.wait_for(waiting, TIMEOUT_S)
         assert met.group.state == "Dead"

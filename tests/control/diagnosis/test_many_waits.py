@@ -1,4 +1,4 @@
-"""How many may wait, for how long, and what is left of those who no longer do."""
+"""The limits of waits, and the state after they end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ from tests.control.diagnosis.staged_group import GROUP, Stage, begun, ended, sta
 async def stage() -> AsyncIterator[Stage]:
     async with staged() as stage:
         yield stage
-    assert not len(stage.waits), "somebody waits still"
+    assert not len(stage.waits), "a wait is left"
 
 
 async def test_a_thousand_waiters(stage: Stage) -> None:

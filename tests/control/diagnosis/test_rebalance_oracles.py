@@ -24,7 +24,7 @@ def held() -> HeldClock:
 
 @pytest.fixture
 async def watch(tmp_path: Path, held: HeldClock) -> AsyncIterator[Watched]:
-    """Groups whose time is the test's."""
+    """Groups with a clock of the test."""
     async with watched(tmp_path, {"oracle.stuck.ms": "30000"}, group_clock=held) as watch:
         yield watch
 
@@ -150,7 +150,7 @@ async def test_a_member_that_rejoins_often_makes_its_group_flap(watch: Watched) 
 
 
 async def generation_after_a_leave(alice: Member) -> None:
-    """The one who is left rejoins, and has everything."""
+    """The remaining member rejoins and gets every partition."""
     alice.ask_to_join()
     await alice.joined()
     alice.ask_to_sync({alice.member_id: ALL})

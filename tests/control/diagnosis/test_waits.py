@@ -24,7 +24,7 @@ from tests.control.diagnosis.staged_group import GROUP, TIMEOUT_S, Stage, begun,
 async def stage() -> AsyncIterator[Stage]:
     async with staged() as stage:
         yield stage
-    assert not len(stage.waits), "somebody waits still"
+    assert not len(stage.waits), "a wait is left"
 
 
 # What ends them
@@ -97,9 +97,7 @@ async def test_commits_that_are_durable(stage: Stage) -> None:
     await alice.commit({("orders", 1): 7})
     (met,) = await ended(waiting)
     assert "committed orders-0=100, orders-1=7" in met.detail
-    assert len(stage.server.engine.observers) == at_rest, (
-        "commits are told to nobody who does not wait for one"
-    )
+    assert len(stage.server.engine.observers) == at_rest, "commits wake only the waits for commits"
 
 
 async def test_a_commit_counts_when_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +189,7 @@ async def test_quiet_by_a_clock_that_runs(stage: Stage) -> None:
 
 
 async def test_operator_actions_wake_waits(stage: Stage) -> None:
-    """Whoever moves the clock of one group says so, and those who wait for the group look again."""
+    """An advance of a group's clock is published, and the waits for the group are evaluated again."""
     await stage.stable("alice")
     waiting = asyncio.ensure_future(stage.wait(quiet="5s"))
     await begun(stage)
@@ -202,7 +200,7 @@ async def test_operator_actions_wake_waits(stage: Stage) -> None:
 
 
 async def test_a_rebalance_that_lasts_a_millisecond() -> None:
-    """What was over before anybody looked is in the ledger."""
+    """The ledger has the rebalances between two evaluations."""
     ledger = FixedLedger()
     async with staged(ledger=ledger) as stage:
         await stage.stable("alice", "bob")

@@ -1,4 +1,4 @@
-"""Oracles over groups whose time is not the process's: of stories and of simulations."""
+"""Oracles over groups of scenarios and simulations, with a virtual time."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -14,7 +14,7 @@ from coordinator.group.topics_image import TopicsImage
 
 
 class VirtualOracleContext:
-    """An `OracleContext` that is told what came out of the core. Nobody is connected, as far as it knows."""
+    """An `OracleContext` that gets the outcomes of the core. Without connections, all members are disconnected."""
 
     def __init__(
         self, shard: Callable[[], GroupShard | None], now: Callable[[], Now], topics: TopicsImage

@@ -98,7 +98,7 @@ def orders(*numbers: int) -> Places:
 
 
 class Member(Client):
-    """A consumer that subscribes to orders, says what it owns where it is told to, and knows nothing by itself."""
+    """A consumer of orders that reports its owned partitions on request, and does nothing by itself."""
 
     def __init__(self, watch: Watched, client_id: str, group: str = GROUP) -> None:
         super().__init__(watch.server, client_id)
@@ -106,7 +106,7 @@ class Member(Client):
         self.group = group
         self.protocol, self.protocol_type = "range", "consumer"
         self.topics: Sequence[str] = ("orders",)
-        self.metadata: bytes | None = None  # made of what it subscribes to and owns
+        self.metadata: bytes | None = None  # its subscription and its owned partitions
         self.session_timeout_ms = 10_000
         self.owned: Places = ()
         self.member_id, self.generation_id, self.leader = "", -1, ""
@@ -188,7 +188,7 @@ async def until_happened(watch: Watched, what: type[GroupEvent], ask: Callable[[
 
 
 async def join(members: Sequence[Member]) -> None:
-    """A join phase for all of them; who is a member already comes first."""
+    """Let members join in one join phase, existing members first."""
     watch = members[0].watch
     old = [member for member in members if member.member_id]
     new = [member for member in members if not member.member_id]
@@ -220,6 +220,6 @@ async def sync(members: Mapping[Member, Places], strangers: Mapping[str, Places]
 
 
 async def generation(members: Mapping[Member, Places], strangers: Mapping[str, Places] | None = None) -> None:
-    """A rebalance of these members, and what they get."""
+    """Run a rebalance of these members with an assignment."""
     await join(list(members))
     await sync(members, strangers)

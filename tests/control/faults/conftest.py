@@ -1,4 +1,4 @@
-"""A server with everything that may be asked of it, and faults written as JSON."""
+"""A server with the complete control plane, and faults written as JSON."""
 
 from collections.abc import AsyncIterator
 

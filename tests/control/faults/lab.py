@@ -1,4 +1,4 @@
-"""Faults as a test writes them, and what they must leave behind: nothing."""
+"""Faults as a test writes them, and the check that they leave no state."""
 
 import asyncio
 from typing import Any
@@ -35,7 +35,7 @@ class Lab:
         return self.faults.get_status(name)
 
     def is_plain(self) -> bool:
-        """Whether nothing of a fault is in anybody's way."""
+        """Return whether requests take their normal path, without faults."""
         server = self.server
         return (
             all(endpoint.routes is server.routes for endpoint in server.endpoints)

@@ -47,7 +47,7 @@ async def test_an_error_stands_where_kafka_puts_it(lab: Lab, key: ApiKey, versio
 @EVERY_API
 @AT
 async def test_a_hold_is_answered_when_it_is_released(lab: Lab, key: ApiKey, version: int, at: str) -> None:
-    """What follows on the connection waits for it, what others send does not."""
+    """Later requests of the connection wait for it, those of other connections do not."""
     async with Client(lab.server) as client, Client(lab.server) as other:
         subject = await subject_of(lab, client)
         name = lab.fault(match(key), do={"at": at, "hold": True})
@@ -94,7 +94,7 @@ async def test_a_drop_closes_the_connection(lab: Lab, key: ApiKey, version: int,
 @EVERY_API
 @AT
 async def test_swallowed_requests_get_no_response(lab: Lab, key: ApiKey, version: int, at: str) -> None:
-    """Nor is what follows. Removing the fault ends the connection, on which nothing would ever come."""
+    """Later requests get no response either. The removal of the fault closes the connection."""
     async with Client(lab.server) as client:
         subject = await subject_of(lab, client)
         name = lab.fault(match(key), do={"at": at, "swallow": True})
@@ -132,7 +132,7 @@ async def test_another_coordinator_is_named(lab: Lab, version: int) -> None:
 
 @pytest.mark.parametrize("at", ["request", "answer"])
 async def test_errors_before_and_after_the_group_differ(lab: Lab, at: str) -> None:
-    """A commit that is refused before is not there, one whose answer is another is."""
+    """A commit that is refused before is missing. A commit with a changed response exists."""
     async with Client(lab.server) as client:
         subject = await subject_of(lab, client)
         lab.fault(match(ApiKey.OFFSET_COMMIT), do={"at": at, "error": "REQUEST_TIMED_OUT"})

@@ -125,7 +125,7 @@ async def test_a_slow_disk_is_over_when_the_time_of_the_fault_is(lab: Lab, at: s
 
 @pytest.mark.parametrize("at", ["append", "sync"])
 async def test_the_partition_moves_while_the_disk_is_slow(lab: Lab, at: str) -> None:
-    # What was late for the sake of the partition that has gone keeps nobody; a sync is that of the disk.
+    # Delayed appends of the lost partition delay no other request; the sync is that of the disk.
     name = lab.fault(COMMITS, do={"at": at, "delay": "10m" if at == "append" else 30})
     async with Client(lab.server) as client:
         client.send(commit(1), 2)
@@ -142,7 +142,7 @@ async def test_the_partition_moves_while_the_disk_is_slow(lab: Lab, at: str) -> 
     ("at", "found"), [("before_append", -1), ("after_append", -1), ("after_sync", 1), ("before_answer", 1)]
 )
 async def test_a_crash_of_a_partition(lab: Lab, at: str, found: int) -> None:
-    """Whoever waits there is cut off and told nothing; what was durable is there, and everything goes on."""
+    """Waiting clients are disconnected without a response. Durable records exist, and the server continues."""
     async with Client(lab.server) as waiting, Client(lab.server) as client, Client(lab.server) as other:
         await join_alone(other, "audit")
         waiting.send(join_request("audit"), 3)
@@ -200,7 +200,7 @@ async def test_without_syncs_no_answer_waits_for_one() -> None:
 async def test_nothing_acknowledged_is_lost_through_faults_at_random(
     lab: Lab, at: str, files: FaultyFiles
 ) -> None:
-    """Neither for who comes next, nor at a power cut."""
+    """This holds for later readers and after a power cut."""
     lab.fault(COMMITS, times=None, probability=0.3, seed=5, do={"at": at, "fail": "EIO"})
     acknowledged = 0
     async with Client(lab.server) as client:

@@ -48,7 +48,7 @@ async def test_a_hold_is_released_when_something_happens(lab: Lab) -> None:
 
 
 async def test_a_clock_is_held_and_a_session_ended_when_something_happens(lab: Lab) -> None:
-    """A member that is none is told of in the log, and harms nobody."""
+    """An unknown member is logged and causes no harm."""
     lab.fault(on={"event": "GroupStabilized"}, do={"freeze": True})
     expiring = lab.fault(on={"event": "AssignmentApplied"}, do={"expire": ["nobody", "alice"]})
     async with Client(lab.server, "alice") as client:

@@ -1,4 +1,4 @@
-"""Which requests a rule is about: what they say, who sends them, and the state of their group."""
+"""Matching requests by their content, their senders, and the state of their group."""
 
 import re
 from typing import Any
@@ -111,7 +111,7 @@ async def test_of_several_groups_only_those_that_fit_are_refused(lab: Lab, at: s
 @pytest.mark.parametrize("version", [8, 10])
 @pytest.mark.parametrize("at", ["request", "answer"])
 async def test_some_partitions_of_a_commit(lab: Lab, at: str, version: int) -> None:
-    """The others are committed; those that were refused before the group heard of them are not."""
+    """Other partitions are committed. Partitions that were refused before the group are not."""
     lab.fault(
         {"api": "OffsetCommit"},
         do={"at": at, "error": "OFFSET_METADATA_TOO_LARGE", "partitions": ["orders-1"]},
@@ -141,7 +141,7 @@ async def test_some_partitions_of_a_fetch(lab: Lab, at: str, version: int) -> No
 
 
 async def test_an_answer_with_an_error(lab: Lab) -> None:
-    """What is wrong may be told as something else; what is well is left alone."""
+    """An error can be replaced by another one. A success stays."""
     name = lab.fault(
         {"api": "Heartbeat", "error": "UNKNOWN_MEMBER_ID"}, times=None, do={"at": "answer", "error": HIT.name}
     )

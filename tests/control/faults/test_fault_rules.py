@@ -1,4 +1,4 @@
-"""What a rule may say, and what is said at once of one that could never act."""
+"""The content of rules, and the refusal of rules that could never act."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ HOLD = {"at": "request", "hold": True}
             ProblemKind.NOT_POSSIBLE,
             "partition",
         ),
-        ({"on": {"event": "MemberLeft"}, "do": {"disconnect": []}}, ProblemKind.BAD_REQUEST, "whom"),
+        ({"on": {"event": "MemberLeft"}, "do": {"disconnect": []}}, ProblemKind.BAD_REQUEST, "do.disconnect"),
         (
             {"on": {"event": "MemberLeft"}, "do": {"failover": {"loading": "1h"}}},
             ProblemKind.BAD_REQUEST,
@@ -113,7 +113,11 @@ HOLD = {"at": "request", "hold": True}
             ProblemKind.NOT_POSSIBLE,
             "Fetch",
         ),
-        ({"on": {"event": "OffsetsCommitted"}, "do": {"failover": True}}, ProblemKind.NOT_POSSIBLE, "told"),
+        (
+            {"on": {"event": "OffsetsCommitted"}, "do": {"failover": True}},
+            ProblemKind.NOT_POSSIBLE,
+            "OffsetsCommitted",
+        ),
         ({"on": {"event": "MemberLeft"}, "do": {"freeze": True}}, None, ""),
         ({"do": {"at": "after_append", "crash": "process"}}, ProblemKind.CONTROL_OFF, "control.enable=true"),
         ({"do": {"at": "request", "error": 16}}, None, ""),
@@ -182,7 +186,7 @@ async def test_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_calls_that_http_has(lab: Lab) -> None:
-    """In the order in which somebody would make them; every answer has words for people."""
+    """A typical sequence of calls; every answer has a text for people."""
     routes: dict[tuple[str, str], ApiRoute] = {(route.method, route.path): route for route in api.ROUTES}
 
     async def call(method: str, path: str, body: Any = None, **names: str) -> Any:

@@ -30,7 +30,7 @@ async def test_answers_never_overtake_each_other(lab: Lab, seed: int) -> None:
     """Everything at once: pipelined requests of all kinds on many connections, faults that hold, delay and change,
     made, released and removed meanwhile. The client checks every correlation id."""
     random = Random(seed)
-    cases = [case for case in CASES if case[0] not in (11, 14, 13, 42)]  # those that others would wait for
+    cases = [case for case in CASES if case[0] not in (11, 14, 13, 42)]  # other members would wait for these
     clients = [Client(lab.server, f"client-{number}") for number in range(5)]
     subjects: list[Subject] = []
     for number, client in enumerate(clients):
@@ -78,7 +78,7 @@ def make_or_end(lab: Lab, random: Random) -> None:
 
 
 async def test_nothing_of_a_connection_reaches_the_group_behind_a_hold(lab: Lab) -> None:
-    """The heartbeats of a member whose SyncGroup is held come when that is let go, and are answered then."""
+    """Heartbeats of a member with a held SyncGroup are processed and answered after the release."""
     async with Client(lab.server, "alice") as alice, Client(lab.server) as other:
         joined = await alice.call(join_request(GROUP), 3)
         name = lab.fault({"api": "SyncGroup", "client_id": "alice"}, do={"at": "request", "hold": True})
@@ -191,7 +191,7 @@ async def test_the_server_stops_while_something_is_held(lab: Lab) -> None:
 
 
 async def test_removing_all_faults_leaves_nothing(lab: Lab) -> None:
-    """No slot, timer or waiter; the plain table of routes, the shortcut of heartbeats; nobody keeps the fault."""
+    """No slot, timer or waiter is left; the route table and the heartbeat fast path are the normal ones."""
     listeners = list(lab.server.group_events.listeners)
     async with Client(lab.server) as client, Client(lab.server) as held:
         subject = Subject(lab.server, *await join_alone(client, GROUP))

@@ -1,4 +1,4 @@
-"""A group in whose ledger something has just happened."""
+"""A group with a new entry in its ledger."""
 
 import pytest
 

@@ -128,7 +128,7 @@ class ObservedCoordinator(Coordinator):
             self.sync(self.member_ids[name], self.generation_now, instance=self.instances[name])
 
     def lead(self, assigned: dict[str, bytes] | None = None) -> None:
-        """The leader assigns: what is said, or to each its part."""
+        """Let the leader assign: the given bytes, or a part to each member."""
         leader = self.leader
         if assigned is None:
             names = list(self.member_ids)

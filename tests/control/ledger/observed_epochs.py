@@ -76,8 +76,8 @@ class ObservedEpochs(Members):
 
 @dataclass
 class Client:
-    """A member of the consumer protocol, called as its client. `owned` by topic id; it gives up at once what it is
-    not to have any more, unless it `keeps` it."""
+    """A member of the consumer protocol. `owned` is by topic id. It revokes partitions at once, unless it
+    `keeps` them."""
 
     name: str
     names: Sequence[str] | None = ("orders",)

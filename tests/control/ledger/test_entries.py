@@ -1,4 +1,4 @@
-"""What an entry says of one rebalance: who was told when, who came, why it took so long, who got what."""
+"""Entries of single rebalances: when members learned of it and joined, the longest wait, and the assignment."""
 
 from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry, WaitReason
 from coordinator.group.event_details import RebalanceCause
@@ -137,7 +137,7 @@ def test_an_advanced_clock_blames_no_member() -> None:
 
 
 def test_a_late_rejoin_after_a_sync_error_is_not_busy(group: ObservedCoordinator) -> None:
-    """Some clients wait before they join again when a SyncGroup says so: that is no busy application."""
+    """Some clients delay their join after an error of SyncGroup. They are not busy applications."""
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
     group.ask("carol")
@@ -352,7 +352,7 @@ def test_of_a_large_group_only_some_are_named() -> None:
 
 
 def test_earlier_events_do_not_belong_to_an_entry_of_a_frozen_group() -> None:
-    """Nothing passes for a group whose clock is frozen: a static member is restarted, and then somebody joins."""
+    """No time passes in a frozen group: a static member restarts, and then another member joins."""
     group = ObservedCoordinator()
     group.come("alice")
     group.settle()

@@ -1,5 +1,6 @@
-"""The ledger names what was done to a consumer group, and by whom: members come, go, die, read something else, keep
-what is another's and prefer another assignor; topics are made, grow and go. All by the group's clock."""
+"""The ledger names the cause and the actor of each epoch: members join, leave, die, change subscriptions and
+assignors, and keep partitions; topics are created, grow and are deleted. All times are those of the group's
+clock."""
 
 import itertools
 from collections.abc import Callable
@@ -26,11 +27,11 @@ SESSION_MS: Final = 45_000
 OTHER: Final = "payments"
 
 Truth = tuple[str, str | None]
-"""A cause, and the client whose doing it was."""
+"""A cause, and the client that caused it."""
 
 
 class EpochDriver:
-    """The members of a group, what they do next, and what the ledger is to say of it."""
+    """The members of a group, their next actions, and the expected content of the ledger."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)

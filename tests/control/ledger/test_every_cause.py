@@ -1,4 +1,4 @@
-"""Two hundred things that happen to a group, drawn at random: each entry names what was done, and by whom."""
+"""Two hundred random events of a group: each entry names the cause and the actor."""
 
 from collections import Counter
 from random import Random
@@ -185,7 +185,7 @@ def test_every_entry_names_the_cause_and_the_actor(seed: int) -> None:
         owners = [name for story in entry.members for name in _owned(story.owned)]
         assert sorted(owners) == [f"orders-{number}" for number in range(6)]
         assert not entry.unowned
-    # The driver did all that there is.
+    # The driver used every action.
     assert {cause for cause, _ in expected} == set(RebalanceCause) - {
         RebalanceCause.OVER_CAPACITY,
         RebalanceCause.ASSIGNMENT_TOO_LARGE,

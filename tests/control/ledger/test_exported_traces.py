@@ -1,4 +1,4 @@
-"""Rebalances as somebody sees them who collects traces."""
+"""Rebalances as a trace collector sees them."""
 
 import json
 import sys
@@ -47,7 +47,7 @@ def test_each_generation_is_a_trace_with_its_waits(tmp_path: Path) -> None:
         daemon = Daemon(*FREE, *AT_ONCE, "--data-dir", str(tmp_path), **variables)
         a_life_in_a_group(daemon)
         entries = ledger(daemon)
-        assert daemon.stop()[0] == 0  # what was not sent is sent at the end
+        assert daemon.stop()[0] == 0  # the remaining spans are sent at the end
         spans = collector.until(len(entries))
     assert collector.services == {"groupd"}
     roots = [span for span in spans if not span.parent_span_id]

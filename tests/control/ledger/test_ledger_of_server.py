@@ -216,7 +216,7 @@ async def test_a_stream_that_cannot_be_is_refused(
 
 
 async def test_a_number_of_another_process_is_refused(server: Server, control: ControlPlane) -> None:
-    """With the daemon numbers begin anew: what was read up to is no place here."""
+    """Numbers begin anew with the daemon, so an old number is not a position here."""
     async with Client(server, "alice") as alice:
         await join_alone(alice, "billing")
     answer = await asked(control)

@@ -125,5 +125,5 @@ def test_a_storm_of_groups_of_a_thousand_members_stays_within_the_bound() -> Non
     tracemalloc.stop()
     assert ledger.store.forgotten > 0
     assert {entry.group_id for entry in ledger.list_entries(limit=1_000)} == {"g0", "g1", "g2"}
-    # Beside what is kept: three open entries, each with what is noted of a thousand members.
+    # In addition to the limit: three open entries, each with notes on a thousand members.
     assert after - before < most + 3 * MEMBERS * 500

@@ -15,7 +15,7 @@ DEAD = re.compile(
 
 
 def bob_dies(group: ObservedCoordinator) -> str:
-    """What is said of it when all is well again."""
+    """Return the text of the entry after the recovery."""
     group.formed("alice", "bob", "carol")
     group.advance(5_000)
     group.beat("alice", "carol")

@@ -1,4 +1,4 @@
-"""What was done on purpose is told beside the rebalance that came of it, or was kept from its members by it."""
+"""Operator actions are listed in the entry of the rebalance that they caused or affected."""
 
 from coordinator.control.ledger.ledger_entry import EntryResult, LedgerEntry
 from coordinator.control.ledger.rebalance_triggers import RECENT_MS
@@ -24,7 +24,7 @@ def test_an_operator_action_is_listed_in_the_entry(group: ObservedCoordinator) -
 
 
 def test_an_operator_action_belongs_to_its_rebalance_only(group: ObservedCoordinator) -> None:
-    """And not to the next one as well, however soon that comes; every group names what was done to all."""
+    """They do not belong to the next rebalance. Actions on all groups are in the entries of every group."""
     group.settle()
     group.acts.record_action("clock", "advance 45s")
     group.come("dave")
@@ -39,7 +39,7 @@ def test_an_operator_action_belongs_to_its_rebalance_only(group: ObservedCoordin
 
 
 def test_an_action_on_a_stable_group_is_listed_with_its_effect(group: ObservedCoordinator) -> None:
-    """Carol has not asked for her assignment, so that the entry is open; a clock that is moved ends her time."""
+    """Carol has not fetched her assignment, so the entry is open; an advance expires her."""
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
     group.lead()

@@ -1,4 +1,4 @@
-"""What is told of whoever began a rebalance counts from one instant, however late it is told."""
+"""The silence of the actor of a rebalance is measured at its begin, even if it is reported later."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Somebody who takes traces over OTLP, and keeps them."""
+"""A collector that receives traces over OTLP and keeps them."""
 
 import gzip
 import threading

@@ -18,7 +18,7 @@ class Committer:
         self.group_id = group_id
         self.acknowledged = self.last = 0
         self.wrong: list[tuple[str, int, int, int]] = []
-        """What was read back and cannot be: of which group, what was acknowledged, found, and sent last."""
+        """Impossible results of reads: the group, and the acknowledged, found and last sent offsets."""
         self._server = server
         self._heard = heard
         self._task = asyncio.ensure_future(self._work())
@@ -59,7 +59,7 @@ class Committer:
             self.wrong.append((self.group_id, self.acknowledged, found, self.last))
 
     async def check(self, server: Server) -> None:
-        """Nothing that was acknowledged is lost, and nothing is there that nobody sent."""
+        """Check that no acknowledged offset is lost, and that every offset was sent."""
         async with Client(server) as client:
             self._judge(await committed(client, self.group_id))
         assert not self.wrong

@@ -78,7 +78,7 @@ class Fate:
         self._chance = chance
 
     def next(self) -> Any:
-        """Begins to do something; what may be waited for."""
+        """Begin the next action, and return its future."""
         doing: list[Callable[[], Any]] = [
             *[self._put, self._advance, self._fail_over, self._disk_fault] * 2,
             *[self._advance, self._step, self._remove, self._expire, self._expire_offsets],
@@ -148,7 +148,7 @@ class Fate:
 
 
 class SlowFiles(FaultyFiles):
-    """On a disk that takes its time now and then: what is acknowledged before it is synced is so long before."""
+    """A disk with slow writes. A record that is acknowledged before its sync stays unsynced for that time."""
 
     def __init__(self, chance: random.Random) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class SlowFiles(FaultyFiles):
 
 
 class PowerCut:
-    """What is found after one, and what was acknowledged before it."""
+    """The state after a power cut, and the records that were acknowledged before it."""
 
     def __init__(self, files: FaultyFiles, committers: list[Committer]) -> None:
         self._files = files.crash()

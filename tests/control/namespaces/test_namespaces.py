@@ -1,4 +1,4 @@
-"""Namespaces from inside: what is left of them, how long they stay, what they may have of the machine."""
+"""Namespaces from inside: their remains, their lifetime, and their limits."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Every group that comes into being is recorded, and what was recorded is played as it was."""
+"""Recordings of every new group, and their replay."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def recorded_groups(control: ControlPlane) -> dict[str, str]:
 
 
 def machines(server: Server) -> list[bool]:
-    """Of each partition, whether somebody stands in front of its machine."""
+    """Return for each partition whether a decorator is in front of its machine."""
     return [partition.machine is not partition.undecorated_machine for partition in server.runtime.partitions]
 
 

@@ -172,7 +172,7 @@ async def test_a_recorded_consumer_group_with_changing_topics(serving: Serving) 
 
 
 async def test_a_group_with_a_clock_of_its_own(serving: Serving) -> None:
-    """What is recorded is the time that the group was told, whoever came first."""
+    """The recording has the time of the group, in any order of the decorators."""
     server, control = serving
     async with Client(server, "alice") as alice:
         member_id, generation_id = await join_alone(alice, "g")

@@ -16,7 +16,7 @@ from tests.control.replay.recorder import lines_of
 from tests.control.replay.runs import MIDDLE, Run, run
 
 AT_ONCE: Final = 20
-"""Seeds whose recordings one process plays."""
+"""The number of seeds that one process plays."""
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def record(seeds: range, directory: Path) -> list[Path]:
 
 
 def written(done: Run, directory: Path) -> list[Path]:
-    """The files of a run, in a directory that is named by what its core has to be like."""
+    """Return the files of a run, in a directory named after the configuration of its core."""
     place = directory / str(done.inline_max)
     place.mkdir(parents=True)
     paths = []
@@ -68,7 +68,7 @@ def written(done: Run, directory: Path) -> list[Path]:
 
 
 def play(paths: list[Path], hash_seed: int) -> list[str]:
-    """What another process says of each file, whose sets and dicts of text are in another order."""
+    """Return the output of another process with another hash seed for each file."""
     environment = os.environ | {"PYTHONHASHSEED": str(hash_seed)}
     command = [sys.executable, "-m", "tests.control.replay.play", *map(str, paths)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)

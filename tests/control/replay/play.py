@@ -1,6 +1,6 @@
 """`python -m tests.control.replay.play FILE…`: plays recordings of simulated runs, one line for each.
 
-Each is in a directory that is named by the size up to which its core computes targets itself.
+The name of each directory is the size up to which its core computes targets itself.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Simulated runs whose groups are recorded: from their beginning, or from the middle of their lives."""
+"""Simulated runs with recorded groups, from their creation or later."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Recordings of stories: groups whose members do what the line says, in a time that somebody moves."""
+"""Recordings of scenarios: members follow the commands, and the scenario moves the time."""
 
 from msgspec import json
 
@@ -10,7 +10,7 @@ from tests.scenarios.runner import Story
 
 
 class RecordedStory(Story):
-    """A story of tests/scenarios whose group `g` is recorded."""
+    """A scenario of tests/scenarios in which the group `g` is recorded."""
 
     recording: GroupRecording | None = None
 

@@ -71,7 +71,7 @@ def test_inexpressible_inputs_become_comments() -> None:
 
 
 class Played:
-    """Stands in for the fixture of pytest-groupd, the group, the consumer: it writes down what they are told."""
+    """Replaces the fixture of pytest-groupd, the group and the consumer, and logs their calls."""
 
     def __init__(self, shape: list[Any]) -> None:
         self.said: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""What is no recording that this groupd can play is told so, in a sentence."""
+"""Files that are not valid recordings of this version are refused in a sentence."""
 
 import random
 from collections.abc import Callable
@@ -38,11 +38,11 @@ Spoil = Callable[[list[bytes]], list[bytes]]
     ("spoil", "word"),
     [
         (lambda _: [], "empty"),
-        (lambda _: [b"PK\x03\x04"], "no recording"),
-        (lambda _: [b"[1, 2]\n"], "no recording"),
-        (lambda _: [b'{"a": 1}\n'], "no recording"),
+        (lambda _: [b"PK\x03\x04"], "recording"),
+        (lambda _: [b"[1, 2]\n"], "recording"),
+        (lambda _: [b'{"a": 1}\n'], "recording"),
         (lambda lines: [changed(lines[0], format=2), *lines[1:]], "format 2"),
-        (lambda lines: [changed(lines[0], format="1"), *lines[1:]], "no recording"),
+        (lambda lines: [changed(lines[0], format="1"), *lines[1:]], "recording"),
         (lambda lines: [changed(lines[0], groupd="9.9.9"), *lines[1:]], "9.9.9"),
         (lambda lines: [changed(lines[0], config={}), *lines[1:]], "property"),
         (lambda lines: [changed(lines[0], config=[]), *lines[1:]], "how the group begins"),
@@ -58,8 +58,8 @@ Spoil = Callable[[list[bytes]], list[bytes]]
         (lambda lines: [*lines[:3], *lines[4:]], "missing"),
         (lambda lines: [*lines[:-1], changed(lines[-1], inputs=1)], "missing"),
         (lambda lines: [*lines, lines[-1]], "behind the end"),
-        (lambda lines: [*lines[:3], b"{}\n", *lines[3:]], "no input"),
-        (lambda lines: [*lines[:3], b"nonsense\n", *lines[3:]], "no JSON"),
+        (lambda lines: [*lines[:3], b"{}\n", *lines[3:]], "line 4"),
+        (lambda lines: [*lines[:3], b"nonsense\n", *lines[3:]], "JSON"),
         (lambda lines: [*lines[:3], b"[" * 100_000 + b"\n", *lines[3:]], "line 4"),
     ],
 )

@@ -22,7 +22,7 @@ def recorded() -> RecordingFile:
 
 
 def test_a_rule_of_time_that_is_another(recorded: RecordingFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After so long a rebalance says whom it waits for: from the first one that starts on it is otherwise."""
+    """With another limit for the report of a long wait, the replay differs from the first rebalance with one."""
     name = "coordinator.group.classic.classic_member.FIRST_REPORT_MS"
     monkeypatch.setattr(name, FIRST_REPORT_MS - 1)
     different = compare_recording(recorded).different
@@ -71,7 +71,7 @@ def test_one_answer_that_is_another(recorded: RecordingFile, place: int) -> None
 
 
 def test_a_heartbeat_that_is_answered_otherwise(recorded: RecordingFile) -> None:
-    """Also those that are many in one line."""
+    """This includes heartbeats that share a line."""
     beats = 0
 
     class Deaf(GroupShard):

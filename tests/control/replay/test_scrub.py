@@ -24,7 +24,7 @@ UUID = "00000000-0000-0000-0000-000000000001"
 
 
 def joined(metadata: bytes, protocol_type: str = "consumer") -> GroupRecording:
-    """The recording of a group that somebody joins."""
+    """Return the recording of a group with one join."""
     recording = GroupRecording("g", new_shard(), Now(0, 1), BYTES)
     tap = RecordedShard(new_shard(), recording)
     for waiter, member_id in enumerate(("", f"a-{UUID}")):

@@ -27,7 +27,7 @@ def all_targets() -> Iterator[Target]:
 
 
 def fuzz(target: Target, seed: int, seconds: float) -> Finding | None:
-    """One target for some time; what it came to is printed."""
+    """Fuzz one target for a time and print the result."""
     end = time.monotonic() + seconds
     try:
         fuzzer = Fuzzer(target, seed)
@@ -55,7 +55,7 @@ def main() -> int:
     )
     parser.add_argument("--input", help="run one input, in hex, on each of the targets")
     arguments = parser.parse_args()
-    logging.lastResort = None  # the daemon's lines are not what is asked for here
+    logging.lastResort = None  # do not print the log of the daemon
     with ExitStack() as stack:
         connections = [stack.enter_context(connection_target(place)) for place in PLACES]
         targets = _chosen([*connections, *all_targets()], arguments.target)

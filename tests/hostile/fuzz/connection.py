@@ -1,10 +1,10 @@
-"""Targets that are a whole daemon: frames of any kind into a connection, and nothing may fail but that.
+"""Targets that are a whole daemon: frames into a connection, which may fail without any other effect.
 
-Frames come in where there is no security, where SASL asks who is there, where it waits for a token, and where
-it has let the client in. What TLS has decrypted is no other bytes.
+The targets cover a connection without security, one before SASL, one that waits for a token, and an
+authenticated one. Decrypted bytes of TLS do not differ from others.
 
-The daemon keeps its state from input to input, so that they meet groups and topics that others have left. Its files
-are in memory, and there is no socket: what a connection writes goes nowhere.
+The daemon keeps its state between inputs, so inputs meet groups and topics of earlier ones. Its files are in
+memory. It has no socket: the output of a connection is discarded.
 """
 
 import asyncio
@@ -64,14 +64,14 @@ class Nowhere(asyncio.Transport):
         return 0
 
     def pause_reading(self) -> None:
-        """There is nobody to stop."""
+        """Do nothing, because there is no peer."""
 
     def resume_reading(self) -> None:
-        """There is nobody to start."""
+        """Do nothing, because there is no peer."""
 
 
 class _Failures(logging.Handler):
-    """Keeps what was logged with an exception: what no peer should be able to cause."""
+    """Keeps the log records with an exception, which no peer should be able to cause."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ def connection_target(place: str = PLAIN) -> Iterator[Target]:
         seeds = [*seeds[::20], *_TOKENS]
     house = House(place)
     try:
-        # What an input does depends on what others have left: the bounds are for what runs away.
+        # The cost of an input depends on the earlier ones, so the bounds only catch runaway growth.
         yield Target(
             place,
             tuple(seeds),

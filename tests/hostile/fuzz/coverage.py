@@ -9,7 +9,7 @@ Edge: TypeAlias = tuple[int, int, int]
 """Code object, the line before, the line."""
 
 _TRACED: Final = ("/protocol/", "/storage/", "/coordinator/", "<decode ", "<encode ")
-"""Parts of the file names whose lines count; generated codecs have a name of their own."""
+"""Parts of file names. Lines of these files count; generated codecs have special names."""
 
 
 class TooManySteps(BaseException):

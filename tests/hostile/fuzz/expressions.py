@@ -12,7 +12,7 @@ SEEDS_EVERY: Final = 20
 
 
 def expression_targets() -> Iterator[Target]:
-    """Of those that RE2/J was asked about, some."""
+    """Yield a part of the expressions that were compared with RE2/J."""
     seeds = tuple(each.pattern.encode(errors="replace") for each in recorded()[::SEEDS_EVERY])
     yield Target("expression", seeds, read_expression, (UnicodeDecodeError,))
 
@@ -24,5 +24,5 @@ def read_expression(data: bytes) -> None:
     assert refused is None or refused, "refused without a word"
     found = match_names([pattern], NAMES)[pattern]
     assert found == [name for name in sorted(NAMES) if name in found]
-    assert refused is None or not found, "what is no expression matches"
-    assert match_names(["o.*", pattern, "["], NAMES)[pattern] == found, "others change what it matches"
+    assert refused is None or not found, "a refused expression matches"
+    assert match_names(["o.*", pattern, "["], NAMES)[pattern] == found, "other patterns change its matches"

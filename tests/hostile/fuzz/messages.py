@@ -46,7 +46,7 @@ def message_targets() -> Iterator[Target]:
 
 
 def read_request(cls: type[Any], version: int, bounded: Callable[[bytes], Any], data: bytes) -> None:
-    """As a stranger's request is read: what is within the budget means what it means without one, what is not is
+    """Read a request as from an unknown client. Within the budget it decodes as without one, and otherwise it is
     refused."""
     try:
         message = bounded(data)
@@ -58,7 +58,7 @@ def read_request(cls: type[Any], version: int, bounded: Callable[[bytes], Any], 
         assert elements(message) <= BUDGET.elements, "more elements than allowed"
         assert message == decode_prefix(cls, version, data), "the budget changes the message"
         spare = len(data) - len(codec.encode(message, version))
-        assert spare >= 0, "the encoding is longer than what was read"
+        assert spare >= 0, "the encoding is longer than the input"
     read_message(cls, version, data)
 
 
@@ -72,16 +72,16 @@ def elements(value: Any) -> int:
 
 
 def read_message(cls: type[Any], version: int, data: bytes) -> None:
-    """Decodes as a response is (to the end) and as a request is (what follows is left alone).
+    """Decode as a response (to the end) and as a request (with bytes left over).
 
-    Whatever decodes means the same after it was encoded, and its encoding is the same the second time.
+    A decoded message has the same value after encoding, and the second encoding equals the first.
     """
     message = decode_prefix(cls, version, data)
     encoded = codec.encode(message, version)
     again = codec.decode(cls, version, encoded)
     assert again == message, "the message encodes to another one"
     assert codec.encode(again, version) == encoded, "one message has two encodings"
-    assert len(encoded) <= len(data), "the encoding is longer than what was read"
+    assert len(encoded) <= len(data), "the encoding is longer than the input"
     assert codec.decode(cls, version, data) == message, "a message that ends with the data is another one"
 
 

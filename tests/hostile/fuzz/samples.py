@@ -21,7 +21,7 @@ SEGMENT: Final = f"{DIRECTORY}/{0:020d}.log"
 
 
 def fixed_batches(data: bytes) -> bytes:
-    """`data` as batches whose lengths and checksums are right, as far as they can be."""
+    """Return `data` as batches with correct lengths and checksums, as far as possible."""
     out = bytearray(data)
     position = 0
     while len(out) - position >= HEADER_BYTES:

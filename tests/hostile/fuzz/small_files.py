@@ -142,7 +142,7 @@ def _state() -> bytes:
 
 
 def read_state(data: bytes) -> None:
-    """A state that is no good is removed, not raised about; its records may still show damage."""
+    """An invalid state file is removed without an error. Its records may still be damaged."""
     files, log, path = _log_with_state()
     files.write(path, data)
     state, ignored = find_state(files, log, "groups")

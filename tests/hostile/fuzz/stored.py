@@ -1,6 +1,4 @@
-"""Targets: what producers put into batches, and what is read from files that another broker, a crash or a bad disk
-left behind.
-"""
+"""Targets: batches of producers, and files from another broker, a crash or a bad disk."""
 
 import struct
 from collections.abc import Iterator
@@ -141,7 +139,7 @@ def log_targets() -> Iterator[Target]:
 
 
 def recover(data: bytes) -> None:
-    """Past the recovery point nothing is an error: what makes no sense is cut, and what is left stays."""
+    """Past the recovery point there is no error: invalid bytes are cut, and the rest stays."""
     files = with_file(SEGMENT, data)
     log = PartitionLog.open(files, DIRECTORY, LogConfig())
     end = log.log_end_offset
@@ -150,7 +148,7 @@ def recover(data: bytes) -> None:
     assert log.log_end_offset == end + len(_RECORDS)
     log.close(clean=False)
     again = PartitionLog.open(files, DIRECTORY, LogConfig())
-    assert again.log_end_offset == end + len(_RECORDS), "what was cut is back, or what was kept is gone"
+    assert again.log_end_offset == end + len(_RECORDS), "cut bytes returned, or kept bytes are lost"
     assert [batch.header for batch in again.iterate_batches()][:-1] == kept
     again.close()
 

@@ -12,12 +12,12 @@ BYTES_A_BYTE: Final = 200
 
 @dataclass(frozen=True)
 class Target:
-    """A call that takes any bytes, and its laws.
+    """A call that takes any bytes, and its invariants.
 
-    `call` checks what it can itself, by assertions; it may raise `errors` and nothing else. It may run so many
-    lines and hold so much memory for each byte of input: deterministic stand-ins for time and space. `fix`, where
-    there is one, makes mutated bytes pass a checksum, so that what lies behind it is reached; half of the inputs
-    go through it.
+    `call` checks invariants by assertions; it may raise `errors` and nothing else. The numbers of executed
+    lines and bytes of memory per byte of input are limited, as deterministic measures of time and space.
+    `fix` makes mutated bytes pass a checksum, so that the code behind it is reached; half of the inputs use
+    it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Connections that send what nobody should send."""
+"""Connections that send invalid or excessive bytes."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ class Hostile:
         self._reader, self._writer = reader, writer
 
     async def send(self, data: bytes) -> None:
-        """Sends bytes, and does not wait for anything but the socket. A daemon that hangs up is no failure."""
+        """Send bytes, and wait only for the socket. A connection that the daemon closes is not a failure."""
         try:
             self._writer.write(data)
             await self._writer.drain()
@@ -107,7 +107,7 @@ class Attacker:
         self._open: list[Hostile] = []
 
     async def connect(self, *, receive_bytes: int | None = None) -> Hostile:
-        """A new connection; `receive_bytes` bounds what is read ahead of whoever asks for it."""
+        """Open a connection; `receive_bytes` bounds the bytes that are read ahead."""
         limit = {} if receive_bytes is None else {"limit": receive_bytes}
         opened = asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls, **limit)
         hostile = Hostile(*await asyncio.wait_for(opened, ANSWER_TIMEOUT_S))

@@ -1,7 +1,8 @@
-"""A daemon that is attacked, its neighbour, and a daemon that is left in peace.
+"""A daemon under attack, its neighbour, and a reference daemon without an attack.
 
-Times are judged by comparison: the quiet daemon's neighbour suffers from the same machine, and what it waited is
-allowed to the other one on top of `WORST_MS`. What a daemon waited for a processor is not counted (neighbour.py).
+Times are compared: the delays of the reference's neighbour are due to the machine, and the attacked one may
+have them in addition to `WORST_MS`. The time that a daemon waits for a processor does not count
+(neighbour.py).
 """
 
 import asyncio
@@ -19,11 +20,11 @@ from tests.hostile.siege.attacker import Attacker
 from tests.hostile.siege.place import PLAIN, Place
 
 WORST_MS: Final = 500
-"""What a neighbour may have to wait for an answer, whatever somebody else sends."""
+"""The longest time that a neighbour may wait for a response during any attack."""
 GROWTH_BYTES: Final = 200 * 1024 * 1024
 """What an attack may take of the daemon's memory while it lasts."""
 KEPT_BYTES: Final = 64 * 1024 * 1024
-"""What may be left of it afterwards: an allocator gives back what it likes."""
+"""The memory that a daemon may keep afterwards, because an allocator does not return all of it."""
 OPTIONS: Final = ("--profile", "test", "-o", "offsets.topic.num.partitions=5", "-o", "log.flush=os")
 TIMEOUT_S: Final = 60
 GIVES_BACK_S: Final = 15
@@ -64,7 +65,7 @@ class Neighbour:
 
     @classmethod
     async def beside(cls, daemon: Process) -> "Neighbour":
-        """One whose group is stable."""
+        """Start a neighbour with a stable group."""
         process = await asyncio.create_subprocess_exec(
             *(
                 sys.executable,
@@ -112,8 +113,8 @@ class Neighbour:
 
 
 class Siege:
-    """A daemon to attack: what is to be there before is made, `begin` starts the measure, `attacker` sends, and
-    `toll` says what that has cost, once."""
+    """A daemon to attack. Create the initial state, call `begin` to start the measurement, send with
+    `attacker`, and call `toll` once for the result."""
 
     def __init__(self, daemon: Process, quiet: Process, log: Path, attacker: Attacker) -> None:
         self.daemon = daemon
@@ -140,7 +141,7 @@ class Siege:
         return Toll(worst_ms, quiet_ms, peak_bytes - self._before_bytes, kept_bytes)
 
     async def end(self) -> None:
-        """Lets nobody go on who is still there."""
+        """Disconnect the remaining clients."""
         await self.attacker.close()
         for neighbour in self._neighbours:
             await neighbour.end()
@@ -164,8 +165,11 @@ async def besieged(
     module: str = "coordinator",
     variables: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Siege]:
-    """A daemon to attack. It has to be there afterwards, and to stop cleanly. `place`: where it is attacked, its
-    neighbours are on PLAINTEXT; `module`: what is run instead; `variables`: what is set for both."""
+    """Start a daemon to attack. It must survive and stop cleanly.
+
+    `place`: the attacked listener; neighbours use PLAINTEXT. `module`: another module to run. `variables`:
+    environment variables of both daemons.
+    """
     daemons: list[Process] = []
     port, listens = (0, []) if place is PLAIN else place.listening(directory)
     try:

@@ -1,10 +1,10 @@
-"""Sessions over real sockets: random valid requests in random order from many connections, to a daemon of its own.
+"""Sessions over real sockets: random valid requests in random order from many connections to one daemon.
 
-connection.py   a connection with vices: half frames, slow reading, going away
-reading.py      the second reading: what members may be told, and what a fetch may show
-question.py     a request and what its answer is good for: those of `memberships.py`, `offsets.py`, `views.py`
-play.py         the players, and what is left when they are gone
+connection.py   a connection with bad habits: half frames, slow reading, disconnections
+reading.py      the checker: a second model of the responses that members and fetches may get
+question.py     a request with the use of its response: those of `memberships.py`, `offsets.py`, `views.py`
+play.py         the players, and the state after they are gone
 
-`python -m tests.hostile.wire --seed 7 --players 30 --bursts 200` plays longer than the tests do. A seed decides
-what is asked; what it meets depends on the machine.
+`python -m tests.hostile.wire --seed 7 --players 30 --bursts 200` plays longer than the tests. The seed
+determines the requests; their interleaving depends on the machine.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.hostile.wire --seed N --players M --bursts K`: one play, and what it came to."""
+"""`python -m tests.hostile.wire --seed N --players M --bursts K`: run one play and print its result."""
 
 import argparse
 import asyncio
@@ -22,7 +22,7 @@ async def _play(seed: int, players: int, bursts: int) -> None:
 def main() -> int:
     """Play."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.wire", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="decides what is asked")
+    parser.add_argument("--seed", type=int, default=1, help="determines the requests")
     parser.add_argument("--players", type=int, default=12, help="connections at one time")
     parser.add_argument("--bursts", type=int, default=200, help="of requests, for each player")
     arguments = parser.parse_args()

@@ -70,5 +70,5 @@ class Wire:
         self._writer.transport.resume_reading()  # type: ignore[attr-defined]
 
     def vanish(self) -> None:
-        """Closes without a word: what was not read is lost."""
+        """Close the connection abruptly. Unread bytes are lost."""
         self._writer.transport.abort()

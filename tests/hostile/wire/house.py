@@ -1,4 +1,4 @@
-"""The daemon that is played to, and what has to be left of a play when everybody is gone."""
+"""The daemon of a play, and the state that it must have after the play."""
 
 import asyncio
 from pathlib import Path
@@ -34,7 +34,7 @@ async def playing(directory: Path, seed: int, players: int, bursts: int) -> Play
 
 
 async def _nothing_is_left(daemon: Process) -> None:
-    """Everybody is gone: no connection, no waiter, no bytes for anybody."""
+    """Wait until the daemon has no connections, waiters and unsent bytes."""
     names = ("connections", "unanswered_requests", "waiters", "answer_bytes", "request_bytes")
     left: dict[str, float] = {}
     try:

@@ -50,7 +50,7 @@ def join(stage: Stage) -> Question:
 
 
 def sync(stage: Stage) -> Question:
-    """Of whoever was told to be a member; a plan comes mostly, but not only, from a leader."""
+    """A SyncGroup of a known member. The sender of an assignment is mostly, but not always, the leader."""
     chance, member = stage.chance, stage.some_member()
     planned = member.members or ([member.member_id] if chance.random() < 0.2 else [])
     plan = {one: chance.randbytes(chance.choice((1, 8, 500))) for one in planned if chance.random() < 0.95}
@@ -78,7 +78,7 @@ def sync(stage: Stage) -> Question:
 
 
 def heartbeat(stage: Stage) -> Question:
-    """Of whoever was told to be a member."""
+    """A heartbeat of a known member."""
     member = stage.some_member()
     request = HeartbeatRequest(
         group_id=member.group_id, generation_id=_generation(stage, member), member_id=member.member_id
@@ -120,7 +120,7 @@ def leave(stage: Stage) -> Question:
 
 
 def _generation(stage: Stage, member: Member) -> int:
-    """What the member was told, now and then something else."""
+    """Return the generation of the member, and sometimes another one."""
     if stage.chance.random() < 0.95:
         return member.generation_id
     return member.generation_id + stage.chance.choice((-1, 1, 7))

@@ -102,7 +102,7 @@ def fetch(stage: Stage) -> Question:
 
 
 def delete_offsets(stage: Stage) -> Question:
-    """Of a group without members; of one with members it is refused, or nobody reads that topic."""
+    """A deletion of offsets. A group with members refuses it, unless no member subscribes to the topic."""
     chance, reading = stage.chance, stage.reading
     group_id = chance.choice(SIMPLE_GROUPS)
     topic, partitions = chance.choice(list(TOPICS.items()))

@@ -14,12 +14,12 @@ TOPICS: Final = {"orders": 3, "payments": 2}
 GROUPS: Final = ("red", "green", "blue")
 """Of consumers. They are never deleted, so that their generations never begin again."""
 SIMPLE_GROUPS: Final = ("tool", "script")
-"""Of whoever commits without being a member. They are deleted from time to time."""
+"""Groups of clients that commit without membership. They are deleted from time to time."""
 
 
 @dataclass(eq=False)
 class Member:
-    """Who somebody was told to be. Any connection may speak in its name."""
+    """The identity of a member. Any connection may use it."""
 
     group_id: str
     member_id: str
@@ -38,7 +38,7 @@ class Stage:
     offsets: Iterator[int] = field(default_factory=count)
 
     def some_member(self) -> Member:
-        """One of those who were told who they are, mostly one of the last; or somebody who never was."""
+        """Return a known member, mostly a recent one, or an invented one."""
         if self.members and self.chance.random() < 0.95:
             return self.chance.choice(self.members[-12:])
         return Member(self.chance.choice(GROUPS), f"nobody-{self.chance.randrange(100)}", 1)

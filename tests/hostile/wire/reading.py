@@ -1,15 +1,13 @@
-"""A second reading of the state: what may be told after what was told, and nothing of how the daemon keeps it.
+"""A checker of responses. It is independent of the implementation.
 
-Every question and every answer gets a number, in the order in which this process sent and saw them. An answer that
-was seen before a question was sent happened before it; the rest is concurrent. From that alone:
+Every request and every response gets a number, in the order in which this process sent and received them. A
+response that arrived before a request was sent happened before it; all others are concurrent. The rules are:
 
-1. Generations, as told in joins, syncs and heartbeats, never fall.
-2. A generation has one leader, and only the leader is told who is in it.
-3. Nobody whose leave was acknowledged is named again, or heard of as a member.
-4. An assignment is what the leader of that generation sent for that member; in one generation all come from one
-   and the same SyncGroup.
-5. A fetch shows the last acknowledged commit, or one that ran beside; never one that was refused.
-6. No two members get the same id.
+1. Generations in joins, syncs and heartbeats never fall. 2. A generation has one leader, and only the leader
+gets the list of members. 3. A member that left with an acknowledgement does not appear again. 4. An
+assignment is the one that the leader of that generation sent for that member. In one generation all
+assignments come from the same SyncGroup. 5. A fetch returns the last acknowledged commit, or a concurrent
+one, and never a refused one. 6. No two members get the same id.
 """
 
 from collections import defaultdict
@@ -24,7 +22,7 @@ NO_OFFSET: Final = -1
 
 
 class Violation(AssertionError):
-    """Something was told that must not be."""
+    """A response breaks a rule."""
 
 
 def demand(holds: bool, what: str) -> None:
@@ -45,14 +43,14 @@ class Write:
 
 @dataclass
 class GroupReading:
-    """What was told of one group."""
+    """The responses of one group."""
 
     floor: int = 0
     leaders: dict[int, str] = field(default_factory=dict)
     plans: defaultdict[int, list[tuple[str, Mapping[str, bytes]]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """By generation: who sent a SyncGroup, and what was in it."""
+    """The senders of SyncGroups and their assignments, by generation."""
     left: dict[str, int] = field(default_factory=dict)
 
 
@@ -65,7 +63,7 @@ class Asked:
 
 
 class Reading:
-    """All that was asked and told in one play."""
+    """All requests and responses of one play."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -95,7 +93,7 @@ class Reading:
         demand(known == leader, f"{group_id}: generation {generation_id} is led by {known} and {leader}")
         demand(
             bool(members) == (leader == member_id),
-            f"{group_id}: {member_id} is told {members} under {leader}",
+            f"{group_id}: {member_id} gets the members {members} under the leader {leader}",
         )
         demand(len(members) == len(set(members)), f"{group_id}: {members} names a member twice")
         demand(not members or leader in members, f"{group_id}: the leader {leader} is not among {members}")
@@ -119,15 +117,15 @@ class Reading:
         ]
         demand(
             bool(possible),
-            f"{group_id}: nobody who leads generation {generation_id} gave {part!r} to {member_id}",
+            f"{group_id}: no leader of generation {generation_id} assigned {part!r} to {member_id}",
         )
         group.plans[generation_id] = possible
 
     def beat(self, asked: Asked, group_id: str, member_id: str, generation_id: int) -> None:
-        """A heartbeat was answered without error, or told to rejoin: the member is one of this generation."""
+        """Record a heartbeat without an error or with a rebalance: the member belongs to this generation."""
         demand(
             generation_id >= asked.floor,
-            f"{group_id}: a heartbeat of generation {generation_id} counts after {asked.floor} was told",
+            f"{group_id}: a heartbeat of generation {generation_id} counts after generation {asked.floor}",
         )
         self._not_left(asked, group_id, member_id)
 
@@ -140,7 +138,7 @@ class Reading:
         group = self._groups[group_id]
         demand(
             generation_id >= asked.floor,
-            f"{group_id}: {what} generation {generation_id} after {asked.floor} was told",
+            f"{group_id}: {what} generation {generation_id} after generation {asked.floor}",
         )
         group.floor = max(group.floor, generation_id)
         return group
@@ -173,13 +171,13 @@ class Reading:
         demand(bool(candidates), f"{place}: nobody committed {offset}")
         demand(not all(write.is_refused for write in candidates), f"{place}: {offset} was refused")
         possible = [write for write in candidates if not self._is_replaced(place, write, asked)]
-        demand(bool(possible), f"{place}: {offset} is older than what was acknowledged")
+        demand(bool(possible), f"{place}: {offset} is older than the acknowledged offset")
         if len(possible) == 1:
             # From now on it is known to have happened, acknowledged or not.
             possible[0].ended = min(possible[0].ended, now)
 
     def _is_replaced(self, place: Place, write: Write, asked: Asked) -> bool:
-        """Whether another one began after this one had ended, and ended before it was asked."""
+        """Return whether another write began after this one ended, and ended before the request."""
         return write.is_refused or any(
             other.began > write.ended and other.ended < asked.number and not other.is_refused
             for other in self._writes[place]

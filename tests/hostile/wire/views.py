@@ -29,7 +29,7 @@ def list_groups(stage: Stage) -> Question:
 
 
 def describe_groups(stage: Stage) -> Question:
-    """All of them; members are those that somebody was told to be."""
+    """DescribeGroups of all groups. The members must be known ones."""
     names = [*GROUPS, *SIMPLE_GROUPS]
 
     def hear(answer: Any) -> None:

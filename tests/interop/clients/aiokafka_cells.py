@@ -121,7 +121,7 @@ class AiokafkaMember:
         return [record.value.decode() for records in polled.values() for record in records]
 
     def commit(self) -> None:
-        """Commits what has been polled."""
+        """Commit the positions of the polled records."""
         self._client.wait(self._consumer.commit())
 
     def close(self) -> None:

@@ -26,11 +26,11 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
     """Tells of each change of the assignment."""
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        """Tell what is owned now."""
+        """Report the owned partitions."""
         emit("assigned", partitions=pairs({(p.topic, p.partition) for p in assigned}))
 
     def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
-        """Tell what was given back."""
+        """Report the revoked partitions."""
         emit("revoked", partitions=pairs({(p.topic, p.partition) for p in revoked}))
 
 
@@ -53,7 +53,7 @@ async def _commit(consumer: AIOKafkaConsumer) -> None:
 
 
 async def consume(options: argparse.Namespace, commands: Commands) -> None:
-    """Be a member of the group until told to leave."""
+    """Be a member of the group until the command `leave`."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=options.bootstrap,
         group_id=options.group,

@@ -34,7 +34,7 @@ class Librdkafka:
         return {**settings, "log_level": 0, "error_cb": self._told[cell["name"]].append}
 
     def login(self, cell: Cell) -> None:
-        """A failed authentication is told by a callback only; requests go on to wait."""
+        """Log in. Only a callback reports a failed authentication, and requests continue to wait."""
         admin = AdminClient(self._settings(cell))
         deadline = time.monotonic() + STEP_S
         while time.monotonic() < deadline:
@@ -110,7 +110,7 @@ class LibrdkafkaMember:
         return [(message.value() or b"").decode() for message in messages]
 
     def commit(self) -> None:
-        """Commits what has been polled."""
+        """Commit the positions of the polled records."""
         self._consumer.commit(asynchronous=False)
 
     def close(self) -> None:

@@ -86,7 +86,7 @@ class Member:
         emit("committed", offsets=[[p.topic, p.partition, p.offset] for p in done or []])
 
     def run(self, commands: Commands) -> None:
-        """Poll until told to leave."""
+        """Poll until the command `leave`."""
         while True:
             command = commands.next()
             if command == ["commit"]:

@@ -102,7 +102,7 @@ class Commands:
         return self._lines.get().split()
 
     def next(self) -> list[str] | None:
-        """Return the next command as words, or None when there is none yet."""
+        """Return the next command as words, or None without one."""
         try:
             return self._lines.get_nowait().split()
         except queue.Empty:

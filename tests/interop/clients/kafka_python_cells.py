@@ -16,8 +16,8 @@ TRY_MS: Final = 2000
 FAILED: Final = "Bootstrap connection"
 """How it begins to say, in its log alone, why it could not connect."""
 SAYS_NOTHING: Final = ("socket disconnected", "timed out", "KafkaTimeoutError")
-"""What it says where a refusal and the end of the connection have come together: what it has read it then drops. Of
-a Kafka it says so more often, at times at each try.
+"""Errors of the client when a refusal and the end of the connection arrive together: it then drops the
+refusal. With Kafka it happens more often, at times at each attempt.
 """
 
 
@@ -42,7 +42,7 @@ class KafkaPython:
         return settings | {"client_id": cell["name"]}
 
     def login(self, cell: Cell) -> None:
-        """As an administrator, as often as it takes until it is let in or has said why not."""
+        """Log in as an administrator, and repeat it until the client succeeds or reports the reason."""
         said = self._logged.of(cell)
         end = time.monotonic() + STEP_S
         while True:
@@ -103,7 +103,7 @@ class KafkaPythonMember:
         return [record.value.decode() for records in polled.values() for record in records]
 
     def commit(self) -> None:
-        """Commits what has been polled."""
+        """Commit the positions of the polled records."""
         self._consumer.commit()
 
     def close(self) -> None:

@@ -28,22 +28,22 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
     """Tells of each change of the assignment."""
 
     def __init__(self, cooperative: bool) -> None:
-        """Start with nothing owned; `cooperative` says that an assignment adds to what is owned."""
+        """Start without partitions; `cooperative`: assignments add to the owned partitions."""
         self._owned: set[Partition] = set()
         self._cooperative = cooperative
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        """Tell what is owned now."""
+        """Report the owned partitions."""
         fresh = {(p.topic, p.partition) for p in assigned}
         self._owned = self._owned | fresh if self._cooperative else fresh
         emit("assigned", partitions=pairs(self._owned))
 
     def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
-        """Tell what was given back."""
+        """Report the revoked partitions."""
         self._gone("revoked", revoked)
 
     def on_partitions_lost(self, lost: set[TopicPartition]) -> None:
-        """Tell what was taken."""
+        """Report the lost partitions."""
         self._gone("lost", lost)
 
     def _gone(self, event: str, partitions: set[TopicPartition]) -> None:
@@ -71,17 +71,18 @@ def _commit(consumer: KafkaConsumer) -> None:
 
 
 def join_without_time_limit(consumer: KafkaConsumer) -> None:
-    """Work around a fault of kafka-python 3.0.
+    """Work around a bug of kafka-python 3.0.
 
-    When a poll runs out of time while its member joins, and the join completes before the next poll, that poll sees
-    no need to join, and nobody ever takes up the assignment: the member sends no heartbeat and waits for ever.
+    When a poll times out while its member joins, and the join completes before the next poll, that poll sees
+    no need to join, and the client never adopts the assignment: the member sends no heartbeat and waits
+    without end.
     """
     poll = consumer._coordinator.poll
     consumer._coordinator.poll = lambda timeout_ms=None: poll()
 
 
 def consume(options: argparse.Namespace, commands: Commands) -> None:
-    """Be a member of the group until told to leave."""
+    """Be a member of the group until the command `leave`."""
     consumer = KafkaConsumer(
         bootstrap_servers=options.bootstrap,
         group_id=options.group,

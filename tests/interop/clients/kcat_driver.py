@@ -76,7 +76,7 @@ def _tell_records(lines: IO[str]) -> None:
 
 
 def main() -> None:
-    """Run kcat until told to leave."""
+    """Run kcat until the command `leave`."""
     options = parse_options()
     emit("ready", client="kcat", version="")
     pipe = subprocess.PIPE

@@ -28,5 +28,5 @@ class Logged(logging.Handler):
         self._said[self._cell_of(record)].put(record.getMessage())
 
     def of(self, cell: Cell) -> SimpleQueue[str]:
-        """What is said of a cell, as it comes."""
+        """Return the queue of log lines of a cell."""
         return self._said[cell["name"]]

@@ -7,10 +7,10 @@ from tests.interop.clients.conversation import Commands, emit
 
 
 class Transactor(Protocol):
-    """A transactional producer of one client; what goes wrong is an exception of that client."""
+    """A transactional producer of one client; errors are exceptions of that client."""
 
     def init(self) -> None:
-        """Get the producer id, which fences whoever had the transactional id before."""
+        """Get the producer id, which fences earlier producers with the transactional id."""
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -34,7 +34,7 @@ class Transactor(Protocol):
 def serve(
     transactor: Transactor, commands: Commands, failure: type[Exception], tell: Callable[[Any], None]
 ) -> None:
-    """Do what is asked until told to leave. In: the client's exceptions, and what emits one as `error`."""
+    """Execute commands until `leave`. `failure` is the client's exception; `tell` emits one as `error`."""
     while True:
         command = commands.wait()
         try:

@@ -38,7 +38,7 @@ STEP_S: Final = 40.0
 STAY_S: Final = 7.0
 PAUSE_S: Final = 0.1
 CATCH_UP_S: Final = 60.0
-"""For what has been written to be read, after that."""
+"""The time to read the remaining records after that."""
 
 Cell = dict[str, str]
 Answer = dict[str, Any]
@@ -61,7 +61,7 @@ class Member(Protocol):
         """Values of records, none where none came in time; raises the client's error."""
 
     def commit(self) -> None:
-        """Commits what has been polled; raises the client's error."""
+        """Commit the positions of the polled records; raises the client's error."""
 
     def close(self) -> None:
         """Leaves."""
@@ -80,7 +80,7 @@ class Client(Protocol):
 
 
 def run(client: Client) -> None:
-    """Do everything that is asked for."""
+    """Run all cells of standard input."""
     visits = {"login": _login, "work": _work, "stay": _stay}
     printing = threading.Lock()
 
@@ -100,7 +100,7 @@ def run(client: Client) -> None:
 
 
 def _said(action: Callable[[], object]) -> str:
-    """Do it. Out: the client's name for the error and its text; "" where there was none."""
+    """Run an action. Return the client's name and text of its error, or ""."""
     try:
         action()
     except Exception as error:  # noqa: BLE001 the answer is what a client raises, whatever that is

@@ -1,7 +1,7 @@
-"""The cells of the matrix: each a way into the broker, and what has to become of it.
+"""The cells of the matrix: each is a login at the broker with its expected result.
 
-A mechanism of SASL is one more name in `secured_broker.MECHANISMS`; one whose credentials are not a password needs
-what its clients are told here, in `_secret`, and in their programs.
+A further SASL mechanism is a name in `secured_broker.MECHANISMS`. If its credentials are not a password,
+`_secret` and the programs of the clients need support for them.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Cell:
     refusal: str = ""
     """Why it is not let in, as `words.py` has it; "" where it is."""
     settings: dict[str, str] = field(default_factory=dict)
-    """What the client is told, besides what all are."""
+    """Further settings of the client."""
     certificate: str = ""
     """Whose certificate it shows."""
     form: str = ""
@@ -74,7 +74,7 @@ class Cell:
 
 
 def topic_of(client: str, *, stays: bool = False) -> str:
-    """Where a client's cells write, and those that stay, who write much."""
+    """Return the topic of a client's cells. Cells that stay write many records to a topic of their own."""
     return f"{OPEN}{client}-stays" if stays else f"{OPEN}{client}"
 
 

@@ -1,4 +1,4 @@
-"""A column of the matrix: one stock client, whose program does all its cells in one process."""
+"""A column of the matrix: one stock client, whose program runs all its cells in one process."""
 
 import functools
 import json
@@ -43,10 +43,10 @@ class Column:
     counts: Counter[str]
     """How often something happened to the broker meanwhile, by the names of its metrics."""
     report: str
-    """What the program and the broker have said, for a failure message."""
+    """The output of the program and of the broker, for a failure message."""
 
     def of(self, cell: Cell) -> Answer:
-        """What became of one; AssertionError where the program has told nothing."""
+        """Return the result of a cell; AssertionError without one."""
         assert cell.name in self.answers, f"no answer for {cell}\n{self.report}"
         return self.answers[cell.name]
 

@@ -1,4 +1,4 @@
-"""Six stock clients at every listener: who is let in, who is told that he is not, and what each may do inside."""
+"""Six stock clients at every listener: accepted and refused logins, and the permissions of each client."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
 
 @pytest.fixture(scope="module")
 def columns() -> dict[str, Column]:
-    """What is known by now, by client: its program runs when its first cell is asked for."""
+    """Results by client: a program starts with the first requested cell."""
     return {}
 
 

@@ -1,8 +1,8 @@
-"""In which words each client tells its user that it was refused, and how it goes on when its session ends.
+"""The words in which each client reports a refusal to its user, and its behaviour when its session ends.
 
-Each text is what the client says against an Apache Kafka as well. Of a certificate groupd, with OpenSSL, says more
-precisely than Java what is wrong: that is the first of two words. As it does not name the authorities it trusts, no
-client keeps back a certificate of another one, where Kafka then misses one (bad certificate).
+Each client reports the same text with Apache Kafka. About a certificate, groupd (with OpenSSL) reports the
+error more precisely than Java: it is the first of two words. groupd does not list its trusted authorities, so
+no client withholds a foreign certificate. Kafka then misses a certificate (bad certificate).
 """
 
 from collections.abc import Mapping
